@@ -83,6 +83,14 @@ def read_snapshot(
     return Snapshot(arrays, dict(manifest.metadata), manifest.version)
 
 
+def read_metadata(folder: str | os.PathLike[str], *, kind: str, versions: Collection[int]) -> dict[str, Any]:
+    """Return only the metadata of the snapshot in a folder, checked like all of it; see `read_snapshot`."""
+    folder = Path(folder)
+    manifest, _ = load(folder)
+    _check_origin(folder / MANIFEST_NAME, manifest, kind, versions)
+    return dict(manifest.metadata)
+
+
 def _check_origin(path: Path, manifest: Manifest, kind: str, versions: Collection[int]) -> None:
     if manifest.kind != kind:
         raise SnapshotError(path, f"it is a snapshot of kind {manifest.kind!r}, expected {kind!r}", "Check the path")
