@@ -108,7 +108,9 @@ def test_hints_work_from_a_load_on(tmp_path: Path) -> None:
     assert save(tmp_path, {"big": array}, memory=memory, dirty={"big": dirty}).segments_written == 0
 
 
-@pytest.mark.parametrize("case", ["no memory", "fresh memory", "other folder", "other writer", "other dtype", "grown"])
+@pytest.mark.parametrize(
+    "case", ["no memory", "fresh memory", "other folder", "other writer", "other dtype", "other row", "grown"]
+)
 def test_hints_are_ignored_where_they_may_not_be_believed(tmp_path: Path, case: str) -> None:
     folder, array, memory, clean = tmp_path / "s", rows(300), SnapshotMemory(), DirtyBlocks()
     save(folder, {"big": array}, memory=memory)
@@ -124,6 +126,8 @@ def test_hints_are_ignored_where_they_may_not_be_believed(tmp_path: Path, case: 
         save(folder, {"big": rows(300)[::-1]})
     elif case == "other dtype":
         array = array.view(np.int8)
+    elif case == "other row":
+        array = array.reshape(300, 256, 256)
     elif case == "grown":
         array = np.concatenate([rows(300), rows(10)])  # the last chunk has another length now
     save(folder, {"big": array}, memory=given, dirty={"big": clean})
