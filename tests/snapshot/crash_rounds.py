@@ -95,7 +95,7 @@ def killed_at_random(folder: Path, rounds: int) -> dict[str, int]:
         child = in_child(keep_saving)
         os.close(writing)
         done = int.from_bytes(os.read(reading, 8), "little")  # it is up and running
-        time.sleep(rng.uniform(0, 4 * one_save))
+        time.sleep(rng.uniform(0, 2.5 * one_save))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL, status

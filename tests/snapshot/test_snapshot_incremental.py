@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from snapshot_helpers import assert_same, listing, load, referenced, save
+from snapshot_helpers import assert_same, listing, load, no_forcing, referenced, save
 
 from backsweep.snapshot import DirtyBlocks, SnapshotMemory
 
 ROW = 1 << 16  # 128 rows of 64 KiB make one chunk of 8 MiB
+
+
+@pytest.fixture(autouse=True)
+def _quick() -> Iterator[None]:
+    with no_forcing():
+        yield
 
 
 def rows(count: int) -> np.ndarray:
