@@ -85,9 +85,9 @@ def update_priorities(
     sums: NDArray[np.float64],
     minima: NDArray[np.float64],
 ) -> float:
-    """Set the priorities of rows from their absolute TD errors; return the largest priority so far."""
+    """Set the priorities of rows from their TD errors; return the largest priority so far."""
     for i in range(row.shape[0]):
-        priority = (min(error[i], clip) + epsilon) ** alpha
+        priority = (min(abs(error[i]), clip) + epsilon) ** alpha
         largest = max(largest, priority)
         set_leaf(row[i] % capacity, priority, sums, minima)
     return largest
@@ -100,10 +100,12 @@ def find_leaf(ticket: float, sums: NDArray[np.float64]) -> int:
     node = 1
     while node < size:
         node *= 2
-        # Rounding may carry a ticket past the last share; an empty right half is never entered.
-        if ticket >= sums[node] and sums[node + 1] > 0.0:
-            ticket -= sums[node]
-            node += 1
+        left = sums[node]
+        # Rounding may carry a ticket past the last share; an empty right half is never entered. The step is reckoned
+        # rather than branched on: half of all such branches would be guessed wrong.
+        step = np.int64(ticket >= left) & np.int64(sums[node + 1] > 0.0)
+        ticket -= left * step
+        node += step
     return node - size
 
 

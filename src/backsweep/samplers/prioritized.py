@@ -114,12 +114,12 @@ class LivePrioritized(LiveSampler):
         """Priorities are what this sampler is about."""
         return True
 
-    def update(self, row: Rows, priority: NDArray[np.float64]) -> None:
-        """Set priorities from absolute TD errors of live rows."""
+    def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
+        """Set priorities from TD errors of live rows."""
         config = self.config
         self._largest = kernels.update_priorities(
             row,
-            priority,
+            td_error,
             self.experience.capacity,
             config.alpha,
             config.epsilon,

@@ -545,6 +545,36 @@ def copy_observation(
 
 
 @numba.njit(cache=True, nogil=True)
+def copy_pairs(
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    frames: NDArray[np.uint64],
+    stacks: NDArray[np.uint64],
+    out_first: NDArray[np.uint64],
+    out_second: NDArray[np.uint64],
+) -> None:
+    """Write pairs of observations to two outputs.
+
+    Both of a pair are copied in one loop: two streams at once keep the memory busier than one after the other.
+    """
+    size = frames.shape[1]
+    if stacks.shape[1] == 0:
+        for item in range(first.shape[0]):
+            a, b = first[item], second[item]
+            for i in range(size):
+                out_first[item, i] = frames[a, i]
+                out_second[item, i] = frames[b, i]
+        return
+    for item in range(first.shape[0]):
+        for k in range(stacks.shape[1]):
+            a, b = np.int64(stacks[first[item], k]), np.int64(stacks[second[item], k])
+            start = k * size
+            for i in range(size):
+                out_first[item, start + i] = frames[a, i]
+                out_second[item, start + i] = frames[b, i]
+
+
+@numba.njit(cache=True, nogil=True)
 def read_rows(
     picked: NDArray[np.int64],
     n_step: int,
@@ -563,6 +593,8 @@ def read_rows(
 ) -> None:
     """Gather the picked rows, each with up to `n_step` steps of its own episode folded into one."""
     capacity = rows.shape[0]
+    first = np.empty(picked.shape[0], np.int64)
+    second = np.empty(picked.shape[0], np.int64)
     for item in range(picked.shape[0]):
         slot = picked[item] % capacity
         last = slot
@@ -580,8 +612,23 @@ def read_rows(
         out_terminated[item] = terminated
         for i in range(actions.shape[1]):
             out_action[item, i] = actions[slot, i]
-        copy_observation(rows[slot, OBSERVATION], frames, stacks, out_observation[item])
-        copy_observation(rows[last, NEXT_OBSERVATION], frames, stacks, out_next[item])
+        first[item] = rows[slot, OBSERVATION]
+        second[item] = rows[last, NEXT_OBSERVATION]
+    copy_pairs(first, second, frames, stacks, out_observation, out_next)
+
+
+@numba.njit(cache=True, nogil=True)
+def check_updates(
+    row: NDArray[np.int64], error: NDArray[np.float64], oldest: int, total: int, refuse_negative: bool
+) -> int:
+    """Return how many rows have left the replay, or -1 if a row never existed or an error is not allowed."""
+    late = 0
+    for i in range(row.shape[0]):
+        if row[i] < 0 or row[i] >= total or not np.isfinite(error[i]) or (refuse_negative and error[i] < 0):
+            return -1
+        if row[i] < oldest:
+            late += 1
+    return late
 
 
 @numba.njit(cache=True, nogil=True)

@@ -58,10 +58,16 @@ LOW_HALF = np.int64(0xFFFFFFFF)
 
 
 @numba.njit(cache=True, nogil=True)
-def serial_of(slot: int, capacity: int, store_counters: NDArray[np.int64]) -> int:
+def wrap(place: int, size: int) -> int:
+    """Return `place` in a ring; it is at most once around, and a division would cost more than all the rest."""
+    return place - size if place >= size else place
+
+
+@numba.njit(cache=True, nogil=True)
+def serial_of(slot: int, oldest: int, oldest_slot: int, capacity: int) -> int:
     """Return the serial number of the live row in `slot`."""
-    oldest = store_counters[TOTAL] - store_counters[LIVE]
-    return oldest + (slot - oldest) % capacity
+    ahead = slot - oldest_slot
+    return oldest + (ahead if ahead >= 0 else ahead + capacity)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -70,10 +76,10 @@ def drop_departed(vertices: NDArray[np.int64], queue: NDArray[np.int64], counter
     kept = 0
     size, head = queue.shape[0], counters[QUEUE_HEAD]
     for i in range(counters[QUEUE_COUNT]):
-        place = (head + i) % size
+        place = wrap(head + i, size)
         vertex = queue[place, Q_VERTEX]
         if vertices[vertex, USES] > 0 and vertices[vertex, STAMP] == queue[place, Q_STAMP]:
-            target = (head + kept) % size
+            target = wrap(head + kept, size)
             for column in range(QUEUE_COLUMNS):
                 queue[target, column] = queue[place, column]
             kept += 1
@@ -96,7 +102,7 @@ def enqueue(
     visited[vertex] = mark
     if counters[QUEUE_COUNT] == queue.shape[0]:
         drop_departed(vertices, queue, counters)
-    place = (counters[QUEUE_HEAD] + counters[QUEUE_COUNT]) % queue.shape[0]
+    place = wrap(counters[QUEUE_HEAD] + counters[QUEUE_COUNT], queue.shape[0])
     queue[place, Q_VERTEX] = vertex
     queue[place, Q_STAMP] = vertices[vertex, STAMP]
     queue[place, Q_ROW] = row
@@ -159,7 +165,7 @@ def draw_by_visits(
 @numba.njit(cache=True, nogil=True)
 def emit(row: int, pending: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
     """Append a row to the pending ones."""
-    pending[(counters[PENDING_HEAD] + counters[PENDING_COUNT]) % pending.shape[0]] = row
+    pending[wrap(counters[PENDING_HEAD] + counters[PENDING_COUNT], pending.shape[0])] = row
     counters[PENDING_COUNT] += 1
 
 
@@ -167,8 +173,9 @@ def emit(row: int, pending: NDArray[np.int64], counters: NDArray[np.int64]) -> N
 def follow_edge(
     edge: int,
     state: NDArray[np.uint64],
+    oldest: int,
+    oldest_slot: int,
     capacity: int,
-    store_counters: NDArray[np.int64],
     vertices: NDArray[np.int64],
     edges: NDArray[np.int32],
     pool: NDArray[np.int32],
@@ -181,7 +188,7 @@ def follow_edge(
     count = edges[edge, E_COUNT]
     ahead = edges[edge, E_HEAD] + draw_below(state, count)
     slot = pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
-    row = serial_of(slot, capacity, store_counters)
+    row = serial_of(slot, oldest, oldest_slot, capacity)
     emit(row, pending, counters)
     enqueue(edges[edge, SOURCE], row, vertices, queue, visited, counters)
 
@@ -194,7 +201,8 @@ def expand(
     stitch: bool,
     rows: NDArray[np.int32],
     episodes: NDArray[np.int64],
-    store_counters: NDArray[np.int64],
+    oldest: int,
+    oldest_slot: int,
     graph_rows: NDArray[np.int32],
     vertices: NDArray[np.int64],
     edges: NDArray[np.int32],
@@ -208,19 +216,19 @@ def expand(
     capacity = rows.shape[0]
     head = counters[QUEUE_HEAD]
     vertex, stamp, row = queue[head, Q_VERTEX], queue[head, Q_STAMP], queue[head, Q_ROW]
-    counters[QUEUE_HEAD] = (head + 1) % queue.shape[0]
+    counters[QUEUE_HEAD] = wrap(head + 1, queue.shape[0])
     counters[QUEUE_COUNT] -= 1
     if vertices[vertex, USES] == 0 or vertices[vertex, STAMP] != stamp:
         return  # it left the graph while it waited
     counters[EXPANSIONS] += 1
     if not stitch and row >= 0:
-        if row < store_counters[TOTAL] - store_counters[LIVE]:
+        if row < oldest:
             return
         slot = row % capacity
         if episodes[rows[slot, EPISODE], FIRST] == slot:
             return
         before = np.int64(rows[slot, PREVIOUS])
-        serial = serial_of(before, capacity, store_counters)
+        serial = serial_of(before, oldest, oldest_slot, capacity)
         emit(serial, pending, counters)
         enqueue(edges[graph_rows[before, ROW_EDGE], SOURCE], serial, vertices, queue, visited, counters)
         return
@@ -230,8 +238,9 @@ def expand(
             follow_edge(
                 pool[start + i],
                 state,
+                oldest,
+                oldest_slot,
                 capacity,
-                store_counters,
                 vertices,
                 edges,
                 pool,
@@ -250,8 +259,9 @@ def expand(
         follow_edge(
             pool[start + chosen[i]],
             state,
+            oldest,
+            oldest_slot,
             capacity,
-            store_counters,
             vertices,
             edges,
             pool,
@@ -356,12 +366,13 @@ def sweep_rows(
     The random state goes on from call to call, so the rows do not depend on how they are cut into batches.
     """
     oldest = store_counters[TOTAL] - store_counters[LIVE]
+    oldest_slot = oldest % rows.shape[0]
     filled = 0
     since_restart = 1
     while True:
         while counters[PENDING_COUNT] > 0 and filled < out.shape[0]:
             row = pending[counters[PENDING_HEAD]]
-            counters[PENDING_HEAD] = (counters[PENDING_HEAD] + 1) % pending.shape[0]
+            counters[PENDING_HEAD] = wrap(counters[PENDING_HEAD] + 1, pending.shape[0])
             counters[PENDING_COUNT] -= 1
             if row >= oldest:
                 out[filled] = row
@@ -402,7 +413,8 @@ def sweep_rows(
             stitch,
             rows,
             episodes,
-            store_counters,
+            oldest,
+            oldest_slot,
             graph_rows,
             vertices,
             edges,
