@@ -96,7 +96,7 @@ class Replay:
             raise TypeError(f"encoder must be an encoder configuration such as RandomProjection(), got {encoder!r}")
         if encoder is None:
             encoder = DiscreteKey() if is_discrete(observation_space) else RandomProjection()
-        announce_first_compilation(store_kernels.add_rows)
+        announce_first_compilation()
 
         self.observation_space = observation_space
         self.action_space = action_space

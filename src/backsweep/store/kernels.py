@@ -27,10 +27,10 @@ A serial number counts rows since the beginning; the row with serial number n li
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.seeding.kernels import draw_below, mix
 
 # Columns of rows.
@@ -86,7 +86,7 @@ LANE_COLUMNS = 1
 CHANGED_BLOCK = 64
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.uint64:
     """Multilinear hash of the words, scrambled so that the low bits can index a table."""
     total = np.uint64(record.shape[0])
@@ -95,7 +95,7 @@ def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.u
     return mix(total)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
     """Compare two records word by word."""
     for i in range(first.shape[0]):
@@ -104,7 +104,7 @@ def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def intern(
     record: NDArray[np.uint64],
     records: NDArray[np.uint64],
@@ -140,7 +140,7 @@ def intern(
     return -1 - number
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find(
     record: NDArray[np.uint64],
     records: NDArray[np.uint64],
@@ -160,7 +160,7 @@ def find(
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_observation(
     staged: NDArray[np.uint64],
     frames: NDArray[np.uint64],
@@ -185,7 +185,7 @@ def find_observation(
     return find(stack, stacks, stack_hashes, stack_table, weights)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def release(
     number: int,
     uses: NDArray[np.int32],
@@ -219,7 +219,7 @@ def release(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: NDArray[np.int32], high: int) -> None:
     """Fill an empty table with the used records below `high`; needed after loading."""
     mask = np.uint64(table.shape[0] - 1)
@@ -231,7 +231,7 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
             table[np.int64(place)] = number + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def intern_observation(
     staged: NDArray[np.uint64],
     frames: NDArray[np.uint64],
@@ -283,7 +283,7 @@ def intern_observation(
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def release_observation(
     number: int,
     frame_uses: NDArray[np.int32],
@@ -304,7 +304,7 @@ def release_observation(
             release(np.int64(stacks[number, i]), frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def begin_episode(
     slot: int, episodes: NDArray[np.int64], live_episodes: NDArray[np.int32], counters: NDArray[np.int64]
 ) -> int:
@@ -326,7 +326,7 @@ def begin_episode(
     return episode
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def shorten_episode(
     slot: int,
     rows: NDArray[np.int32],
@@ -350,7 +350,7 @@ def shorten_episode(
     counters[EPISODES_FREE] = episode + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def add_rows(
     staged: NDArray[np.uint64],
     staged_actions: NDArray[np.uint8],
@@ -489,7 +489,7 @@ def add_rows(
     return new
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_continuation(
     lane: int,
     slot: int,
@@ -528,7 +528,7 @@ def find_continuation(
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def copy_observation(
     number: int, frames: NDArray[np.uint64], stacks: NDArray[np.uint64], out: NDArray[np.uint64]
 ) -> None:
@@ -544,7 +544,7 @@ def copy_observation(
                 out[k * size + i] = frames[frame, i]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def copy_pairs(
     first: NDArray[np.int64],
     second: NDArray[np.int64],
@@ -574,7 +574,7 @@ def copy_pairs(
                 out_second[item, start + i] = frames[b, i]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def read_rows(
     picked: NDArray[np.int64],
     n_step: int,
@@ -617,7 +617,7 @@ def read_rows(
     copy_pairs(first, second, frames, stacks, out_observation, out_next)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def check_updates(
     row: NDArray[np.int64], error: NDArray[np.float64], oldest: int, total: int, refuse_negative: bool
 ) -> int:
@@ -631,7 +631,7 @@ def check_updates(
     return late
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_uniform(seed: np.uint64, total: int, live: int, out: NDArray[np.int64]) -> None:
     """Draw live serial numbers uniformly, with replacement."""
     state = np.empty(1, np.uint64)

@@ -12,10 +12,10 @@ marked ones; both expand the same vertices in the same order, but here the queue
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.graph.kernels import (
     COUNT,
     E_COUNT,
@@ -57,20 +57,20 @@ HIGH_HALF = np.int64(32)
 LOW_HALF = np.int64(0xFFFFFFFF)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def wrap(place: int, size: int) -> int:
     """Return `place` in a ring; it is at most once around, and a division would cost more than all the rest."""
     return place - size if place >= size else place
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def serial_of(slot: int, oldest: int, oldest_slot: int, capacity: int) -> int:
     """Return the serial number of the live row in `slot`."""
     ahead = slot - oldest_slot
     return oldest + (ahead if ahead >= 0 else ahead + capacity)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def drop_departed(vertices: NDArray[np.int64], queue: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
     """Remove the vertices that left the graph while they waited. There is room for all that can be live."""
     kept = 0
@@ -86,7 +86,7 @@ def drop_departed(vertices: NDArray[np.int64], queue: NDArray[np.int64], counter
     counters[QUEUE_COUNT] = kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def enqueue(
     vertex: int,
     row: int,
@@ -109,7 +109,7 @@ def enqueue(
     counters[QUEUE_COUNT] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_distinct(state: NDArray[np.uint64], bound: int, chosen: NDArray[np.int64]) -> None:
     """Fill `chosen` with distinct numbers from 0..bound-1 in random order: the start of a shuffle, nothing moved.
 
@@ -131,7 +131,7 @@ def draw_distinct(state: NDArray[np.uint64], bound: int, chosen: NDArray[np.int6
         chosen[i] = value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_by_visits(
     state: NDArray[np.uint64],
     start: int,
@@ -162,14 +162,14 @@ def draw_by_visits(
             ticket -= count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def emit(row: int, pending: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
     """Append a row to the pending ones."""
     pending[wrap(counters[PENDING_HEAD] + counters[PENDING_COUNT], pending.shape[0])] = row
     counters[PENDING_COUNT] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def follow_edge(
     edge: int,
     state: NDArray[np.uint64],
@@ -193,7 +193,7 @@ def follow_edge(
     enqueue(edges[edge, SOURCE], row, vertices, queue, visited, counters)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def expand(
     state: NDArray[np.uint64],
     predecessors: int,
@@ -272,7 +272,7 @@ def expand(
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_pseudo_terminals(
     state: NDArray[np.uint64],
     kappa: float,
@@ -311,7 +311,7 @@ def draw_pseudo_terminals(
     return roots.shape[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_roots(
     state: NDArray[np.uint64],
     num_roots: int,
@@ -334,7 +334,7 @@ def draw_roots(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sweep_rows(
     state: NDArray[np.uint64],
     num_roots: int,
@@ -426,7 +426,7 @@ def sweep_rows(
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def exchange(
     seed: np.uint64,
     oldest: int,
