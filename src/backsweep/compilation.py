@@ -30,6 +30,12 @@ def kernel(function: Function) -> Function:
         return cast(Function, numba.njit(cache=True, nogil=True)(function))
 
 
+def inlined(function: Function) -> Function:
+    """Compile a small function into the kernels that call it: passing arrays on costs more than its work."""
+    with _own_cache_folder():
+        return cast(Function, numba.njit(cache=True, nogil=True, forceinline=True)(function))
+
+
 @cache
 def cache_folder() -> Path:
     """Return where compiled kernels are kept: below NUMBA_CACHE_DIR if that is set, else in the user's cache."""

@@ -301,6 +301,8 @@ class Replay:
         raise ValueError(f"{name} must be 0 or more, got {errors.min()}")
 
     def _checked_rows(self, row: ArrayLike) -> Rows:
+        if type(row) is np.ndarray and row.dtype == np.int64 and row.ndim == 1 and row.flags.c_contiguous:
+            return row
         rows = _host_array(row)
         if rows.dtype.kind not in "iu":
             raise TypeError(f"row must hold integers, got dtype {rows.dtype}")

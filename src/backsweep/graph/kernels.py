@@ -35,7 +35,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.compilation import kernel
+from backsweep.compilation import inlined, kernel
 from backsweep.seeding.kernels import GOLDEN, mix
 from backsweep.store.kernels import (
     FLAGS,
@@ -100,7 +100,7 @@ ONE = np.uint64(1)
 Block: TypeAlias = NDArray[np.signedinteger[Any]]
 
 
-@kernel
+@inlined
 def hash_key(key: NDArray[np.int64]) -> np.uint64:
     """Scramble the words of a key into one."""
     code = np.uint64(0)
@@ -109,13 +109,13 @@ def hash_key(key: NDArray[np.int64]) -> np.uint64:
     return code
 
 
-@kernel
+@inlined
 def hash_edge(source: int, target: int) -> np.uint64:
     """Scramble two vertex numbers into one word."""
     return mix((np.uint64(source) << np.uint64(32)) ^ np.uint64(target))
 
 
-@kernel
+@inlined
 def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_table: NDArray[np.int32]) -> int:
     """Return the vertex with this key, or -1."""
     mask = np.uint64(vertex_table.shape[0] - 1)
@@ -133,7 +133,7 @@ def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_tabl
     return -1
 
 
-@kernel
+@inlined
 def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: NDArray[np.int32]) -> int:
     """Return the edge between two vertices, or -1."""
     mask = np.uint64(edge_table.shape[0] - 1)
@@ -146,7 +146,7 @@ def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: ND
     return -1
 
 
-@kernel
+@inlined
 def insert_entry(code: np.uint64, entry: int, table: NDArray[np.int32]) -> None:
     """Put an entry in the first free place from its home on."""
     mask = np.uint64(table.shape[0] - 1)
@@ -261,7 +261,7 @@ def pack_blocks(
     counters[POOL_USED] = used
 
 
-@kernel
+@inlined
 def grow_block(block: Block, pool: NDArray[np.int32], counters: NDArray[np.int64]) -> None:
     """Move a full block, given as its four columns, to the end of the used part of the pool and double it."""
     start, size, head = counters[POOL_USED], block[B_SIZE], block[B_HEAD]
@@ -273,7 +273,7 @@ def grow_block(block: Block, pool: NDArray[np.int32], counters: NDArray[np.int64
     counters[POOL_USED] += block[B_SIZE]
 
 
-@kernel
+@inlined
 def push(
     block: Block,
     value: int,
@@ -294,7 +294,7 @@ def push(
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def find_or_make_vertex(
     key: NDArray[np.int64],
     vertices: NDArray[np.int64],
@@ -325,7 +325,7 @@ def find_or_make_vertex(
     return vertex
 
 
-@kernel
+@inlined
 def leave_vertex(
     vertex: int, vertices: NDArray[np.int64], vertex_table: NDArray[np.int32], counters: NDArray[np.int64]
 ) -> None:
@@ -340,7 +340,7 @@ def leave_vertex(
         counters[VERTICES_LIVE] -= 1
 
 
-@kernel
+@inlined
 def remove_row(
     slot: int,
     vertices: NDArray[np.int64],
@@ -389,7 +389,7 @@ def remove_row(
     leave_vertex(target, vertices, vertex_table, counters)
 
 
-@kernel
+@inlined
 def vertex_of(
     observation: int,
     keys: NDArray[np.int64],
@@ -410,7 +410,7 @@ def vertex_of(
     return vertex
 
 
-@kernel
+@inlined
 def find_or_make_edge(
     source: int,
     target: int,

@@ -4,11 +4,11 @@ A sum tree is one array of levels, from the root down; every node is the sum of 
 side in one cache line:
 
     sums:    [ total . . . . . . . | 8 nodes | 64 nodes | ... | one leaf per slot, padded to full groups of 8 ]
-    levels:    where each level starts; the last is that of the leaves
+    levels:    where each level starts, the leaves' last, and then where the array ends
 
-A node is always computed anew from its children, first to last, never adjusted by differences, so the tree is an exact
-function of its leaves and rounding errors cannot build up. A second array of the same shape holds minima; its empty
-leaves are infinite.
+A node is always computed anew from its children, in a fixed order, never adjusted by differences, so the tree is an
+exact function of its leaves and rounding errors cannot build up. A second array of the same shape holds minima; its
+empty leaves are infinite.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.compilation import kernel
+from backsweep.compilation import inlined, kernel
 from backsweep.seeding.kernels import draw_below, draw_unit
 from backsweep.store.kernels import (
     EPISODE,
@@ -39,25 +39,25 @@ TRIES = 64
 Tree: TypeAlias = NDArray[np.float64]
 
 
-@kernel
+@inlined
 def refresh_node(level: int, node: int, levels: NDArray[np.int64], sums: Tree, minima: Tree) -> None:
-    """Compute a node from its children. Without minima (an empty array) only sums are kept."""
-    child = levels[level + 1] + FAN_OUT * node
-    total = 0.0
-    for i in range(FAN_OUT):
-        total += sums[child + i]
-    sums[levels[level] + node] = total
+    """Compute a node from its children, in pairs. Without minima (an empty array) only sums are kept."""
+    c = levels[level + 1] + FAN_OUT * node
+    sums[levels[level] + node] = ((sums[c] + sums[c + 1]) + (sums[c + 2] + sums[c + 3])) + (
+        (sums[c + 4] + sums[c + 5]) + (sums[c + 6] + sums[c + 7])
+    )
     if minima.shape[0] > 0:
-        smallest = np.inf
-        for i in range(FAN_OUT):
-            smallest = min(smallest, minima[child + i])
+        smallest = minima[c]
+        for i in range(1, FAN_OUT):
+            if minima[c + i] < smallest:
+                smallest = minima[c + i]
         minima[levels[level] + node] = smallest
 
 
 @kernel
 def set_leaf(slot: int, value: float, levels: NDArray[np.int64], sums: Tree, minima: Tree) -> None:
     """Set one priority and the nodes above it."""
-    leaf_level = levels.shape[0] - 1
+    leaf_level = levels.shape[0] - 2
     sums[levels[leaf_level] + slot] = value
     if minima.shape[0] > 0:
         minima[levels[leaf_level] + slot] = value
@@ -79,7 +79,7 @@ def set_range(
 @kernel
 def build_trees(leaves: NDArray[np.float64], levels: NDArray[np.int64], sums: Tree, minima: Tree) -> None:
     """Fill both trees from all live priorities at once."""
-    leaf_level = levels.shape[0] - 1
+    leaf_level = levels.shape[0] - 2
     for i in range(leaves.shape[0]):
         sums[levels[leaf_level] + i] = leaves[i]
         if minima.shape[0] > 0:
@@ -105,34 +105,44 @@ def update_priorities(
     minima: Tree,
 ) -> float:
     """Set the priorities of rows from their TD errors; return the largest priority so far."""
+    leaf_level = levels.shape[0] - 2
+    nodes = np.empty(row.shape[0], np.int64)
     for i in range(row.shape[0]):
         priority = (min(abs(error[i]), clip) + epsilon) ** alpha
         largest = max(largest, priority)
-        set_leaf(row[i] % capacity, priority, levels, sums, minima)
+        nodes[i] = row[i] % capacity
+        sums[levels[leaf_level] + nodes[i]] = priority
+        if minima.shape[0] > 0:
+            minima[levels[leaf_level] + nodes[i]] = priority
+    # Level by level: the nodes of one level do not wait for one another, and near the root all are done once.
+    for level in range(leaf_level - 1, -1, -1):
+        size = (levels[level + 2] - levels[level + 1]) // FAN_OUT
+        if size <= row.shape[0]:
+            for node in range(size):
+                refresh_node(level, node, levels, sums, minima)
+        else:
+            for i in range(row.shape[0]):
+                nodes[i] //= FAN_OUT
+                refresh_node(level, nodes[i], levels, sums, minima)
     return largest
 
 
-@kernel
-def find_leaf(ticket: float, levels: NDArray[np.int64], sums: Tree) -> int:
-    """Return the slot whose share of the total the ticket falls into; never one with priority 0."""
-    node = 0
-    for level in range(1, levels.shape[0]):
-        first = levels[level] + FAN_OUT * node
-        chosen = 0
-        passed = 0.0
-        prefix = 0.0
-        for i in range(FAN_OUT):
-            prefix += sums[first + i]
-            if ticket >= prefix:
-                chosen = i + 1
-                passed = prefix
-        # Rounding may carry a ticket past the last share.
-        while chosen == FAN_OUT or sums[first + chosen] == 0.0:
-            chosen -= 1
-            passed -= sums[first + chosen]
-        ticket -= passed
-        node = FAN_OUT * node + chosen
-    return node
+@inlined
+def choose_child(first: int, ticket: float, sums: Tree) -> tuple[int, float]:
+    """Return which of eight children from `first` on a ticket falls to, and the sum of those before it."""
+    chosen = 0
+    passed = 0.0
+    prefix = 0.0
+    for i in range(FAN_OUT):
+        prefix += sums[first + i]
+        if ticket >= prefix:
+            chosen = i + 1
+            passed = prefix
+    # Rounding may carry a ticket past the last share; a child with priority 0 is never chosen.
+    while chosen == FAN_OUT or sums[first + chosen] == 0.0:
+        chosen -= 1
+        passed -= sums[first + chosen]
+    return chosen, passed
 
 
 @kernel
@@ -154,17 +164,24 @@ def draw_prioritized(
     """
     state = np.empty(1, np.uint64)
     state[0] = seed
-    leaves = levels[-1]
+    leaves = levels[-2]
     count = row.shape[0]
     total = sums[0]
-    smallest = np.inf
+    tickets = np.empty(count, np.float64)
     for i in range(count):
         unit = draw_unit(state)
-        if stratified:
-            unit = (i + unit) / count
-        slot = find_leaf(unit * total, levels, sums)
-        row[i] = oldest + (slot - oldest) % capacity
-        smallest = min(smallest, sums[leaves + slot])
+        tickets[i] = (i + unit) / count * total if stratified else unit * total
+        row[i] = 0
+    # All tickets go down a level together: while one waits for memory the others go on.
+    for level in range(1, levels.shape[0] - 1):
+        for i in range(count):
+            chosen, passed = choose_child(levels[level] + FAN_OUT * row[i], tickets[i], sums)
+            tickets[i] -= passed
+            row[i] = FAN_OUT * row[i] + chosen
+    smallest = np.inf
+    for i in range(count):
+        smallest = min(smallest, sums[leaves + row[i]])
+        row[i] = oldest + (row[i] - oldest) % capacity
     if minima.shape[0] > 0:
         smallest = minima[0]
     # (N p / total) ** -beta divided by (N smallest / total) ** -beta: the common factors cancel.

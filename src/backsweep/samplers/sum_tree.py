@@ -18,7 +18,7 @@ class SumTree:
         while sizes[0] > FAN_OUT:
             sizes.insert(0, -(-sizes[0] // FAN_OUT**2) * FAN_OUT)
         sizes.insert(0, FAN_OUT)  # the root, with a cache line to itself so that all groups stay aligned
-        self.levels = np.concatenate([[0], np.cumsum(sizes[:-1])]).astype(np.int64)
+        self.levels = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.sums = reserve((sum(sizes),), np.float64)
         self.minima: NDArray[np.float64] = np.full(sum(sizes) if with_minima else 0, np.inf)
 
@@ -29,7 +29,7 @@ class SumTree:
 
     def leaves(self, slots: NDArray[np.int64] | slice) -> NDArray[np.float64]:
         """Return the priorities of some slots."""
-        leaves: NDArray[np.float64] = self.sums[self.levels[-1] :][slots]
+        leaves: NDArray[np.float64] = self.sums[self.levels[-2] :][slots]
         return leaves
 
     def build(self, leaves: NDArray[np.float64]) -> None:

@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.compilation import kernel
+from backsweep.compilation import inlined, kernel
 from backsweep.seeding.kernels import draw_below, mix
 
 # Columns of rows.
@@ -86,7 +86,7 @@ LANE_COLUMNS = 1
 CHANGED_BLOCK = 64
 
 
-@kernel
+@inlined
 def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.uint64:
     """Multilinear hash of the words, scrambled so that the low bits can index a table."""
     total = np.uint64(record.shape[0])
@@ -95,7 +95,7 @@ def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.u
     return mix(total)
 
 
-@kernel
+@inlined
 def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
     """Compare two records word by word."""
     for i in range(first.shape[0]):
@@ -104,7 +104,7 @@ def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
     return True
 
 
-@kernel
+@inlined
 def intern(
     record: NDArray[np.uint64],
     records: NDArray[np.uint64],
@@ -231,7 +231,7 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
             table[np.int64(place)] = number + 1
 
 
-@kernel
+@inlined
 def intern_observation(
     staged: NDArray[np.uint64],
     frames: NDArray[np.uint64],
@@ -304,7 +304,7 @@ def release_observation(
             release(np.int64(stacks[number, i]), frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
 
 
-@kernel
+@inlined
 def begin_episode(
     slot: int, episodes: NDArray[np.int64], live_episodes: NDArray[np.int32], counters: NDArray[np.int64]
 ) -> int:
@@ -326,7 +326,7 @@ def begin_episode(
     return episode
 
 
-@kernel
+@inlined
 def shorten_episode(
     slot: int,
     rows: NDArray[np.int32],
@@ -489,7 +489,7 @@ def add_rows(
     return new
 
 
-@kernel
+@inlined
 def find_continuation(
     lane: int,
     slot: int,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.compilation import kernel
+from backsweep.compilation import inlined, kernel
 from backsweep.graph.kernels import (
     COUNT,
     E_COUNT,
@@ -57,13 +57,13 @@ HIGH_HALF = np.int64(32)
 LOW_HALF = np.int64(0xFFFFFFFF)
 
 
-@kernel
+@inlined
 def wrap(place: int, size: int) -> int:
     """Return `place` in a ring; it is at most once around, and a division would cost more than all the rest."""
     return place - size if place >= size else place
 
 
-@kernel
+@inlined
 def serial_of(slot: int, oldest: int, oldest_slot: int, capacity: int) -> int:
     """Return the serial number of the live row in `slot`."""
     ahead = slot - oldest_slot
@@ -86,7 +86,7 @@ def drop_departed(vertices: NDArray[np.int64], queue: NDArray[np.int64], counter
     counters[QUEUE_COUNT] = kept
 
 
-@kernel
+@inlined
 def enqueue(
     vertex: int,
     row: int,
@@ -109,15 +109,15 @@ def enqueue(
     counters[QUEUE_COUNT] += 1
 
 
-@kernel
-def draw_distinct(state: NDArray[np.uint64], bound: int, chosen: NDArray[np.int64]) -> None:
-    """Fill `chosen` with distinct numbers from 0..bound-1 in random order: the start of a shuffle, nothing moved.
+@inlined
+def draw_distinct(
+    state: NDArray[np.uint64], bound: int, count: int, chosen: NDArray[np.int64], swapped: NDArray[np.int64]
+) -> None:
+    """Fill `chosen` with `count` distinct numbers from 0..bound-1 in random order: the start of a shuffle.
 
-    The shuffle would swap place i with a random later place; instead, a place's current content is looked up in the
-    list of swaps so far.
+    The shuffle would swap place i with a random later place. Nothing is moved here; what would stand at a place by now
+    is looked up in `swapped`, the list of swaps so far.
     """
-    count = chosen.shape[0]
-    swapped = np.empty(count, np.int64)
     for i in range(count):
         place = i + draw_below(state, bound - i)
         swapped[i] = place
@@ -138,13 +138,14 @@ def draw_by_visits(
     bound: int,
     edges: NDArray[np.int32],
     pool: NDArray[np.int32],
+    wanted: int,
     chosen: NDArray[np.int64],
 ) -> None:
-    """Fill `chosen` with distinct places 0..bound-1, each drawn in proportion to its edge's stored transitions."""
+    """Fill `chosen` with `wanted` distinct places 0..bound-1, drawn in proportion to the transitions on their edges."""
     left = np.int64(0)
     for i in range(bound):
         left += edges[pool[start + i], E_COUNT]
-    for k in range(chosen.shape[0]):
+    for k in range(wanted):
         ticket = draw_below(state, left)
         for i in range(bound):
             taken = False
@@ -162,14 +163,14 @@ def draw_by_visits(
             ticket -= count
 
 
-@kernel
+@inlined
 def emit(row: int, pending: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
     """Append a row to the pending ones."""
     pending[wrap(counters[PENDING_HEAD] + counters[PENDING_COUNT], pending.shape[0])] = row
     counters[PENDING_COUNT] += 1
 
 
-@kernel
+@inlined
 def follow_edge(
     edge: int,
     state: NDArray[np.uint64],
@@ -193,7 +194,7 @@ def follow_edge(
     enqueue(edges[edge, SOURCE], row, vertices, queue, visited, counters)
 
 
-@kernel
+@inlined
 def expand(
     state: NDArray[np.uint64],
     predecessors: int,
@@ -211,6 +212,8 @@ def expand(
     visited: NDArray[np.int64],
     pending: NDArray[np.int64],
     counters: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    swapped: NDArray[np.int64],
 ) -> None:
     """Take the next vertex from the queue and follow some of the edges that lead to it."""
     capacity = rows.shape[0]
@@ -250,11 +253,10 @@ def expand(
                 counters,
             )
         return
-    chosen = np.empty(predecessors, np.int64)
     if by_visits:
-        draw_by_visits(state, start, count, edges, pool, chosen)
+        draw_by_visits(state, start, count, edges, pool, predecessors, chosen)
     else:
-        draw_distinct(state, count, chosen)
+        draw_distinct(state, count, predecessors, chosen, swapped)
     for i in range(predecessors):
         follow_edge(
             pool[start + chosen[i]],
@@ -322,13 +324,14 @@ def draw_roots(
     terminals: NDArray[np.int32],
     graph_counters: NDArray[np.int64],
     roots: NDArray[np.int64],
+    swapped: NDArray[np.int64],
 ) -> int:
     """Fill `roots` with where the next sweep starts; return how many there are."""
     if pseudo:
         return draw_pseudo_terminals(state, kappa, vertices, reward_sums, graph_counters, roots)
     available = graph_counters[TERMINALS]
     count = min(num_roots, available)
-    draw_distinct(state, available, roots[:count])
+    draw_distinct(state, available, count, roots, swapped)
     for i in range(count):
         roots[i] = terminals[roots[i]]
     return count
@@ -367,6 +370,8 @@ def sweep_rows(
     """
     oldest = store_counters[TOTAL] - store_counters[LIVE]
     oldest_slot = oldest % rows.shape[0]
+    chosen = np.empty(max(predecessors, 1), np.int64)
+    swapped = np.empty(max(predecessors, num_roots), np.int64)
     filled = 0
     since_restart = 1
     while True:
@@ -387,7 +392,7 @@ def sweep_rows(
             counters[RESTARTS] += 1
             counters[ROOTS_NEXT] = 0
             counters[ROOTS_COUNT] = draw_roots(
-                state, num_roots, pseudo, kappa, vertices, reward_sums, terminals, graph_counters, roots[0]
+                state, num_roots, pseudo, kappa, vertices, reward_sums, terminals, graph_counters, roots[0], swapped
             )
             for i in range(counters[ROOTS_COUNT]):
                 roots[1, i] = vertices[roots[0, i], STAMP]
@@ -423,6 +428,8 @@ def sweep_rows(
             visited,
             pending,
             counters,
+            chosen,
+            swapped,
         )
 
 
