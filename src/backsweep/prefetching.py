@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils as numba_cgutils
+from numba.core import types
 from numba.extending import intrinsic, overload
 
+cgutils: Any = numba_cgutils
 READ, KEEP_IN_ALL_CACHES, DATA = 0, 3, 1
 
 
@@ -21,8 +23,10 @@ def prefetch(array: Any, index: int) -> None:
 
 @overload(prefetch)
 def _compiled_prefetch(array: Any, index: int) -> Any:
+    hint: Any = _prefetch  # numba supplies the first argument
+
     def implementation(array: Any, index: int) -> None:
-        _prefetch(array, index)
+        hint(array, index)
 
     return implementation
 
