@@ -1,1 +1,33 @@
+"""Experience replay for value-based deep RL.
+
+from backsweep import Mixture, Prioritized, Replay, Topological
+
+replay = Replay(
+    env.observation_space, env.action_space, capacity=1_000_000,
+    sampler=Mixture([(0.5, Topological()), (0.5, Prioritized())]),
+)
+"""
+
+from backsweep.encoding import DiscreteKey, ExactBytes, Quantized, RandomProjection
+from backsweep.replay import Replay
+from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
+from backsweep.sweep import PseudoTerminals, Terminals
+from backsweep.types import Batch
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "DiscreteKey",
+    "EpisodicBackward",
+    "ExactBytes",
+    "Mixture",
+    "Prioritized",
+    "PseudoTerminals",
+    "Quantized",
+    "RandomProjection",
+    "Replay",
+    "Terminals",
+    "Topological",
+    "Uniform",
+]

@@ -1,0 +1,66 @@
+"""What an encoder is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.types import Observations
+
+
+class LiveEncoder:
+    """Turns batches of observations into keys."""
+
+    words: int
+    """How many 64-bit words a key has."""
+
+    def encode(self, observations: Observations) -> NDArray[np.int64]:
+        """Return one key per observation, shape (batch, words).
+
+        Equal observations must give equal keys, whatever the batch around them.
+        """
+        raise TypeError(f"{type(self).__name__} must define encode")
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what was drawn at random, to be saved with the replay."""
+        return {}
+
+    def load(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over what `arrays` returned."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """A frozen configuration that builds a live encoder."""
+
+    def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveEncoder:
+        """Return the encoder for `space`; whatever is random in it comes from `generator`."""
+        ...
+
+
+def leaves(observations: Observations) -> Iterator[NDArray[Any]]:
+    """Yield the arrays of a batch of observations, dict entries in the order of their space."""
+    if isinstance(observations, dict):
+        for part in observations.values():
+            yield from leaves(part)
+    elif isinstance(observations, tuple):
+        for part in observations:
+            yield from leaves(part)
+    else:
+        yield observations
+
+
+def space_leaves(space: gym.Space[Any]) -> Iterator[gym.Space[Any]]:
+    """Yield the array-valued spaces inside `space`, in the order of `leaves`."""
+    if isinstance(space, gym.spaces.Dict):
+        for part in space.spaces.values():
+            yield from space_leaves(part)
+    elif isinstance(space, gym.spaces.Tuple):
+        for part in space.spaces:
+            yield from space_leaves(part)
+    else:
+        yield space

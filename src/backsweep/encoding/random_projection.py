@@ -1,0 +1,79 @@
+"""phi(s) = M s with entries of M from Normal(0, 1/d), in fixed point."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.encoding import kernels
+from backsweep.encoding.base import LiveEncoder, leaves, space_leaves
+from backsweep.types import Observations
+
+
+@dataclass(frozen=True)
+class RandomProjection:
+    """The paper's encoding: a random linear projection to `dim` numbers.
+
+    Entries of the matrix and float observations are rounded to multiples of 2**-20 and the product is computed in
+    integers, so equal observations always have equal keys. Floats that differ by less than that share a key; the
+    replay counts this as a collision.
+    """
+
+    dim: int = 3
+    """How many numbers a key has."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.dim, bool) or not isinstance(self.dim, (int, np.integer)):
+            raise TypeError(f"RandomProjection: dim must be an int, got {type(self.dim).__name__}")
+        if not 1 <= self.dim <= 64:
+            raise ValueError(f"RandomProjection: dim must be between 1 and 64, got {self.dim}")
+
+    def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveRandomProjection:
+        """Draw the matrix for `space`."""
+        sizes = [math.prod(leaf.shape or ()) for leaf in space_leaves(space)]
+        entries = generator.standard_normal((self.dim, sum(sizes))) * math.sqrt(1.0 / self.dim)
+        matrix = np.rint(entries * kernels.SCALE).astype(np.int32)
+        return LiveRandomProjection(np.split(matrix, np.cumsum(sizes)[:-1], axis=1))
+
+
+class LiveRandomProjection(LiveEncoder):
+    """The projection for one space: a block of columns of M for each array of an observation."""
+
+    def __init__(self, blocks: list[NDArray[np.int32]]) -> None:
+        self._blocks = [np.ascontiguousarray(block) for block in blocks]
+        self.words = len(blocks[0])
+
+    @property
+    def matrix(self) -> NDArray[np.int32]:
+        """M in units of 2**-20."""
+        return np.concatenate(self._blocks, axis=1)
+
+    def encode(self, observations: Observations) -> NDArray[np.int64]:
+        """Return the projected keys, shape (batch, dim)."""
+        keys: NDArray[np.int64] | None = None
+        for leaf, block in zip(leaves(observations), self._blocks, strict=True):
+            flat = leaf.reshape(len(leaf), -1)
+            if keys is None:
+                keys = np.zeros((len(leaf), self.words), np.int64)
+            if flat.dtype == np.uint8:
+                kernels.project_bytes(np.ascontiguousarray(flat), block, keys)
+            elif flat.dtype.kind == "f":
+                kernels.project_floats(np.ascontiguousarray(flat, dtype=np.float64), block, keys)
+            else:
+                kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)
+        assert keys is not None  # a space has at least one leaf; Layout refuses empty ones
+        return keys
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the matrix: later versions of numpy may draw other normal numbers."""
+        return {"matrix": self.matrix}
+
+    def load(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over a saved matrix."""
+        sizes = np.cumsum([block.shape[1] for block in self._blocks])[:-1]
+        self._blocks = [np.ascontiguousarray(block) for block in np.split(arrays["matrix"], sizes, axis=1)]

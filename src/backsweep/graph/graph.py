@@ -1,0 +1,303 @@
+"""The graph as a class over the kernels, and the read-only view of it that users see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.encoding.base import LiveEncoder
+from backsweep.graph import kernels
+from backsweep.graph.kernels import (
+    COLLISIONS,
+    COUNT,
+    E_COUNT,
+    E_HEAD,
+    E_SIZE,
+    E_START,
+    EDGES_HIGH,
+    EDGES_LIVE,
+    ENDINGS,
+    KEY,
+    POOL_USED,
+    SOURCE,
+    START,
+    TARGET,
+    TERMINALS,
+    USES,
+    VERTICES_HIGH,
+    VERTICES_LIVE,
+    VISITS,
+)
+from backsweep.memory import reserve
+from backsweep.store.kernels import NEXT_OBSERVATION, OBSERVATION
+from backsweep.store.store import Store, power_of_two_at_least
+from backsweep.types import Rows, Vertex
+
+if TYPE_CHECKING:
+    import networkx
+
+POOL_PLACES_PER_ROW = 8  # packed blocks need 5.4 at most; the rest is room to grow before packing again
+
+
+class Graph:
+    """The graph of a store's live rows, brought up to date by `follow` after each add."""
+
+    def __init__(self, store: Store, encoder: LiveEncoder) -> None:
+        capacity = store.capacity
+        most_vertices = 2 * capacity
+        self._store = store
+        self._encoder = encoder
+        self.vertices = reserve((most_vertices, KEY + encoder.words), np.int64)
+        self.reward_sums = reserve((most_vertices,), np.float64)
+        self._vertex_table = reserve((power_of_two_at_least(2 * most_vertices),), np.int32)
+        self.edges = reserve((capacity, kernels.EDGE_COLUMNS), np.int32)
+        self._edge_table = reserve((power_of_two_at_least(2 * capacity),), np.int32)
+        self.pool = reserve((POOL_PLACES_PER_ROW * capacity + 64,), np.int32)
+        self.graph_rows = reserve((capacity, kernels.GRAPH_ROW_COLUMNS), np.int32)
+        self._returns = reserve((capacity, 2), np.float64)
+        self.terminals = reserve((most_vertices,), np.int32)
+        self._observation_vertex = reserve((2 * capacity,), np.int32)
+        self.counters = np.zeros(kernels.GRAPH_COUNTERS, np.int64)
+
+    def follow(self, first: int, new: int) -> None:
+        """Take in the rows from serial number `first` on, of which `new` observations are fresh in the store."""
+        store = self._store
+        if new:
+            staged = store.staged
+            if new == 1 and store.layout.single is not None:
+                place = store.fresh[0, 0]
+                keys = self._keys(staged[place : place + 1])
+            else:
+                keys = self._keys(_select(staged, store.fresh[:new, 0]))
+        else:
+            keys = self._no_keys
+        self._add(first, store.total, 0, store.fresh, keys)
+
+    def build(self) -> None:
+        """Take in every row that the store holds; for a graph that is made late."""
+        store = self._store
+        rows = store.rows[np.arange(store.oldest, store.total) % store.capacity]
+        numbers = np.unique(rows[:, OBSERVATION : NEXT_OBSERVATION + 1])
+        fresh = np.stack([np.zeros_like(numbers), numbers], axis=1)
+        words = store.observation_words(numbers)
+        keys = self._keys(store.layout.views(words)) if len(numbers) else self._no_keys
+        self._add(store.oldest, store.total, store.oldest, fresh, keys)
+
+    @property
+    def _no_keys(self) -> NDArray[np.int64]:
+        return np.empty((0, self._encoder.words), np.int64)
+
+    def _keys(self, observations: Any) -> NDArray[np.int64]:
+        return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
+
+    def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
+        kernels.add_rows(
+            first,
+            last,
+            oldest,
+            fresh,
+            keys,
+            self._store.rows,
+            self._store.values,
+            self.vertices,
+            self.reward_sums,
+            self._vertex_table,
+            self.edges,
+            self._edge_table,
+            self.pool,
+            self.graph_rows,
+            self._returns,
+            self.terminals,
+            self._observation_vertex,
+            self.counters,
+        )
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def find(self, observation: Any) -> Vertex | None:
+        """Return the vertex of an observation, or None if it is not in the graph."""
+        layout = self._store.layout
+        checked = layout.check(observation, 1, "observation")
+        vertex = int(kernels.find_vertex(self._keys(checked)[0], self.vertices, self._vertex_table))
+        return None if vertex < 0 else vertex
+
+    @property
+    def vertices_high(self) -> int:
+        """Vertices have numbers below this one."""
+        return int(self.counters[VERTICES_HIGH])
+
+    def live_vertices(self) -> NDArray[np.int64]:
+        """Return all vertices."""
+        return np.flatnonzero(self.vertices[: self.counters[VERTICES_HIGH], USES] > 0)
+
+    def live_edges(self) -> NDArray[np.int64]:
+        """Return all edges."""
+        return np.flatnonzero(self.edges[: self.counters[EDGES_HIGH], E_COUNT] > 0)
+
+    def edges_into(self, vertex: Vertex) -> NDArray[np.int32]:
+        """Return the edges that lead to `vertex`, in stored order."""
+        start, count = self.vertices[vertex, START], self.vertices[vertex, COUNT]
+        return self.pool[start : start + count].copy()
+
+    def rows_on(self, edge: int) -> Rows:
+        """Return the serial numbers of the rows on an edge, oldest first."""
+        start, size, head, count = self.edges[edge, [E_START, E_SIZE, E_HEAD, E_COUNT]].astype(np.int64)
+        slots = self.pool[start + ((head + np.arange(count)) & (size - 1))].astype(np.int64)
+        oldest, capacity = self._store.oldest, self._store.capacity
+        serials: Rows = oldest + (slots - oldest) % capacity
+        return serials
+
+    def statistics(self) -> dict[str, int]:
+        """Count what is in the graph."""
+        return {
+            "vertices": int(self.counters[VERTICES_LIVE]),
+            "edges": int(self.counters[EDGES_LIVE]),
+            "terminal_vertices": int(self.counters[TERMINALS]),
+            "key_collisions": int(self.counters[COLLISIONS]),
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        tables = self._vertex_table.nbytes + self._edge_table.nbytes
+        return tables + sum(array.nbytes for array in self.arrays().values())
+
+    # -- saving ---------------------------------------------------------------------------------------------------
+
+    def _all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
+        """Return every array that a save must hold, with the length of its used part."""
+        used_rows = min(self._store.total, self._store.capacity)
+        vertices, edges = int(self.counters[VERTICES_HIGH]), int(self.counters[EDGES_HIGH])
+        return {
+            "graph_counters": (self.counters, len(self.counters)),
+            "vertices": (self.vertices, vertices),
+            "reward_sums": (self.reward_sums, vertices),
+            "edges": (self.edges, edges),
+            "pool": (self.pool, int(self.counters[POOL_USED])),
+            "graph_rows": (self.graph_rows, used_rows),
+            "returns": (self._returns, used_rows),
+            "terminals": (self.terminals, int(self.counters[TERMINALS])),
+            "observation_vertex": (self._observation_vertex, self._store.observations_high),
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the used part of every array that a save must hold."""
+        return {name: array[:length] for name, (array, length) in self._all_arrays().items()}
+
+    def destinations(self) -> dict[str, NDArray[Any]]:
+        """Return the whole arrays that a save is read into."""
+        return {name: array for name, (array, _) in self._all_arrays().items()}
+
+    def finish_loading(self) -> None:
+        """Build the tables after the arrays have been filled."""
+        kernels.rebuild_tables(self.vertices, self._vertex_table, self.edges, self._edge_table, self.counters)
+
+
+def _select(staged: Any, places: NDArray[np.int32]) -> Any:
+    if isinstance(staged, dict):
+        return {key: _select(part, places) for key, part in staged.items()}
+    if isinstance(staged, tuple):
+        return tuple(_select(part, places) for part in staged)
+    return staged[places]
+
+
+class GraphView:
+    """What a user may ask the graph; nothing here changes it.
+
+    Vertices are numbers that stay the same until the next ``add``.
+    """
+
+    def __init__(self, graph: Graph, locked: Callable[[], Any]) -> None:
+        self._graph = graph
+        self._locked = locked
+
+    @property
+    def num_vertices(self) -> int:
+        """How many states the live transitions start or end in."""
+        return int(self._graph.counters[VERTICES_LIVE])
+
+    @property
+    def num_edges(self) -> int:
+        """How many pairs (predecessor, successor) have a live transition."""
+        return int(self._graph.counters[EDGES_LIVE])
+
+    @property
+    def terminal_vertices(self) -> NDArray[np.int64]:
+        """The vertices in which a live transition terminates."""
+        with self._locked():
+            return self._graph.terminals[: self._graph.counters[TERMINALS]].astype(np.int64)
+
+    @property
+    def vertices(self) -> NDArray[np.int64]:
+        """All vertices."""
+        with self._locked():
+            return self._graph.live_vertices()
+
+    def vertex(self, observation: Any) -> Vertex | None:
+        """Return the vertex of an observation, or None if it is not in the graph."""
+        with self._locked():
+            return self._graph.find(observation)
+
+    def _checked(self, vertex: Vertex) -> int:
+        high = self._graph.counters[VERTICES_HIGH]
+        if isinstance(vertex, bool) or not isinstance(vertex, (int, np.integer)):
+            raise TypeError(f"vertex must be an int, got {type(vertex).__name__}")
+        if not 0 <= vertex < high or self._graph.vertices[vertex, USES] == 0:
+            raise ValueError(f"vertex {vertex} is not in the graph; ask graph.vertex(observation) after the last add")
+        return int(vertex)
+
+    def predecessors(self, vertex: Vertex) -> NDArray[np.int64]:
+        """Return the vertices from which a live transition leads to `vertex`."""
+        with self._locked():
+            edges = self._graph.edges_into(self._checked(vertex))
+            sources: NDArray[np.int64] = self._graph.edges[edges, SOURCE].astype(np.int64)
+            return sources
+
+    def transitions(self, source: Vertex, target: Vertex) -> Rows:
+        """Return the rows that lead from `source` to `target`, oldest first."""
+        with self._locked():
+            for edge in self._graph.edges_into(self._checked(target)):
+                if self._graph.edges[edge, SOURCE] == self._checked(source):
+                    return self._graph.rows_on(int(edge))
+            return np.empty(0, np.int64)
+
+    def visits(self, vertex: Vertex) -> int:
+        """Return how many stored visits `vertex` has."""
+        with self._locked():
+            return int(self._graph.vertices[self._checked(vertex), VISITS])
+
+    def average_accumulated_reward(self, vertex: Vertex) -> float:
+        """Return the mean, over the stored visits, of the reward collected from the episode's start to the visit."""
+        with self._locked():
+            checked = self._checked(vertex)
+            return float(self._graph.reward_sums[checked] / self._graph.vertices[checked, VISITS])
+
+    def to_networkx(self) -> networkx.DiGraph[int]:
+        """Return a networkx graph; nodes carry visits, terminal and average_accumulated_reward, edges their rows."""
+        try:
+            import networkx
+        except ImportError as error:
+            raise ImportError("to_networkx needs networkx: pip install networkx") from error
+        result: networkx.DiGraph[int] = networkx.DiGraph()
+        with self._locked():
+            graph = self._graph
+            for vertex in graph.live_vertices().tolist():
+                result.add_node(
+                    vertex,
+                    visits=int(graph.vertices[vertex, VISITS]),
+                    terminal=bool(graph.vertices[vertex, ENDINGS] > 0),
+                    average_accumulated_reward=self.average_accumulated_reward(vertex),
+                )
+            for edge in graph.live_edges().tolist():
+                source, target = graph.edges[edge, [SOURCE, TARGET]].tolist()
+                result.add_edge(source, target, rows=graph.rows_on(edge).tolist())
+        return result
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphView(num_vertices={self.num_vertices}, num_edges={self.num_edges}, "
+            f"terminal_vertices={len(self.terminal_vertices)})"
+        )

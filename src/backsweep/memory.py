@@ -1,0 +1,53 @@
+"""Large arrays whose memory is taken as it is used.
+
+`reserve` hands out zeroed arrays of the full size that a replay could ever need. The operating system gives them
+physical pages only where something is written, so a replay for a million transitions that holds a thousand costs what
+a thousand cost, nothing is ever copied to grow, and kernels see plain arrays with fixed addresses.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+# Python names the flag from 3.13 on; the number is the Linux one.
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_SMALL = 1 << 16
+
+
+def reserve(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return a zeroed array whose pages are taken when they are first written."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _SMALL or not sys.platform.startswith("linux"):
+        return np.zeros(shape, dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+    block = mmap.mmap(-1, size, flags=flags)
+    return np.frombuffer(block, dtype).reshape(shape)
+
+
+def reserve_in_file(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return a zeroed array that lives in a new sparse file at `path`.
+
+    The file is the replay's working memory, not a save: it is unlinked from its folder at once where the system allows
+    that, so that nothing is left behind however the process ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mapped = np.memmap(path, dtype=dtype, mode="w+", shape=shape)
+    if os.name == "posix":
+        path.unlink()
+    return np.asarray(mapped)  # a plain array: kernels are compiled once for both kinds of memory
+
+
+def physical_memory() -> int | None:
+    """Return the bytes of memory of this machine, or None where it cannot be told."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,414 @@
+"""Replay: a store and a sampler behind one face."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from backsweep.compilation import announce_first_compilation
+from backsweep.encoding import DiscreteKey, Encoder, RandomProjection
+from backsweep.encoding.discrete import is_discrete
+from backsweep.graph.graph import Graph, GraphView
+from backsweep.samplers import Experience, Sampler, Uniform
+from backsweep.samplers.kernels import episode_rows
+from backsweep.seeding import checked_seed, named_generator
+from backsweep.snapshot import SnapshotMemory
+from backsweep.store import kernels as store_kernels
+from backsweep.store.kernels import EPISODE, LENGTH
+from backsweep.store.store import Store
+from backsweep.types import Batch, Rows
+
+FILE_NAME = "backsweep-observations"
+
+
+class Replay:
+    """Experience replay: transitions go in, batches come out.
+
+    Parameters
+    ----------
+    observation_space, action_space
+        Box, Discrete, MultiDiscrete or MultiBinary spaces, or Dicts or Tuples of them (actions: not Dicts or Tuples).
+    capacity
+        How many transitions are kept; the oldest make way. Memory is taken as it is used.
+    sampler
+        How rows are chosen: `Uniform`, `Prioritized`, `EpisodicBackward`, `Topological`, a `Mixture` of them, or your
+        own. It is a configuration and may be given to several replays.
+    encoder
+        How observations become vertices of the graph. By default `DiscreteKey` for discrete observations and
+        `RandomProjection(dim=3)` for all others.
+    num_envs
+        With n > 1, `add` takes arrays with a leading axis n; each lane is its own stream of episodes.
+    n_step, gamma
+        Fold up to `n_step` steps into one transition when rows are read; `gamma` is the discount.
+    frame_stack
+        With k > 1, observations are stacks of k frames along their first axis, and each frame is kept once.
+    autoreset
+        ``"next_step"`` for Gymnasium vector environments in that mode (their default): the call after an episode's end
+        carries no transition for that lane and is left out.
+    file
+        A folder for a memory-mapped file that holds the observations, for replays larger than memory. It is working
+        memory, not a save.
+    seed
+        The same seed and the same calls give the same rows on every machine.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        capacity: int = 1_000_000,
+        sampler: Sampler | None = None,
+        *,
+        encoder: Encoder | None = None,
+        num_envs: int = 1,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        frame_stack: int = 1,
+        autoreset: Literal["next_step"] | None = None,
+        file: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        for name, space in (("observation_space", observation_space), ("action_space", action_space)):
+            if not isinstance(space, gym.Space):
+                raise TypeError(f"{name} must be a gymnasium space, got {type(space).__name__}")
+        if isinstance(action_space, (gym.spaces.Dict, gym.spaces.Tuple)):
+            raise TypeError(f"action_space must be Box, Discrete, MultiDiscrete or MultiBinary, got {action_space}")
+        self._capacity = _positive_int("capacity", capacity)
+        self._num_envs = _positive_int("num_envs", num_envs)
+        if self._num_envs > self._capacity:
+            raise ValueError(f"capacity must be at least num_envs={num_envs}, got {capacity}")
+        self._n_step = _positive_int("n_step", n_step)
+        if isinstance(gamma, bool) or not isinstance(gamma, (int, float)) or not 0 <= gamma <= 1:
+            raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
+        if autoreset not in (None, "next_step"):
+            raise ValueError(f"autoreset must be None or 'next_step', got {autoreset!r}")
+        sampler = Uniform() if sampler is None else sampler
+        if isinstance(sampler, type) or not isinstance(sampler, Sampler):
+            raise TypeError(f"sampler must be a sampler configuration such as Uniform(), got {sampler!r}")
+        if encoder is not None and (isinstance(encoder, type) or not isinstance(encoder, Encoder)):
+            raise TypeError(f"encoder must be an encoder configuration such as RandomProjection(), got {encoder!r}")
+        if encoder is None:
+            encoder = DiscreteKey() if is_discrete(observation_space) else RandomProjection()
+        announce_first_compilation(store_kernels.add_rows)
+
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self._gamma = float(gamma)
+        self._autoreset = autoreset
+        self._seed = checked_seed(seed)
+        self._sampler_config = sampler
+        self._encoder_config = encoder
+        path = None if file is None else Path(file) / f"{FILE_NAME}-{os.getpid()}-{id(self):x}"
+        self._store = Store(
+            observation_space,
+            action_space,
+            self._capacity,
+            self._num_envs,
+            _positive_int("frame_stack", frame_stack),
+            path,
+        )
+        self._encoder = encoder.build(observation_space, named_generator(self._seed, "encoder"))
+        self._graph: Graph | None = Graph(self._store, self._encoder) if sampler.needs_graph else None
+        self._sampler = sampler.build(Experience(self._store, self._graph), named_generator(self._seed, "sampler"))
+        self._lock = threading.RLock()
+        self._ended = np.zeros(self._num_envs, np.bool_)
+        self._stale_updates = 0
+        self._snapshot_memory = SnapshotMemory()
+        self._constants: dict[int, tuple[NDArray[np.float32], NDArray[np.int64]]] = {}
+
+    # -- adding ---------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        observation: Any,
+        action: ArrayLike,
+        reward: ArrayLike,
+        next_observation: Any,
+        terminated: ArrayLike,
+        truncated: ArrayLike,
+        *,
+        final_observation: Sequence[Any] | None = None,
+        mask: ArrayLike | None = None,
+    ) -> None:
+        """Add one transition per lane.
+
+        Parameters
+        ----------
+        observation, action, reward, next_observation, terminated, truncated
+            What `step` took and gave; arrays with a leading axis of lanes if ``num_envs > 1``. Only termination stops
+            bootstrapping and makes a root of the graph; truncation ends the episode and nothing else.
+        final_observation
+            For vector environments in same-step autoreset mode, which return the next episode's first observation:
+            ``infos.get("final_obs")``. Where a lane has ended, its entry is the true successor.
+        mask
+            Lanes with False add nothing.
+        """
+        with self._lock:
+            if mask is not None:
+                mask = self._checked_mask(mask)
+            if self._autoreset is not None:
+                mask = ~self._ended if mask is None else mask & ~self._ended
+            store = self._store
+            store.stage(observation, action, reward, next_observation, terminated, truncated, mask)
+            if final_observation is not None:
+                self._stage_finals(final_observation)
+            first = store.total
+            new = store.add()
+            if self._graph is not None:
+                self._graph.follow(first, new)
+            self._sampler.added(first, store.total)
+            if self._autoreset is not None:
+                self._ended = store.staged_ends()
+
+    def _checked_mask(self, mask: ArrayLike) -> NDArray[np.bool_]:
+        array = np.asarray(mask)
+        if array.dtype != np.bool_:
+            raise TypeError(f"mask must be bool, got dtype {array.dtype}")
+        if array.shape != (self._num_envs,):
+            raise ValueError(f"mask must have shape {(self._num_envs,)}, got {array.shape}")
+        return array
+
+    def _stage_finals(self, final_observation: Sequence[Any]) -> None:
+        if len(final_observation) != self._num_envs:
+            raise ValueError(
+                f"final_observation must have one entry per lane ({self._num_envs}), got {len(final_observation)}"
+            )
+        for lane in np.flatnonzero(self._store.staged_ends()).tolist():
+            if final_observation[lane] is None:
+                raise ValueError(f"final_observation[{lane}] must be given where a lane has ended, got None")
+            self._store.stage_successor(lane, final_observation[lane])
+
+    # -- sampling -------------------------------------------------------------------------------------------------
+
+    def sample(self, batch_size: int) -> Batch:
+        """Return a batch of rows that the sampler chose.
+
+        The arrays are yours for as long as you hold the batch or anything made of it.
+        """
+        batch_size = _positive_int("batch_size", batch_size)
+        if batch_size > self._capacity:
+            raise ValueError(f"batch_size must be at most the capacity of {self._capacity}, got {batch_size}")
+        with self._lock:
+            if not len(self._store):
+                raise ValueError("cannot sample from an empty replay: add transitions first")
+            picks = self._sampler.pick(batch_size)
+            return self._read(picks.row, picks.weight, picks.source)
+
+    def read(self, row: ArrayLike) -> Batch:
+        """Return the given live rows as a batch, in that order, with weights of 1."""
+        rows = self._checked_rows(row)
+        with self._lock:
+            live = self._store.are_live(rows)
+            if not live.all():
+                raise ValueError(
+                    f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, "
+                    f"got {rows[~live][0]}"
+                )
+            return self._read(rows, None, None)
+
+    def _read(self, row: Rows, weight: NDArray[np.float32] | None, source: NDArray[np.int64] | None) -> Batch:
+        out = self._store.read(row, self._n_step, self._gamma)
+        if weight is None or source is None:
+            ones, zeros = self._shared_constants(len(row))
+            weight = ones if weight is None else weight
+            source = zeros if source is None else source
+        return Batch(
+            out.observation,
+            out.action,
+            out.reward,
+            out.next_observation,
+            out.terminated,
+            out.discount,
+            weight,
+            row,
+            source,
+        )
+
+    def _shared_constants(self, size: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        constants = self._constants.get(size)
+        if constants is None:
+            constants = np.ones(size, np.float32), np.zeros(size, np.int64)
+            for array in constants:
+                array.flags.writeable = False
+            self._constants = {size: constants}
+        return constants
+
+    def episode(self, row: int) -> Rows:
+        """Return the live rows of the episode that `row` belongs to, in time order."""
+        checked = int(self._checked_rows([row])[0])
+        with self._lock:
+            store = self._store
+            if not store.oldest <= checked < store.total:
+                raise ValueError(f"row must be live, {store.oldest} to {store.total - 1}, got {checked}")
+            episode = store.rows[checked % self._capacity, EPISODE]
+            out = np.empty(store.episodes[episode, LENGTH], np.int64)
+            episode_rows(checked, store.rows, store.episodes, store.counters, out)
+            return out
+
+    def update_priorities(
+        self, row: ArrayLike, td_error: ArrayLike | None = None, *, priority: ArrayLike | None = None
+    ) -> None:
+        """Tell the sampler the new errors of rows that it gave out.
+
+        Rows that have been overwritten since are passed over and counted in `stats`. Samplers without priorities take
+        no notice.
+
+        Parameters
+        ----------
+        row
+            ``batch.row``.
+        td_error
+            Signed or absolute TD errors, one for each row.
+        priority
+            Instead of `td_error`: what is to take the place of the absolute TD error; 0 or more.
+        """
+        if (td_error is None) == (priority is None):
+            raise TypeError("update_priorities takes either td_error or priority")
+        name, values = ("td_error", td_error) if priority is None else ("priority", priority)
+        rows = self._checked_rows(row)
+        errors = _host_array(values).astype(np.float64, copy=False)
+        if errors.shape != rows.shape:
+            raise ValueError(f"{name} must have the shape of row, {rows.shape}, got {errors.shape}")
+        if not np.isfinite(errors).all():
+            raise ValueError(f"{name} must be finite, got {errors[~np.isfinite(errors)][0]}")
+        if priority is not None and (errors < 0).any():
+            raise ValueError(f"priority must be 0 or more, got {errors.min()}")
+        with self._lock:
+            if rows.size and (rows.min() < 0 or rows.max() >= self._store.total):
+                raise ValueError(
+                    f"row must hold serial numbers from 0 to {self._store.total - 1}, got {rows.min()} to {rows.max()}"
+                )
+            if rows.size and rows.min() < self._store.oldest:
+                live = self._store.are_live(rows)
+                self._stale_updates += int((~live).sum())
+                rows, errors = rows[live], errors[live]
+            if self._sampler.uses_priorities:
+                self._sampler.update(rows, np.abs(errors))
+
+    def _checked_rows(self, row: ArrayLike) -> Rows:
+        rows = _host_array(row)
+        if rows.dtype.kind not in "iu":
+            raise TypeError(f"row must hold integers, got dtype {rows.dtype}")
+        if rows.ndim != 1:
+            raise ValueError(f"row must have one axis, got shape {rows.shape}")
+        return np.ascontiguousarray(rows, dtype=np.int64)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    @property
+    def capacity(self) -> int:
+        """How many transitions fit."""
+        return self._capacity
+
+    @property
+    def num_envs(self) -> int:
+        """How many lanes `add` takes."""
+        return self._num_envs
+
+    @property
+    def sampler(self) -> Sampler:
+        """The sampler's configuration."""
+        return self._sampler_config
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        with self._lock:
+            graph = 0 if self._graph is None else self._graph.nbytes
+            return self._store.nbytes + graph + self._sampler.nbytes
+
+    @property
+    def graph(self) -> GraphView:
+        """The predecessor graph of the live transitions, read-only.
+
+        A sampler that does not need the graph does not pay for it: it is then built when first asked for, and kept up
+        to date from there on.
+        """
+        with self._lock:
+            if self._graph is None:
+                graph = Graph(self._store, self._encoder)
+                graph.build()
+                self._graph = graph
+            return GraphView(self._graph, lambda: self._lock)
+
+    def _graph_for_loading(self) -> Graph:
+        if self._graph is None:
+            self._graph = Graph(self._store, self._encoder)
+        return self._graph
+
+    def stats(self) -> dict[str, float]:
+        """Return counts of what is stored, of what the sampler did, and of what was passed over."""
+        with self._lock:
+            numbers: dict[str, float] = dict(self._store.statistics())
+            if self._graph is not None:
+                numbers.update(self._graph.statistics())
+            numbers.update(self._sampler.statistics())
+            numbers["late_priority_updates"] = self._stale_updates
+            return numbers
+
+    def __repr__(self) -> str:
+        return (
+            f"Replay({len(self)} of {self._capacity} transitions, sampler={self._sampler_config}, "
+            f"num_envs={self._num_envs})"
+        )
+
+    # -- saving ---------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write everything to `folder`; only what changed since the last save there is written.
+
+        A crash at any moment leaves the old save or the new one. Adding and sampling wait meanwhile.
+        """
+        from backsweep.saving import save_replay
+
+        with self._lock:
+            save_replay(self, folder)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        sampler: Sampler | None = None,
+        encoder: Encoder | None = None,
+        file: str | os.PathLike[str] | None = None,
+    ) -> Replay:
+        """Return the replay that was saved in `folder`; it goes on exactly where that one was.
+
+        Parameters
+        ----------
+        folder
+            Where `save` wrote.
+        sampler, encoder
+            Needed only if they were of classes of your own.
+        file
+            As for a new replay.
+        """
+        from backsweep.saving import load_replay
+
+        return load_replay(folder, sampler=sampler, encoder=encoder, file=file)
+
+
+def _positive_int(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be 1 or more, got {value}")
+    return int(value)
+
+
+def _host_array(value: Any) -> NDArray[Any]:
+    """Return an array, also for a torch tensor that requires gradients or lives on a GPU."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    return np.asarray(value)

@@ -1,0 +1,113 @@
+"""What a sampler is.
+
+A sampler comes in two parts. The *configuration* is a frozen dataclass that a user writes down and may give to any
+number of replays. The *live sampler*, built from it, belongs to one replay and holds whatever changes. Live samplers
+see rows and vertices, never observations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.graph.graph import Graph
+from backsweep.seeding import generator_state, restore_generator
+from backsweep.store.store import Store
+from backsweep.types import Picks, Rows
+
+
+@dataclass(slots=True)
+class SamplerState:
+    """All of a live sampler, as arrays and plain JSON values."""
+
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+class Experience:
+    """What a live sampler may look at: which rows there are, and the graph if its configuration asked for one."""
+
+    def __init__(self, store: Store, graph: Graph | None) -> None:
+        self.store = store
+        self._graph = graph
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the live rows."""
+        assert self._graph is not None, "the sampler's configuration must say needs_graph = True"
+        return self._graph
+
+    @property
+    def capacity(self) -> int:
+        """How many rows fit."""
+        return self.store.capacity
+
+    @property
+    def oldest(self) -> int:
+        """The serial number of the oldest live row; live rows are oldest..total-1."""
+        return self.store.oldest
+
+    @property
+    def total(self) -> int:
+        """How many rows were ever added; the next row gets this serial number."""
+        return self.store.total
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+
+class LiveSampler:
+    """Base of live samplers: everything but `pick` has a default that suits a sampler without memory."""
+
+    def __init__(self, experience: Experience, generator: np.random.Generator) -> None:
+        self.experience = experience
+        self.generator = generator
+
+    def pick(self, count: int) -> Picks:
+        """Choose `count` live rows. Never called on an empty replay, nor with a count of 0."""
+        raise TypeError(f"{type(self).__name__} must define pick")
+
+    def added(self, first: int, last: int) -> None:
+        """Take note of the new rows first..last-1; the rows that they overwrote are gone already."""
+
+    def update(self, row: Rows, priority: NDArray[np.float64]) -> None:
+        """Take note of new absolute TD errors of live rows."""
+
+    @property
+    def uses_priorities(self) -> bool:
+        """Whether `update` does anything."""
+        return False
+
+    def statistics(self) -> dict[str, float]:
+        """Return numbers worth recording."""
+        return {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return 0
+
+    def state(self) -> SamplerState:
+        """Return everything that the next picks depend on."""
+        return SamplerState(values={"generator": generator_state(self.generator)})
+
+    def load_state(self, state: SamplerState) -> None:
+        """Go on from a state that `state` returned."""
+        restore_generator(self.generator, state.values["generator"])
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """A frozen configuration that builds a live sampler."""
+
+    @property
+    def needs_graph(self) -> bool:
+        """Whether the live sampler asks for the graph."""
+        ...
+
+    def build(self, experience: Experience, generator: np.random.Generator) -> LiveSampler:
+        """Return the live sampler for one replay; all its randomness comes from `generator`."""
+        ...

@@ -1,0 +1,76 @@
+"""Episodic backward update: whole episodes, from their ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from backsweep.samplers import kernels
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState
+from backsweep.samplers.fallback import fill_up
+from backsweep.seeding import random_word
+from backsweep.types import Picks
+
+
+@dataclass(frozen=True)
+class EpisodicBackward:
+    """Draw an episode uniformly and hand it out from its last step backwards, batch by batch.
+
+    A batch that is not full when the episode is through is filled from the next one. An episode that the ring has
+    partly overwritten is handed out down to its oldest live step, and one that is still running from its newest.
+    What EBU's targets need beyond the batch comes from `Replay.episode` and `Replay.read`.
+    """
+
+    timeouts: bool = True
+    """Whether episodes that ended by truncation are drawn."""
+    running: bool = True
+    """Whether episodes that have not ended yet are drawn."""
+    fallback: Literal["uniform", "error"] = "uniform"
+    """What serves the batch while no episode may be drawn: uniform rows, or an error."""
+
+    needs_graph = False
+
+    def build(self, experience: Experience, generator: np.random.Generator) -> LiveEpisodicBackward:
+        """Return the live sampler."""
+        return LiveEpisodicBackward(self, experience, generator)
+
+
+class LiveEpisodicBackward(LiveSampler):
+    """A cursor that walks back through episodes."""
+
+    def __init__(self, config: EpisodicBackward, experience: Experience, generator: np.random.Generator) -> None:
+        super().__init__(experience, generator)
+        self.config = config
+        self._cursor = -1
+
+    def pick(self, count: int) -> Picks:
+        """Choose `count` live rows."""
+        store = self.experience.store
+        row = np.empty(count, np.int64)
+        seed = random_word(self.generator)
+        filled, self._cursor = kernels.walk_back(
+            seed,
+            self._cursor,
+            self.config.timeouts,
+            self.config.running,
+            store.rows,
+            store.episodes,
+            store.live_episodes,
+            store.counters,
+            row,
+        )
+        fill_up(row, filled, self.config.fallback, self, "no episode may be drawn yet")
+        return Picks(row)
+
+    def state(self) -> SamplerState:
+        """Return the position in the current episode."""
+        state = super().state()
+        state.values["cursor"] = int(self._cursor)
+        return state
+
+    def load_state(self, state: SamplerState) -> None:
+        """Go on in the middle of an episode."""
+        super().load_state(state)
+        self._cursor = int(state.values["cursor"])

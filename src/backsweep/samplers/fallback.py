@@ -1,0 +1,19 @@
+"""What serves a batch that a sampler cannot fill yet."""
+
+from __future__ import annotations
+
+from backsweep.samplers.base import LiveSampler
+from backsweep.seeding import random_word
+from backsweep.store import kernels
+from backsweep.types import Rows
+
+
+def fill_up(row: Rows, filled: int, fallback: str, sampler: LiveSampler, why: str) -> None:
+    """Fill ``row[filled:]`` as the sampler's configuration declares: with uniform rows, or not at all."""
+    if filled == len(row):
+        return
+    if fallback == "error":
+        raise RuntimeError(f"{type(sampler).__name__}: {why}, and fallback='error' was asked for")
+    kernels.draw_uniform(
+        random_word(sampler.generator), sampler.experience.total, len(sampler.experience), row[filled:]
+    )

@@ -1,0 +1,144 @@
+"""Batches put together from several samplers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerState
+from backsweep.seeding import named_generator, random_word
+from backsweep.types import Picks, Rows
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A share of each batch from each part, e.g. ``Mixture([(0.5, Topological()), (0.5, Prioritized())])``.
+
+    Shares of a batch are whole numbers that add up to the batch. What is cut off in one batch is owed to the part in
+    the next ones, so that over many batches every part gets exactly its share. Parts are asked for their share only.
+    """
+
+    parts: Sequence[tuple[float, Sampler]]
+
+    def __post_init__(self) -> None:
+        parts = tuple((share, sampler) for share, sampler in self.parts)
+        if not parts:
+            raise ValueError("Mixture: parts must not be empty")
+        for share, sampler in parts:
+            if not (isinstance(share, (int, float)) and math.isfinite(share) and share >= 0):
+                raise ValueError(f"Mixture: a share must be 0 or more and finite, got {share!r}")
+            if not isinstance(sampler, Sampler) or isinstance(sampler, type):
+                raise TypeError(f"Mixture: parts must be pairs (share, sampler), got {sampler!r} as a sampler")
+        total = math.fsum(share for share, _ in parts)
+        if abs(total - 1.0) > 1e-9:
+            raise ValueError(f"Mixture: shares must add up to 1, got {[share for share, _ in parts]} = {total}")
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def needs_graph(self) -> bool:
+        """Whether any part does."""
+        return any(sampler.needs_graph for _, sampler in self.parts)
+
+    def build(self, experience: Experience, generator: np.random.Generator) -> LiveMixture:
+        """Return the live sampler; each part gets a generator of its own."""
+        return LiveMixture(self, experience, generator)
+
+
+class LiveMixture(LiveSampler):
+    """The live parts and what is owed to each."""
+
+    def __init__(self, config: Mixture, experience: Experience, generator: np.random.Generator) -> None:
+        super().__init__(experience, generator)
+        root = int(random_word(generator))
+        self.parts = [
+            sampler.build(experience, named_generator(root, "mixture", str(index)))
+            for index, (_, sampler) in enumerate(config.parts)
+        ]
+        self._shares = np.array([share for share, _ in config.parts])
+        self._owed = np.zeros(len(self.parts))
+        self._active = [part for part in self.parts if part.uses_priorities]
+
+    def split(self, count: int) -> NDArray[np.int64]:
+        """Return how many rows of a batch of `count` each part gives, and keep the books."""
+        due = self._shares * count + self._owed
+        counts = np.floor(due + 1e-9).astype(np.int64)
+        counts = np.maximum(counts, 0)
+        missing = count - int(counts.sum())
+        # Whoever is owed most comes first; the earlier part wins a tie.
+        order = np.argsort(-(due - counts), kind="stable")
+        counts[order[:missing]] += 1
+        self._owed = due - counts
+        return counts
+
+    def pick(self, count: int) -> Picks:
+        """Choose `count` live rows, part after part."""
+        counts = self.split(count)
+        row = np.empty(count, np.int64)
+        weight = np.ones(count, np.float32)
+        source = np.empty(count, np.int64)
+        place = 0
+        for index, part in enumerate(self.parts):
+            share = int(counts[index])
+            if share == 0:
+                continue
+            picks = part.pick(share)
+            row[place : place + share] = picks.row
+            if picks.weight is not None:
+                weight[place : place + share] = picks.weight
+            source[place : place + share] = index
+            place += share
+        return Picks(row, weight, source)
+
+    def added(self, first: int, last: int) -> None:
+        """Tell every part."""
+        for part in self.parts:
+            part.added(first, last)
+
+    @property
+    def uses_priorities(self) -> bool:
+        """Whether any part does."""
+        return bool(self._active)
+
+    def update(self, row: Rows, priority: NDArray[np.float64]) -> None:
+        """Tell the parts that use priorities, about every row: a row has one priority whoever picked it."""
+        for part in self._active:
+            part.update(row, priority)
+
+    def statistics(self) -> dict[str, float]:
+        """Return the numbers of every part, marked with its place."""
+        return {
+            f"part{index}_{name}": value
+            for index, part in enumerate(self.parts)
+            for name, value in part.statistics().items()
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return sum(part.nbytes for part in self.parts)
+
+    def state(self) -> SamplerState:
+        """Return the parts' states and the books."""
+        state = super().state()
+        state.values["owed"] = [float(value) for value in self._owed]
+        state.values["parts"] = []
+        for index, part in enumerate(self.parts):
+            inner = part.state()
+            state.values["parts"].append(inner.values)
+            state.arrays.update({f"part{index}/{name}": array for name, array in inner.arrays.items()})
+        return state
+
+    def load_state(self, state: SamplerState) -> None:
+        """Hand every part its state."""
+        super().load_state(state)
+        self._owed = np.array(state.values["owed"])
+        for index, part in enumerate(self.parts):
+            prefix = f"part{index}/"
+            arrays = {
+                name.removeprefix(prefix): array for name, array in state.arrays.items() if name.startswith(prefix)
+            }
+            part.load_state(SamplerState(arrays, state.values["parts"][index]))

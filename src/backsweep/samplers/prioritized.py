@@ -1,0 +1,160 @@
+"""Proportional prioritized experience replay."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.memory import reserve
+from backsweep.samplers import kernels
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState
+from backsweep.seeding import random_word
+from backsweep.store.store import power_of_two_at_least
+from backsweep.types import Picks, Rows
+
+
+@dataclass(frozen=True)
+class Prioritized:
+    """Rows with a chance in proportion to (|TD error| + epsilon) ** alpha.
+
+    New rows get the largest priority that any row has had so far. Importance weights are (N P) ** -beta, divided by the
+    largest one.
+    """
+
+    alpha: float = 0.6
+    """How much priorities matter: 0 is uniform."""
+    beta: float = 0.4
+    """How much importance weights correct for the unequal chances: 1 fully."""
+    final_beta: float = 1.0
+    """What beta rises to."""
+    beta_rows: int | None = None
+    """Over how many added rows beta rises linearly to `final_beta`; None keeps it at `beta`."""
+    epsilon: float = 0.01
+    """Added to the absolute TD error, so that no row is forgotten."""
+    clip: float | None = None
+    """Largest absolute TD error that counts. The paper's library used 1, which makes PER nearly uniform when rewards
+    are in the hundreds; the default does not clip."""
+    normalise: Literal["buffer", "batch"] = "buffer"
+    """Divide weights by the largest that any live row would have, or by the largest in the batch."""
+    stratified: bool = False
+    """Draw one row from each of `batch` equal slices of the total priority instead of independently."""
+
+    needs_graph = False
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "final_beta"):
+            value = getattr(self, name)
+            if not (isinstance(value, (int, float)) and math.isfinite(value) and value >= 0):
+                raise ValueError(f"Prioritized: {name} must be 0 or more and finite, got {value!r}")
+        if not (isinstance(self.epsilon, (int, float)) and math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise ValueError(f"Prioritized: epsilon must be positive and finite, got {self.epsilon!r}")
+        if self.clip is not None and not self.clip > 0:
+            raise ValueError(f"Prioritized: clip must be positive or None, got {self.clip!r}")
+        if self.beta_rows is not None and self.beta_rows < 1:
+            raise ValueError(f"Prioritized: beta_rows must be 1 or more, or None, got {self.beta_rows!r}")
+        if self.normalise not in ("buffer", "batch"):
+            raise ValueError(f"Prioritized: normalise must be 'buffer' or 'batch', got {self.normalise!r}")
+
+    def build(self, experience: Experience, generator: np.random.Generator) -> LivePrioritized:
+        """Return the live sampler."""
+        return LivePrioritized(self, experience, generator)
+
+
+class LivePrioritized(LiveSampler):
+    """Sum and minimum trees over the slots of the ring."""
+
+    def __init__(self, config: Prioritized, experience: Experience, generator: np.random.Generator) -> None:
+        super().__init__(experience, generator)
+        self.config = config
+        size = power_of_two_at_least(experience.capacity)
+        self._sums = reserve((2 * size,), np.float64)
+        self._minima = np.empty(0)
+        if config.normalise == "buffer":
+            self._minima = np.full(2 * size, np.inf)
+        self._largest = 1.0
+        self._clip = math.inf if config.clip is None else float(config.clip)
+
+    @property
+    def beta(self) -> float:
+        """The exponent of the importance weights at this moment."""
+        config = self.config
+        if config.beta_rows is None:
+            return config.beta
+        done = min(self.experience.total / config.beta_rows, 1.0)
+        return config.beta + done * (config.final_beta - config.beta)
+
+    def added(self, first: int, last: int) -> None:
+        """Give new rows the largest priority so far."""
+        kernels.set_range(first, last, self.experience.capacity, self._largest, self._sums, self._minima)
+
+    def pick(self, count: int) -> Picks:
+        """Choose `count` live rows."""
+        row = np.empty(count, np.int64)
+        weight = np.empty(count, np.float32)
+        experience = self.experience
+        kernels.draw_prioritized(
+            random_word(self.generator),
+            experience.oldest,
+            experience.capacity,
+            self.beta,
+            self.config.stratified,
+            self._sums,
+            self._minima,
+            row,
+            weight,
+        )
+        return Picks(row, weight)
+
+    @property
+    def uses_priorities(self) -> bool:
+        """Priorities are what this sampler is about."""
+        return True
+
+    def update(self, row: Rows, priority: NDArray[np.float64]) -> None:
+        """Set priorities from absolute TD errors of live rows."""
+        config = self.config
+        self._largest = kernels.update_priorities(
+            row,
+            priority,
+            self.experience.capacity,
+            config.alpha,
+            config.epsilon,
+            self._clip,
+            self._largest,
+            self._sums,
+            self._minima,
+        )
+
+    def priorities(self, row: Rows) -> NDArray[np.float64]:
+        """Return the priorities of live rows, alpha applied."""
+        leaves: NDArray[np.float64] = self._sums[len(self._sums) // 2 + row % self.experience.capacity]
+        return leaves
+
+    def statistics(self) -> dict[str, float]:
+        """Return the schedule's position and the spread of priorities."""
+        mean = float(self._sums[1]) / max(len(self.experience), 1)
+        return {"beta": self.beta, "mean_priority": mean, "largest_priority": self._largest}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        used = 2 * min(self.experience.total, self.experience.capacity)
+        return used * 8 + self._minima.nbytes
+
+    def state(self) -> SamplerState:
+        """Return the priorities of the used slots; the trees are built anew from them."""
+        state = super().state()
+        size = len(self._sums) // 2
+        state.arrays["priorities"] = self._sums[size : size + min(self.experience.total, self.experience.capacity)]
+        state.values["largest"] = self._largest
+        return state
+
+    def load_state(self, state: SamplerState) -> None:
+        """Go on from saved priorities."""
+        super().load_state(state)
+        self._largest = float(state.values["largest"])
+        kernels.build_trees(np.ascontiguousarray(state.arrays["priorities"]), self._sums, self._minima)

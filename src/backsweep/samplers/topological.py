@@ -1,0 +1,143 @@
+"""Topological experience replay: batches from a reverse sweep over the graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState
+from backsweep.samplers.fallback import fill_up
+from backsweep.seeding import generator_state, random_word, restore_generator
+from backsweep.sweep import kernels
+from backsweep.sweep.roots import PseudoTerminals, Terminals
+from backsweep.sweep.sweep import Sweep
+from backsweep.types import Picks, Rows
+
+
+@dataclass(frozen=True)
+class Topological:
+    """Reverse breadth-first search from terminal states, so that successors come before their predecessors.
+
+    The sweep goes on where the last batch stopped. When nothing is left to expand it starts again from new roots.
+    """
+
+    roots: int = 8
+    """How many vertices a sweep starts from."""
+    predecessors: int | None = 3
+    """At most how many predecessor edges of a vertex are followed, drawn without replacement; None follows all."""
+    start: Terminals | PseudoTerminals = field(default_factory=Terminals)
+    """Where sweeps start: terminal vertices, or vertices with a high accumulated reward."""
+    trees: Literal["shared", "separate"] = "shared"
+    """One queue and visited set for all roots (Algorithm 1), or one root after another, each with its own."""
+    draw: Literal["uniform", "visits"] = "uniform"
+    """Predecessors with equal chances, or in proportion to the stored transitions on the edge (for stochastic tasks;
+    costs time in proportion to the number of predecessors)."""
+    stitch: bool = True
+    """Whether the search may pass from one episode to another through a shared state. False is an ablation: from the
+    roots on, each branch stays in the episode it was reached by."""
+    shuffle: int = 0
+    """Size of a window that the sweep's rows pass through in random order. 0 keeps the order; a large window keeps the
+    same rows and destroys it, which is an ablation."""
+    fallback: Literal["uniform", "error"] = "uniform"
+    """What serves the batch while there is nowhere to start: uniform rows, or an error."""
+
+    needs_graph = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.roots, bool) or not isinstance(self.roots, (int, np.integer)) or self.roots < 1:
+            raise ValueError(f"Topological: roots must be an int of 1 or more, got {self.roots!r}")
+        predecessors = self.predecessors
+        if predecessors is not None and (
+            isinstance(predecessors, bool) or not isinstance(predecessors, (int, np.integer)) or predecessors < 1
+        ):
+            raise ValueError(f"Topological: predecessors must be an int of 1 or more, or None, got {predecessors!r}")
+        if not isinstance(self.start, (Terminals, PseudoTerminals)):
+            raise TypeError(f"Topological: start must be Terminals() or PseudoTerminals(), got {self.start!r}")
+        if self.shuffle < 0:
+            raise ValueError(f"Topological: shuffle must be 0 or the size of a window, got {self.shuffle!r}")
+        for name, choices in (
+            ("trees", ("shared", "separate")),
+            ("draw", ("uniform", "visits")),
+            ("fallback", ("uniform", "error")),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"Topological: {name} must be one of {choices}, got {getattr(self, name)!r}")
+
+    def build(self, experience: Experience, generator: np.random.Generator) -> LiveTopological:
+        """Return the live sampler."""
+        return LiveTopological(self, experience, generator)
+
+
+class LiveTopological(LiveSampler):
+    """A sweep in progress."""
+
+    def __init__(self, config: Topological, experience: Experience, generator: np.random.Generator) -> None:
+        super().__init__(experience, generator)
+        self.config = config
+        self._sweep = Sweep(
+            experience.store,
+            experience.graph,
+            roots=config.roots,
+            predecessors=config.predecessors,
+            start=config.start,
+            separate_trees=config.trees == "separate",
+            by_visits=config.draw == "visits",
+            stitch=config.stitch,
+            seed=random_word(generator),
+        )
+        self._window = np.zeros(config.shuffle + 1, np.int64)
+        self._held = 0
+        # The sweep has its own random stream, so that with a shuffle it gives the very rows it would give without.
+        self._shuffle_generator = generator.spawn(1)[0]
+
+    def pick(self, count: int) -> Picks:
+        """Choose `count` live rows."""
+        row = self._sweep.advance(count)
+        if len(row) < count:
+            found, row = row, np.empty(count, np.int64)
+            row[: len(found)] = found
+            fill_up(row, len(found), self.config.fallback, self, "there is no vertex to start a sweep from")
+        if self.config.shuffle:
+            row = self._shuffled(row)
+        return Picks(row)
+
+    def _shuffled(self, incoming: Rows) -> Rows:
+        while self._held < self.config.shuffle:
+            more = self._sweep.advance(self.config.shuffle - self._held)
+            if not len(more):
+                break
+            self._window[self._held : self._held + len(more)] = more
+            self._held += len(more)
+        out = np.empty_like(incoming)
+        seed = random_word(self._shuffle_generator)
+        self._held = kernels.exchange(seed, self.experience.oldest, self._window, self._held, incoming, out)
+        return out
+
+    def statistics(self) -> dict[str, float]:
+        """Return how far the sweep has come."""
+        return {**self._sweep.statistics()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return self._sweep.nbytes + self._window.nbytes
+
+    def state(self) -> SamplerState:
+        """Return the position of the sweep."""
+        state = super().state()
+        state.arrays = {f"sweep_{name}": array for name, array in self._sweep.arrays().items()}
+        state.arrays["window"] = self._window[: self._held]
+        state.values["shuffle_generator"] = generator_state(self._shuffle_generator)
+        return state
+
+    def load_state(self, state: SamplerState) -> None:
+        """Go on in the middle of a sweep."""
+        super().load_state(state)
+        restore_generator(self._shuffle_generator, state.values["shuffle_generator"])
+        self._sweep.load(
+            {name.removeprefix("sweep_"): array for name, array in state.arrays.items() if name != "window"}
+        )
+        self._held = len(state.arrays["window"])
+        self._window[: self._held] = state.arrays["window"]

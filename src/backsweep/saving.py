@@ -1,0 +1,123 @@
+"""A replay on disk: everything that the next rows depend on, in a snapshot folder."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from backsweep.configuration import (
+    configuration_from_json,
+    configuration_to_json,
+    space_from_json,
+    space_to_json,
+)
+from backsweep.encoding import Encoder
+from backsweep.samplers import Sampler, SamplerState
+from backsweep.snapshot import Destination, SnapshotError, read_metadata, read_snapshot, write_snapshot
+
+if TYPE_CHECKING:
+    from backsweep.replay import Replay
+
+KIND = "backsweep replay"
+VERSION = 1
+
+
+def save_replay(replay: Replay, folder: str | os.PathLike[str]) -> None:
+    """Write `replay` to `folder`; the caller holds its lock."""
+    store, graph = replay._store, replay._graph
+    sampler = replay._sampler.state()
+    arrays: dict[str, NDArray[Any]] = {"ended": replay._ended}
+    parts = {
+        "store": store.arrays(),
+        "graph": {} if graph is None else graph.arrays(),
+        "encoder": replay._encoder.arrays(),
+        "sampler": sampler.arrays,
+    }
+    for part, contents in parts.items():
+        arrays.update({f"{part}/{name}": array for name, array in contents.items()})
+    metadata = {
+        "observation_space": space_to_json(replay.observation_space),
+        "action_space": space_to_json(replay.action_space),
+        "capacity": replay._capacity,
+        "num_envs": replay._num_envs,
+        "n_step": replay._n_step,
+        "gamma": replay._gamma,
+        "frame_stack": store.frame_stack,
+        "autoreset": replay._autoreset,
+        "seed": replay._seed,
+        "sampler": configuration_to_json(replay._sampler_config),
+        "encoder": configuration_to_json(replay._encoder_config),
+        "sampler_state": sampler.values,
+        "has_graph": graph is not None,
+        "late_priority_updates": replay._stale_updates,
+    }
+    write_snapshot(
+        folder,
+        arrays,
+        metadata,
+        kind=KIND,
+        version=VERSION,
+        dirty={f"store/{name}": hint for name, hint in store.change_hints().items()},
+        memory=replay._snapshot_memory,
+    )
+    store.mark_saved()
+
+
+def load_replay(
+    folder: str | os.PathLike[str],
+    *,
+    sampler: Sampler | None,
+    encoder: Encoder | None,
+    file: str | os.PathLike[str] | None,
+) -> Replay:
+    """Return the replay saved in `folder`."""
+    from backsweep.replay import Replay
+
+    metadata = read_metadata(folder, kind=KIND, versions={VERSION})
+    replay = Replay(
+        space_from_json(metadata["observation_space"]),
+        space_from_json(metadata["action_space"]),
+        metadata["capacity"],
+        configuration_from_json(metadata["sampler"], "sampler") if sampler is None else sampler,
+        encoder=configuration_from_json(metadata["encoder"], "encoder") if encoder is None else encoder,
+        num_envs=metadata["num_envs"],
+        n_step=metadata["n_step"],
+        gamma=metadata["gamma"],
+        frame_stack=metadata["frame_stack"],
+        autoreset=metadata["autoreset"],
+        file=file,
+        seed=metadata["seed"],
+    )
+    store = replay._store
+    destinations = {f"store/{name}": whole for name, whole in store.destinations().items()}
+    if metadata["has_graph"]:
+        graph = replay._graph_for_loading()
+        destinations.update({f"graph/{name}": whole for name, whole in graph.destinations().items()})
+    snapshot = read_snapshot(
+        folder,
+        kind=KIND,
+        versions={VERSION},
+        into={name: _first_entries(whole) for name, whole in destinations.items()},
+        memory=replay._snapshot_memory,
+    )
+    if snapshot.metadata != metadata:
+        raise SnapshotError(folder, "it was replaced by a newer save while it was being read", "Load it again")
+    store.finish_loading()
+    store.mark_saved()
+    if metadata["has_graph"]:
+        graph.finish_loading()
+    replay._ended[:] = snapshot.arrays["ended"]
+    replay._stale_updates = metadata["late_priority_updates"]
+    replay._encoder.load(_part(snapshot.arrays, "encoder/"))
+    replay._sampler.load_state(SamplerState(_part(snapshot.arrays, "sampler/"), metadata["sampler_state"]))
+    return replay
+
+
+def _first_entries(whole: NDArray[Any]) -> Destination:
+    return lambda shape, dtype: whole[: shape[0]]
+
+
+def _part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,95 @@
+"""Everything that changes the disk, in the order that survives a crash.
+
+A file is written under a temporary name, forced to the disk, and only then renamed to its own name. A name is safe
+once its folder has been forced to the disk as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+TEMPORARY = ".tmp"
+
+
+def stage(path: Path, data: bytes | memoryview) -> None:
+    """Write `data` in full under the temporary name of `path` and force it to the disk."""
+    temporary = temporary_name(path)
+    with _naming(path):
+        try:
+            with open(temporary, "wb") as file:
+                pour(file, data)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            remove(temporary)
+            raise
+
+
+def pour(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write all of `data`."""
+    file.write(data)
+
+
+def publish(path: Path) -> None:
+    """Give a staged file its own name, replacing what had it before in one step."""
+    temporary = temporary_name(path)
+    with _naming(path):
+        try:
+            os.replace(temporary, path)
+        except BaseException:
+            remove(temporary)
+            raise
+
+
+def force_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk, where the system has such a thing."""
+    if os.name != "posix":
+        return
+    with _naming(folder):
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except PermissionError:
+            return  # a folder above ours that we may write to but not read: it cannot be forced by us
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            # Some file systems have no such operation on folders; there is nothing more that could be done there.
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and the ones above it, each forced to the disk; does nothing where it is there already."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with _naming(folder):
+        folder.mkdir(exist_ok=True)
+    force_folder(folder.parent)
+
+
+def remove(path: Path) -> None:
+    """Delete a file if that is possible; one that stays behind is harmless, and the next save tries again."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def temporary_name(path: Path) -> Path:
+    """Where `path` is written before it gets its name. One writer at a time, so a fixed name will do."""
+    return path.with_name(path.name + TEMPORARY)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say which file it was: a failed write (a full disk, say) does not tell by itself."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror or error} (while saving a snapshot)", os.fspath(path)) from error

@@ -1,0 +1,50 @@
+"""One writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from backsweep.snapshot.errors import SnapshotError
+
+try:
+    import fcntl
+except ImportError:  # a system without advisory locks: two writers are then for the user to avoid
+    fcntl = None  # type: ignore[assignment]
+
+LOCK_NAME = "writer.lock"
+
+
+@contextlib.contextmanager
+def writer_lock(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, or raise `SnapshotError` at once if another writer has it.
+
+    The system lets go of the lock when its holder dies, so a killed writer never leaves a folder locked. The lock
+    file itself stays: removing it would let two writers each lock a file of their own.
+    """
+    handle = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        if fcntl is None:
+            yield
+            return
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise SnapshotError(
+                folder, "another writer is saving to this folder", "Wait for it to finish, or save to another folder"
+            ) from error
+        except OSError as error:
+            # A file system without locks: the lock is advisory, and refusing to save there would help nobody.
+            if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK):
+                raise
+        try:
+            yield
+        finally:
+            # Unlocked by name, since a child process forked meanwhile would keep a merely closed lock alive.
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)
+    finally:
+        os.close(handle)

@@ -1,0 +1,149 @@
+"""Loading: nothing is used before its digest has been checked, and no array is ever held twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.snapshot.dirty import SnapshotMemory
+from backsweep.snapshot.errors import RESTORE, SnapshotError
+from backsweep.snapshot.folder import SEGMENTS_NAME
+from backsweep.snapshot.layout import ArraySpec, rows_of
+from backsweep.snapshot.manifest import MANIFEST_NAME, Manifest, Segment, load
+from backsweep.snapshot.segment import SegmentBuffer, digest_of, header_of, views
+
+Destination = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
+"""Given shape and dtype, hands over the array to load into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was saved: the arrays and the metadata, and the version of their contents."""
+
+    arrays: dict[str, NDArray[Any]]
+    metadata: dict[str, Any]
+    version: int
+
+
+def read_snapshot(
+    folder: str | os.PathLike[str],
+    *,
+    kind: str,
+    versions: Collection[int],
+    into: Mapping[str, Destination] | None = None,
+    memory: SnapshotMemory | None = None,
+) -> Snapshot:
+    """Load the snapshot in a folder.
+
+    Every file is checked against its size and digest before its contents are used. All sizes are checked before the
+    first destination is asked for, so a folder with missing or truncated files is refused early.
+
+    Parameters
+    ----------
+    folder
+        Where `write_snapshot` saved.
+    kind, versions
+        What it must be a snapshot of, and the versions of the contents that the caller understands.
+    into
+        For some arrays: a function that is given shape and dtype and returns the array to fill (part of a larger
+        one, or a memory-mapped one), chunk by chunk. Names that the snapshot does not have are never called. If an
+        error is raised, the contents of the arrays handed over are undefined.
+    memory
+        Remembers this load, so that hints count from here at the next save to the same folder.
+
+    Raises
+    ------
+    SnapshotError
+        If anything is missing, torn, altered, foreign or too new, saying which file, why, and what to do next.
+    """
+    folder = Path(folder)
+    manifest, checksum = load(folder)
+    _check_origin(folder / MANIFEST_NAME, manifest, kind, versions)
+    try:
+        for segment in manifest.segments:
+            _check_size(folder / SEGMENTS_NAME / segment.file, segment)
+        arrays = {name: _destination(name, spec, into or {}) for name, spec in manifest.arrays.items()}
+        buffer = SegmentBuffer()
+        for segment in manifest.segments:
+            _load_segment(folder / SEGMENTS_NAME / segment.file, segment, manifest.arrays, arrays, buffer)
+    except SnapshotError as error:
+        # A writer that finished meanwhile has rightly deleted what only the old manifest spoke of.
+        if load(folder)[1] != checksum:
+            why = "it was replaced by a newer save while it was being read"
+            raise SnapshotError(folder, why, "Load it again") from error
+        raise
+    if memory is not None:
+        memory.checksum = checksum
+    return Snapshot(arrays, dict(manifest.metadata), manifest.version)
+
+
+def read_metadata(folder: str | os.PathLike[str], *, kind: str, versions: Collection[int]) -> dict[str, Any]:
+    """Return only the metadata of the snapshot in a folder, checked like all of it; see `read_snapshot`."""
+    folder = Path(folder)
+    manifest, _ = load(folder)
+    _check_origin(folder / MANIFEST_NAME, manifest, kind, versions)
+    return dict(manifest.metadata)
+
+
+def _check_origin(path: Path, manifest: Manifest, kind: str, versions: Collection[int]) -> None:
+    if manifest.kind != kind:
+        raise SnapshotError(path, f"it is a snapshot of kind {manifest.kind!r}, expected {kind!r}", "Check the path")
+    if manifest.version not in versions:
+        known = ", ".join(map(str, sorted(versions)))
+        newer = all(manifest.version > version for version in versions)
+        raise SnapshotError(
+            path,
+            f"it has version {manifest.version} of {kind!r}, and this release reads {known or 'none'}",
+            "Update backsweep" if newer else "Load it with the release that wrote it",
+        )
+
+
+def _check_size(path: Path, segment: Segment) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", RESTORE) from error
+    if size != segment.size:
+        raise SnapshotError(path, f"it has {size} bytes where {segment.size} were saved", RESTORE)
+
+
+def _destination(name: str, spec: ArraySpec, into: Mapping[str, Destination]) -> NDArray[Any]:
+    if name not in into:
+        return np.empty(spec.shape, spec.dtype)
+    array = into[name](spec.shape, spec.dtype)
+    if not isinstance(array, np.ndarray) or array.shape != spec.shape or array.dtype != spec.dtype:
+        given = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"into[{name!r}] returned {given}; expected an array of {spec.dtype} {spec.shape}")
+    if not array.flags.writeable:
+        raise ValueError(f"into[{name!r}] returned an array that cannot be written to")
+    return array
+
+
+def _load_segment(
+    path: Path,
+    segment: Segment,
+    specs: Mapping[str, ArraySpec],
+    arrays: Mapping[str, NDArray[Any]],
+    buffer: SegmentBuffer,
+) -> None:
+    image = buffer.take(segment.size)
+    try:
+        with open(path, "rb") as file:
+            size = file.readinto(image.data)
+    except OSError as error:
+        raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", RESTORE) from error
+    if size != segment.size:
+        raise SnapshotError(path, f"it has {size} bytes where {segment.size} were saved", RESTORE)
+    if digest_of(image.data) != segment.digest:
+        raise SnapshotError(path, "its contents do not match their digest, so it was altered or damaged", RESTORE)
+    header, _ = header_of(segment.pieces, specs)
+    if bytes(image[: len(header)]) != header:
+        raise SnapshotError(path, "its header is not the one that the manifest describes", RESTORE)
+    for piece, part in zip(segment.pieces, views(image, len(header), segment.pieces, specs), strict=True):
+        rows_of(arrays[piece.array], piece)[...] = part

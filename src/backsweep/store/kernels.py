@@ -1,0 +1,593 @@
+"""The ring of transitions, and the tables in which each distinct record is kept once.
+
+A *record* is a fixed number of 64-bit words: one frame of an observation, or, with frame stacks, the list of the
+frames that make up one observation. A record table keeps each distinct record once:
+
+    table[hash]  -> record + 1        open addressing, 0 means empty
+    records[record, :]                the words themselves
+    uses[record]                      how many rows (or stacks) refer to it; at 0 the record is released
+    hashes[record]                    the hash, or, in a released record, the next released one + 1
+    changed[record // CHANGED_BLOCK]  whether any of these records was written since the last save
+
+A row of the ring holds two observations by number, and its neighbours in its episode:
+
+    rows[slot]    PREVIOUS  NEXT  EPISODE  FLAGS  OBSERVATION  NEXT_OBSERVATION
+    values[slot]  REWARD  RETURN (the episode's reward up to and including this row)
+
+PREVIOUS is the slot that was written before in the same episode, -1 for the first step; it is still live if the row is
+not its episode's FIRST.
+
+An episode is a chain of rows; it loses its first row when the ring overwrites it:
+
+    episodes[episode]  FIRST  LAST  LENGTH  STATE  POSITION  NUMBER
+    live_episodes      the episodes that have rows, in any order; POSITION says where one stands
+
+A serial number counts rows since the beginning; the row with serial number n lies in slot n % capacity.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.seeding.kernels import draw_below, mix
+
+# Columns of rows.
+PREVIOUS = 0
+NEXT = 1
+EPISODE = 2
+FLAGS = 3
+OBSERVATION = 4
+NEXT_OBSERVATION = 5
+ROW_COLUMNS = 6
+# Columns of values.
+REWARD = 0
+RETURN = 1
+VALUE_COLUMNS = 2
+# Bits of FLAGS.
+TERMINATED = 1
+TRUNCATED = 2
+STARTS_EPISODE = 4
+ENDED = TERMINATED | TRUNCATED
+SKIP = 255  # staged flags of a lane that adds nothing
+# Columns of episodes.
+FIRST = 0
+LAST = 1
+LENGTH = 2
+STATE = 3
+POSITION = 4
+NUMBER = 5
+EPISODE_COLUMNS = 6
+# Episode states.
+RUNNING = 0
+HAS_TERMINATED = 1
+HAS_TRUNCATED = 2
+BROKEN_OFF = 3
+# Counters of a record table.
+RECORDS_HIGH = 0  # records below this number have been used at some time
+RECORDS_FREE = 1  # the first released record + 1, or 0
+RECORDS_LIVE = 2
+RECORD_COUNTERS = 3
+# Counters of the ring.
+TOTAL = 0  # rows ever added: the next serial number
+LIVE = 1
+EPISODES_HIGH = 2
+EPISODES_FREE = 3
+EPISODES_LIVE = 4
+EPISODES_EVER = 5
+EPISODES_BROKEN = 6
+FRESH = 7  # of the last add: how many observations were new
+STORE_COUNTERS = 8
+# Columns of lanes.
+LANE_LAST = 0  # serial number of the lane's last row + 1, or 0
+LANE_COLUMNS = 1
+
+CHANGED_BLOCK = 64
+
+
+@numba.njit(cache=True, nogil=True)
+def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.uint64:
+    """Multilinear hash of the words, scrambled so that the low bits can index a table."""
+    total = np.uint64(record.shape[0])
+    for i in range(record.shape[0]):
+        total += record[i] * weights[i]
+    return mix(total)
+
+
+@numba.njit(cache=True, nogil=True)
+def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
+    """Compare two records word by word."""
+    for i in range(first.shape[0]):
+        if first[i] != second[i]:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def intern(
+    record: NDArray[np.uint64],
+    records: NDArray[np.uint64],
+    uses: NDArray[np.int32],
+    hashes: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    changed: NDArray[np.bool_],
+    weights: NDArray[np.uint64],
+    counters: NDArray[np.int64],
+) -> int:
+    """Find or keep `record`; return its number, or -1 - number if it is new. Its uses are left as they are."""
+    code = hash_record(record, weights)
+    mask = np.uint64(table.shape[0] - 1)
+    place = np.int64(code & mask)
+    while table[place] != 0:
+        number = table[place] - 1
+        if hashes[number] == code and same_record(records[number], record):
+            return number
+        place = np.int64((np.uint64(place) + np.uint64(1)) & mask)
+    if counters[RECORDS_FREE] != 0:
+        number = counters[RECORDS_FREE] - 1
+        counters[RECORDS_FREE] = np.int64(hashes[number])
+    else:
+        number = counters[RECORDS_HIGH]
+        counters[RECORDS_HIGH] += 1
+    counters[RECORDS_LIVE] += 1
+    table[place] = number + 1
+    hashes[number] = code
+    uses[number] = 0
+    changed[number // CHANGED_BLOCK] = True
+    for i in range(record.shape[0]):
+        records[number, i] = record[i]
+    return -1 - number
+
+
+@numba.njit(cache=True, nogil=True)
+def find(
+    record: NDArray[np.uint64],
+    records: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    weights: NDArray[np.uint64],
+) -> int:
+    """Return the number of a record, or -1."""
+    code = hash_record(record, weights)
+    mask = np.uint64(table.shape[0] - 1)
+    place = code & mask
+    while table[np.int64(place)] != 0:
+        number = table[np.int64(place)] - 1
+        if hashes[number] == code and same_record(records[number], record):
+            return number
+        place = (place + np.uint64(1)) & mask
+    return -1
+
+
+@numba.njit(cache=True, nogil=True)
+def find_observation(
+    staged: NDArray[np.uint64],
+    frames: NDArray[np.uint64],
+    frame_hashes: NDArray[np.uint64],
+    frame_table: NDArray[np.int32],
+    stacks: NDArray[np.uint64],
+    stack_hashes: NDArray[np.uint64],
+    stack_table: NDArray[np.int32],
+    weights: NDArray[np.uint64],
+) -> int:
+    """Return the number of a stored observation, or -1."""
+    depth = stacks.shape[1]
+    if depth == 0:
+        return find(staged, frames, frame_hashes, frame_table, weights)
+    size = frames.shape[1]
+    stack = np.empty(depth, np.uint64)
+    for i in range(depth):
+        frame = find(staged[i * size : (i + 1) * size], frames, frame_hashes, frame_table, weights)
+        if frame < 0:
+            return -1
+        stack[i] = np.uint64(frame)
+    return find(stack, stacks, stack_hashes, stack_table, weights)
+
+
+@numba.njit(cache=True, nogil=True)
+def release(
+    number: int,
+    uses: NDArray[np.int32],
+    hashes: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> bool:
+    """Take back one use of a record; free it and return True if that was the last one."""
+    uses[number] -= 1
+    if uses[number] > 0:
+        return False
+    mask = np.uint64(table.shape[0] - 1)
+    place = hashes[number] & mask
+    while table[np.int64(place)] != number + 1:
+        place = (place + np.uint64(1)) & mask
+    # Close the gap: pull back every later entry of the run that may stand here, so that no marker stays behind.
+    gap = place
+    while True:
+        place = (place + np.uint64(1)) & mask
+        entry = table[np.int64(place)]
+        if entry == 0:
+            break
+        home = hashes[entry - 1] & mask
+        if ((place - home) & mask) >= ((place - gap) & mask):
+            table[np.int64(gap)] = entry
+            gap = place
+    table[np.int64(gap)] = 0
+    hashes[number] = np.uint64(counters[RECORDS_FREE])
+    counters[RECORDS_FREE] = number + 1
+    counters[RECORDS_LIVE] -= 1
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: NDArray[np.int32], high: int) -> None:
+    """Fill an empty table with the used records below `high`; needed after loading."""
+    mask = np.uint64(table.shape[0] - 1)
+    for number in range(high):
+        if uses[number] > 0:
+            place = hashes[number] & mask
+            while table[np.int64(place)] != 0:
+                place = (place + np.uint64(1)) & mask
+            table[np.int64(place)] = number + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def intern_observation(
+    staged: NDArray[np.uint64],
+    frames: NDArray[np.uint64],
+    frame_uses: NDArray[np.int32],
+    frame_hashes: NDArray[np.uint64],
+    frame_table: NDArray[np.int32],
+    frame_changed: NDArray[np.bool_],
+    stacks: NDArray[np.uint64],
+    stack_uses: NDArray[np.int32],
+    stack_hashes: NDArray[np.uint64],
+    stack_table: NDArray[np.int32],
+    stack_changed: NDArray[np.bool_],
+    weights: NDArray[np.uint64],
+    counters: NDArray[np.int64],
+) -> int:
+    """Find or keep a staged observation; return its number, or -1 - number if it is new.
+
+    Without frame stacks (`stacks` has no columns) an observation is one frame. With them it is a list of frames, kept
+    in a record table of its own, and uses of its frames are counted when the list is new.
+    """
+    depth = stacks.shape[1]
+    if depth == 0:
+        return intern(
+            staged, frames, frame_uses, frame_hashes, frame_table, frame_changed, weights, counters[:RECORD_COUNTERS]
+        )
+    size = frames.shape[1]
+    stack = np.empty(depth, np.uint64)
+    for i in range(depth):
+        frame = intern(
+            staged[i * size : (i + 1) * size],
+            frames,
+            frame_uses,
+            frame_hashes,
+            frame_table,
+            frame_changed,
+            weights,
+            counters[:RECORD_COUNTERS],
+        )
+        if frame < 0:
+            frame = -1 - frame
+        frame_uses[frame] += 1
+        stack[i] = np.uint64(frame)
+    number = intern(
+        stack, stacks, stack_uses, stack_hashes, stack_table, stack_changed, weights, counters[RECORD_COUNTERS:]
+    )
+    if number >= 0:  # the list was there and holds its frames already
+        for i in range(depth):
+            frame_uses[np.int64(stack[i])] -= 1
+    return number
+
+
+@numba.njit(cache=True, nogil=True)
+def release_observation(
+    number: int,
+    frame_uses: NDArray[np.int32],
+    frame_hashes: NDArray[np.uint64],
+    frame_table: NDArray[np.int32],
+    stacks: NDArray[np.uint64],
+    stack_uses: NDArray[np.int32],
+    stack_hashes: NDArray[np.uint64],
+    stack_table: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Take back one use of an observation."""
+    depth = stacks.shape[1]
+    if depth == 0:
+        release(number, frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
+    elif release(number, stack_uses, stack_hashes, stack_table, counters[RECORD_COUNTERS:]):
+        for i in range(depth):
+            release(np.int64(stacks[number, i]), frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
+
+
+@numba.njit(cache=True, nogil=True)
+def begin_episode(
+    slot: int, episodes: NDArray[np.int64], live_episodes: NDArray[np.int32], counters: NDArray[np.int64]
+) -> int:
+    """Open an episode whose first row is `slot` and return it."""
+    if counters[EPISODES_FREE] != 0:
+        episode = counters[EPISODES_FREE] - 1
+        counters[EPISODES_FREE] = episodes[episode, FIRST]
+    else:
+        episode = counters[EPISODES_HIGH]
+        counters[EPISODES_HIGH] += 1
+    episodes[episode, FIRST] = slot
+    episodes[episode, LENGTH] = 0
+    episodes[episode, STATE] = RUNNING
+    episodes[episode, POSITION] = counters[EPISODES_LIVE]
+    episodes[episode, NUMBER] = counters[EPISODES_EVER]
+    live_episodes[counters[EPISODES_LIVE]] = episode
+    counters[EPISODES_LIVE] += 1
+    counters[EPISODES_EVER] += 1
+    return episode
+
+
+@numba.njit(cache=True, nogil=True)
+def shorten_episode(
+    slot: int,
+    rows: NDArray[np.int32],
+    episodes: NDArray[np.int64],
+    live_episodes: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Drop the first row of an episode, which lies in `slot`; an episode without rows is forgotten."""
+    episode = rows[slot, EPISODE]
+    episodes[episode, LENGTH] -= 1
+    if episodes[episode, LENGTH] > 0:
+        episodes[episode, FIRST] = rows[slot, NEXT]
+        return
+    position = episodes[episode, POSITION]
+    counters[EPISODES_LIVE] -= 1
+    moved = live_episodes[counters[EPISODES_LIVE]]
+    live_episodes[position] = moved
+    episodes[moved, POSITION] = position
+    episodes[episode, FIRST] = counters[EPISODES_FREE]
+    episodes[episode, LAST] = -1
+    counters[EPISODES_FREE] = episode + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def add_rows(
+    staged: NDArray[np.uint64],
+    staged_actions: NDArray[np.uint8],
+    staged_rewards: NDArray[np.float64],
+    staged_flags: NDArray[np.uint8],
+    fresh: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    values: NDArray[np.float64],
+    actions: NDArray[np.uint8],
+    episodes: NDArray[np.int64],
+    live_episodes: NDArray[np.int32],
+    lanes: NDArray[np.int64],
+    counters: NDArray[np.int64],
+    frames: NDArray[np.uint64],
+    frame_uses: NDArray[np.int32],
+    frame_hashes: NDArray[np.uint64],
+    frame_table: NDArray[np.int32],
+    frame_changed: NDArray[np.bool_],
+    stacks: NDArray[np.uint64],
+    stack_uses: NDArray[np.int32],
+    stack_hashes: NDArray[np.uint64],
+    stack_table: NDArray[np.int32],
+    stack_changed: NDArray[np.bool_],
+    weights: NDArray[np.uint64],
+    record_counters: NDArray[np.int64],
+) -> int:
+    """Add one staged transition for each lane; return how many observations were new.
+
+    ``staged[lane]`` is the observation and ``staged[num_envs + lane]`` its successor. A lane whose flags are SKIP
+    adds nothing. ``fresh[i]`` receives the staged position and the number of the i-th observation that was not stored
+    before.
+    """
+    capacity = rows.shape[0]
+    num_envs = lanes.shape[0]
+    new = 0
+    for lane in range(num_envs):
+        if staged_flags[lane] == SKIP:
+            continue
+        slot = counters[TOTAL] % capacity
+        if counters[LIVE] == capacity:
+            shorten_episode(slot, rows, episodes, live_episodes, counters)
+            for column in range(OBSERVATION, NEXT_OBSERVATION + 1):
+                release_observation(
+                    rows[slot, column],
+                    frame_uses,
+                    frame_hashes,
+                    frame_table,
+                    stacks,
+                    stack_uses,
+                    stack_hashes,
+                    stack_table,
+                    record_counters,
+                )
+            counters[LIVE] -= 1
+
+        observation = find_continuation(lane, slot, staged[lane], rows, episodes, lanes, counters, frames, stacks)
+        if observation >= 0:
+            last = (lanes[lane, LANE_LAST] - 1) % capacity
+            episode = np.int64(rows[last, EPISODE])
+            rows[last, NEXT] = slot
+            rows[slot, PREVIOUS] = last
+            values[slot, RETURN] = values[last, RETURN] + staged_rewards[lane]
+            starts = 0
+        else:
+            observation = intern_observation(
+                staged[lane],
+                frames,
+                frame_uses,
+                frame_hashes,
+                frame_table,
+                frame_changed,
+                stacks,
+                stack_uses,
+                stack_hashes,
+                stack_table,
+                stack_changed,
+                weights,
+                record_counters,
+            )
+            if observation < 0:
+                observation = -1 - observation
+                fresh[new, 0] = lane
+                fresh[new, 1] = observation
+                new += 1
+            episode = begin_episode(slot, episodes, live_episodes, counters)
+            rows[slot, PREVIOUS] = -1
+            values[slot, RETURN] = staged_rewards[lane]
+            starts = STARTS_EPISODE
+        if stacks.shape[1] == 0:
+            frame_uses[observation] += 1
+        else:
+            stack_uses[observation] += 1
+        successor = intern_observation(
+            staged[num_envs + lane],
+            frames,
+            frame_uses,
+            frame_hashes,
+            frame_table,
+            frame_changed,
+            stacks,
+            stack_uses,
+            stack_hashes,
+            stack_table,
+            stack_changed,
+            weights,
+            record_counters,
+        )
+        if successor < 0:
+            successor = -1 - successor
+            fresh[new, 0] = num_envs + lane
+            fresh[new, 1] = successor
+            new += 1
+        if stacks.shape[1] == 0:
+            frame_uses[successor] += 1
+        else:
+            stack_uses[successor] += 1
+
+        rows[slot, NEXT] = -1
+        rows[slot, EPISODE] = episode
+        rows[slot, FLAGS] = staged_flags[lane] | starts
+        rows[slot, OBSERVATION] = observation
+        rows[slot, NEXT_OBSERVATION] = successor
+        values[slot, REWARD] = staged_rewards[lane]
+        for i in range(actions.shape[1]):
+            actions[slot, i] = staged_actions[lane, i]
+        episodes[episode, LAST] = slot
+        episodes[episode, LENGTH] += 1
+        if staged_flags[lane] & TERMINATED:
+            episodes[episode, STATE] = HAS_TERMINATED
+        elif staged_flags[lane] & TRUNCATED:
+            episodes[episode, STATE] = HAS_TRUNCATED
+        lanes[lane, LANE_LAST] = counters[TOTAL] + 1
+        counters[TOTAL] += 1
+        counters[LIVE] += 1
+    counters[FRESH] = new
+    return new
+
+
+@numba.njit(cache=True, nogil=True)
+def find_continuation(
+    lane: int,
+    slot: int,
+    staged: NDArray[np.uint64],
+    rows: NDArray[np.int32],
+    episodes: NDArray[np.int64],
+    lanes: NDArray[np.int64],
+    counters: NDArray[np.int64],
+    frames: NDArray[np.uint64],
+    stacks: NDArray[np.uint64],
+) -> int:
+    """Return the number of the lane's last successor if the staged observation continues from it, else -1.
+
+    A running episode that is not continued (the caller left steps out) is marked as broken off.
+    """
+    serial = lanes[lane, LANE_LAST] - 1
+    if serial < 0 or serial < counters[TOTAL] - counters[LIVE]:
+        return -1
+    last = serial % rows.shape[0]
+    if rows[last, FLAGS] & ENDED:
+        return -1
+    number = rows[last, NEXT_OBSERVATION]
+    size = frames.shape[1]
+    matches = True
+    if stacks.shape[1] == 0:
+        matches = same_record(frames[number], staged)
+    else:
+        for i in range(stacks.shape[1]):
+            if not same_record(frames[np.int64(stacks[number, i])], staged[i * size : (i + 1) * size]):
+                matches = False
+                break
+    if matches:
+        return number
+    episodes[rows[last, EPISODE], STATE] = BROKEN_OFF
+    counters[EPISODES_BROKEN] += 1
+    return -1
+
+
+@numba.njit(cache=True, nogil=True)
+def copy_observation(
+    number: int, frames: NDArray[np.uint64], stacks: NDArray[np.uint64], out: NDArray[np.uint64]
+) -> None:
+    """Write one observation to `out`, frame after frame."""
+    size = frames.shape[1]
+    if stacks.shape[1] == 0:
+        for i in range(size):
+            out[i] = frames[number, i]
+    else:
+        for k in range(stacks.shape[1]):
+            frame = np.int64(stacks[number, k])
+            for i in range(size):
+                out[k * size + i] = frames[frame, i]
+
+
+@numba.njit(cache=True, nogil=True)
+def read_rows(
+    picked: NDArray[np.int64],
+    n_step: int,
+    gamma: float,
+    rows: NDArray[np.int32],
+    values: NDArray[np.float64],
+    actions: NDArray[np.uint8],
+    frames: NDArray[np.uint64],
+    stacks: NDArray[np.uint64],
+    out_observation: NDArray[np.uint64],
+    out_next: NDArray[np.uint64],
+    out_action: NDArray[np.uint8],
+    out_reward: NDArray[np.float32],
+    out_discount: NDArray[np.float32],
+    out_terminated: NDArray[np.bool_],
+) -> None:
+    """Gather the picked rows, each with up to `n_step` steps of its own episode folded into one."""
+    capacity = rows.shape[0]
+    for item in range(picked.shape[0]):
+        slot = picked[item] % capacity
+        last = slot
+        reward = values[slot, REWARD]
+        discount = gamma
+        for _ in range(n_step - 1):
+            if rows[last, NEXT] < 0:
+                break
+            last = np.int64(rows[last, NEXT])
+            reward += discount * values[last, REWARD]
+            discount *= gamma
+        terminated = (rows[last, FLAGS] & TERMINATED) != 0
+        out_reward[item] = reward
+        out_discount[item] = 0.0 if terminated else discount
+        out_terminated[item] = terminated
+        for i in range(actions.shape[1]):
+            out_action[item, i] = actions[slot, i]
+        copy_observation(rows[slot, OBSERVATION], frames, stacks, out_observation[item])
+        copy_observation(rows[last, NEXT_OBSERVATION], frames, stacks, out_next[item])
+
+
+@numba.njit(cache=True, nogil=True)
+def draw_uniform(seed: np.uint64, total: int, live: int, out: NDArray[np.int64]) -> None:
+    """Draw live serial numbers uniformly, with replacement."""
+    state = np.empty(1, np.uint64)
+    state[0] = seed
+    for i in range(out.shape[0]):
+        out[i] = total - live + draw_below(state, live)

@@ -1,0 +1,83 @@
+"""Output arrays that are used again once nobody holds them.
+
+Fresh memory for every batch costs several times the copying itself, because the system hands it out page by page. A
+pool that simply rotates would overwrite a batch that the caller still holds. This one asks Python how many references
+an array has: a batch is recycled only after the caller, and every view or tensor made of it, has let go.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.store.layout import Layout
+
+MOST_KEPT = 4
+_CAN_COUNT = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+class Output:
+    """The arrays of one batch."""
+
+    def __init__(self, layout: Layout, action_layout: Layout, size: int) -> None:
+        self.observation_words = np.empty((size, layout.words), np.uint64)
+        self.next_words = np.empty((size, layout.words), np.uint64)
+        self.action_words = np.zeros((size, action_layout.words), np.uint64)
+        self.action_bytes = self.action_words.view(np.uint8)
+        self.observation = layout.views(self.observation_words)
+        self.next_observation = layout.views(self.next_words)
+        self.action = action_layout.views(self.action_words)
+        self.reward = np.empty(size, np.float32)
+        self.discount = np.empty(size, np.float32)
+        self.terminated = np.empty(size, np.bool_)
+        self._watched = [
+            self.observation_words,
+            self.next_words,
+            self.action_words,
+            self.reward,
+            self.discount,
+            self.terminated,
+            *_arrays(self.observation),
+            *_arrays(self.next_observation),
+            *_arrays(self.action),
+        ]
+        self._references = self._count()
+
+    def _count(self) -> list[int]:
+        return [sys.getrefcount(array) for array in self._watched]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody but this object holds any of the arrays."""
+        return self._count() == self._references
+
+
+def _arrays(tree: Any) -> list[NDArray[Any]]:
+    if isinstance(tree, dict):
+        return [array for part in tree.values() for array in _arrays(part)]
+    if isinstance(tree, tuple):
+        return [array for part in tree for array in _arrays(part)]
+    return [tree]
+
+
+class OutputPool:
+    """Hands out `Output` objects of a wanted size, free ones first."""
+
+    def __init__(self, layout: Layout, action_layout: Layout) -> None:
+        self._layout = layout
+        self._action_layout = action_layout
+        self._kept: dict[int, list[Output]] = {}
+
+    def take(self, size: int) -> Output:
+        """Return arrays for a batch of `size` that nobody holds."""
+        kept = self._kept.setdefault(size, [])
+        for output in kept:
+            if output.is_free:
+                return output
+        output = Output(self._layout, self._action_layout, size)
+        if _CAN_COUNT and len(kept) < MOST_KEPT:
+            kept.append(output)
+        return output

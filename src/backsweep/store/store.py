@@ -1,0 +1,419 @@
+"""The ring of transitions as a class over the kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.memory import physical_memory, reserve, reserve_in_file
+from backsweep.seeding.kernels import mix
+from backsweep.store import kernels
+from backsweep.store.kernels import (
+    ENDED,
+    EPISODES_BROKEN,
+    EPISODES_HIGH,
+    EPISODES_LIVE,
+    LIVE,
+    RECORD_COUNTERS,
+    RECORDS_HIGH,
+    RECORDS_LIVE,
+    SKIP,
+    TERMINATED,
+    TOTAL,
+    TRUNCATED,
+)
+from backsweep.store.layout import Layout
+from backsweep.store.output import Output, OutputPool
+from backsweep.types import Rows
+
+LARGEST_CAPACITY = 2**29  # slots and pool places are 32-bit numbers
+
+
+def power_of_two_at_least(number: int) -> int:
+    """Return the smallest power of two that is `number` or more."""
+    return 1 << max(int(number) - 1, 0).bit_length()
+
+
+class RecordTable:
+    """Fixed-width records, each distinct one kept once; see `kernels.py` for the picture."""
+
+    def __init__(self, most: int, words: int, file: Path | None = None) -> None:
+        shape = (most, words)
+        self.records = reserve(shape, np.uint64) if file is None else reserve_in_file(file, shape, np.uint64)
+        self.uses = reserve((most,), np.int32)
+        self.hashes = reserve((most,), np.uint64)
+        self.table = reserve((power_of_two_at_least(2 * most),), np.int32)
+        self.changed = reserve((most // kernels.CHANGED_BLOCK + 1,), np.bool_)
+
+    def may_have_changed(self, start: int, stop: int) -> bool:
+        """Say whether any of the records start..stop-1 may differ from the last save."""
+        block = kernels.CHANGED_BLOCK
+        return bool(self.changed[start // block : -(-stop // block)].any())
+
+
+class Store:
+    """A ring of `capacity` transitions for `num_envs` lanes.
+
+    ``staged`` is where a call's observations are laid down before anything changes: lanes' observations first, then
+    their successors. `add` then takes them in with one kernel call.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        capacity: int,
+        num_envs: int,
+        frame_stack: int,
+        file: Path | None,
+    ) -> None:
+        self.capacity = capacity
+        self.num_envs = num_envs
+        self.frame_stack = frame_stack
+        self.layout = Layout(observation_space, "observation", check_box_bounds=False)
+        self.action_layout = Layout(action_space, "action", check_box_bounds=True)
+        single = self.layout.single
+        self._plain = single if single is not None and single.low is None else None
+        self._discrete_action = (
+            (int(action_space.start), int(action_space.start + action_space.n - 1))
+            if isinstance(action_space, gym.spaces.Discrete)
+            else None
+        )
+        depth, frame_words = self._frame_shape()
+        self._refuse_what_cannot_fit(frame_words)
+
+        self.rows = reserve((capacity, kernels.ROW_COLUMNS), np.int32)
+        self.values = reserve((capacity, kernels.VALUE_COLUMNS), np.float64)
+        self._actions = reserve((capacity, self.action_layout.nbytes), np.uint8)
+        self.episodes = reserve((capacity, kernels.EPISODE_COLUMNS), np.int64)
+        self.live_episodes = reserve((capacity,), np.int32)
+        self._lanes = np.zeros((num_envs, kernels.LANE_COLUMNS), np.int64)
+        self.counters = np.zeros(kernels.STORE_COUNTERS, np.int64)
+        self._record_counters = np.zeros(2 * RECORD_COUNTERS, np.int64)
+        # A row needs two observations that no other row shares at the most, and each of those its own frames.
+        self._frames = RecordTable(2 * capacity * max(depth, 1), frame_words, file)
+        self._stacks = RecordTable(2 * capacity if depth else 0, depth)
+        with np.errstate(over="ignore"):
+            self._weights = np.array(
+                [mix(np.uint64(i + 1)) | np.uint64(1) for i in range(max(frame_words, depth))], np.uint64
+            )
+
+        self._staged_words = np.zeros((2 * num_envs, self.layout.words), np.uint64)
+        self._staged_action_words = np.zeros((num_envs, self.action_layout.words), np.uint64)
+        self._staged_action_bytes = self._staged_action_words.view(np.uint8)
+        self.staged = self.layout.views(self._staged_words)
+        self._staged_actions = self.action_layout.views(self._staged_action_words)
+        self._staged_rewards = np.zeros(num_envs, np.float64)
+        self._staged_flags = np.zeros(num_envs, np.uint8)
+        self.fresh = np.zeros((2 * num_envs, 2), np.int32)
+        self._output = OutputPool(self.layout, self.action_layout)
+
+    def _frame_shape(self) -> tuple[int, int]:
+        """Return how many frames a stack has (0: no stacks) and how many words a frame has."""
+        if self.frame_stack == 1:
+            return 0, self.layout.words
+        field = self.layout.single
+        if field is None or not field.shape or field.shape[0] != self.frame_stack:
+            raise ValueError(
+                f"frame_stack={self.frame_stack} needs a Box observation space whose first axis has that many frames, "
+                f"got {self.layout.space}"
+            )
+        if (field.nbytes // self.frame_stack) % 8:
+            raise ValueError(
+                f"frame_stack={self.frame_stack}: a frame must be a multiple of 8 bytes, "
+                f"got {field.nbytes // self.frame_stack} for {self.layout.space}"
+            )
+        return self.frame_stack, self.layout.words // self.frame_stack
+
+    def _refuse_what_cannot_fit(self, frame_words: int) -> None:
+        least = self.capacity * (
+            kernels.ROW_COLUMNS * 4 + kernels.VALUE_COLUMNS * 8 + self.action_layout.nbytes
+        ) + self.num_envs * (2 * self.layout.nbytes)
+        memory = physical_memory()
+        if self.capacity > LARGEST_CAPACITY or (memory is not None and least > memory):
+            fits = "" if memory is None else f"; this machine has {memory / 2**30:.1f} GiB of memory"
+            raise ValueError(
+                f"capacity={self.capacity} cannot fit: its rows alone take {least / 2**30:.1f} GiB, "
+                f"and at most {LARGEST_CAPACITY} rows are possible{fits}"
+            )
+
+    # -- adding ---------------------------------------------------------------------------------------------------
+
+    def stage(
+        self,
+        observation: Any,
+        action: Any,
+        reward: Any,
+        next_observation: Any,
+        terminated: Any,
+        truncated: Any,
+        mask: NDArray[np.bool_] | None,
+    ) -> None:
+        """Check a transition per lane and lay it down; nothing else changes until `add`."""
+        n = self.num_envs
+        if n == 1:
+            # One lane at a time is where every microsecond of checking shows, so what needs no conversion gets none.
+            self._stage_one(observation, action, next_observation)
+        else:
+            self._stage_observations(observation, next_observation)
+            _lay_down(self._staged_actions, self.action_layout.check(action, n, "action"), slice(0, n))
+        _stage_rewards(self._staged_rewards, reward)
+        _stage_flags(self._staged_flags, terminated, truncated)
+        if mask is not None:
+            self._staged_flags[~mask] = SKIP
+
+    def staged_ends(self) -> NDArray[np.bool_]:
+        """Say for each lane whether the staged (or just added) step ends its episode."""
+        ends: NDArray[np.bool_] = (self._staged_flags != SKIP) & ((self._staged_flags & ENDED) != 0)
+        return ends
+
+    def stage_successor(self, lane: int, observation: Any) -> None:
+        """Lay down another successor for one lane."""
+        place = self.num_envs + lane
+        checked = self.layout.check(observation, 1, f"final_observation[{lane}]")
+        _lay_down(self.staged, checked, slice(place, place + 1))
+
+    def _stage_one(self, observation: Any, action: Any, next_observation: Any) -> None:
+        plain = self._plain
+        if (
+            plain is not None
+            and type(observation) is np.ndarray
+            and observation.dtype == plain.dtype
+            and observation.shape == plain.shape
+            and type(next_observation) is np.ndarray
+            and next_observation.dtype == plain.dtype
+            and next_observation.shape == plain.shape
+        ):
+            self.staged[0] = observation
+            self.staged[1] = next_observation
+            if plain.dtype.kind == "f" and not np.isfinite(self.staged).all():
+                self._stage_observations(observation, next_observation)
+        else:
+            self._stage_observations(observation, next_observation)
+        bounds = self._discrete_action
+        if bounds is not None and isinstance(action, (int, np.integer)) and bounds[0] <= action <= bounds[1]:
+            self._staged_actions[0] = action
+        else:
+            _lay_down(self._staged_actions, self.action_layout.check(action, 1, "action"), slice(0, 1))
+
+    def _stage_observations(self, observation: Any, next_observation: Any) -> None:
+        n = self.num_envs
+        first = self.layout.check(observation, n, "observation")
+        second = self.layout.check(next_observation, n, "next_observation")
+        _lay_down(self.staged, first, slice(0, n))
+        _lay_down(self.staged, second, slice(n, 2 * n))
+
+    def add(self) -> int:
+        """Take in what was staged; return how many observations were new (`fresh` says which)."""
+        frames, stacks = self._frames, self._stacks
+        new: int = kernels.add_rows(
+            self._staged_words,
+            self._staged_action_bytes,
+            self._staged_rewards,
+            self._staged_flags,
+            self.fresh,
+            self.rows,
+            self.values,
+            self._actions,
+            self.episodes,
+            self.live_episodes,
+            self._lanes,
+            self.counters,
+            frames.records,
+            frames.uses,
+            frames.hashes,
+            frames.table,
+            frames.changed,
+            stacks.records,
+            stacks.uses,
+            stacks.hashes,
+            stacks.table,
+            stacks.changed,
+            self._weights,
+            self._record_counters,
+        )
+        return new
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return int(self.counters[LIVE])
+
+    @property
+    def total(self) -> int:
+        """How many rows were ever added: the next serial number."""
+        return int(self.counters[TOTAL])
+
+    @property
+    def oldest(self) -> int:
+        """The serial number of the oldest live row."""
+        return int(self.counters[TOTAL] - self.counters[LIVE])
+
+    def are_live(self, row: Rows) -> NDArray[np.bool_]:
+        """Say for each serial number whether its row is still there."""
+        live: NDArray[np.bool_] = (row >= self.oldest) & (row < self.total)
+        return live
+
+    def read(self, row: Rows, n_step: int, gamma: float) -> Output:
+        """Gather live rows into output arrays that nobody else holds."""
+        out = self._output.take(len(row))
+        kernels.read_rows(
+            row,
+            n_step,
+            gamma,
+            self.rows,
+            self.values,
+            self._actions,
+            self._frames.records,
+            self._stacks.records,
+            out.observation_words,
+            out.next_words,
+            out.action_bytes,
+            out.reward,
+            out.discount,
+            out.terminated,
+        )
+        return out
+
+    def observation_words(self, number: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return stored observations by number, as words."""
+        out = np.empty((len(number), self.layout.words), np.uint64)
+        for item, observation in enumerate(number):
+            kernels.copy_observation(int(observation), self._frames.records, self._stacks.records, out[item])
+        return out
+
+    def find_observation(self, observation: Any) -> int | None:
+        """Return the number of a stored observation, or None if no live row holds it."""
+        words = np.zeros((1, self.layout.words), np.uint64)
+        _lay_down(self.layout.views(words), self.layout.check(observation, 1, "observation"), slice(0, 1))
+        frames, stacks = self._frames, self._stacks
+        number: int = kernels.find_observation(
+            words[0],
+            frames.records,
+            frames.hashes,
+            frames.table,
+            stacks.records,
+            stacks.hashes,
+            stacks.table,
+            self._weights,
+        )
+        return None if number < 0 else number
+
+    @property
+    def observations_high(self) -> int:
+        """Observations have numbers below this one."""
+        return int(self._record_counters[RECORDS_HIGH + (RECORD_COUNTERS if self.frame_stack > 1 else 0)])
+
+    def statistics(self) -> dict[str, int]:
+        """Count what is stored."""
+        observations = self._record_counters[RECORD_COUNTERS:] if self.frame_stack > 1 else self._record_counters
+        return {
+            "rows": len(self),
+            "rows_ever_added": self.total,
+            "distinct_observations": int(observations[RECORDS_LIVE]),
+            "distinct_frames": int(self._record_counters[RECORDS_LIVE]),
+            "episodes": int(self.counters[EPISODES_LIVE]),
+            "episodes_broken_off": int(self.counters[EPISODES_BROKEN]),
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        tables = self._frames.table.nbytes + self._stacks.table.nbytes
+        return tables + sum(array.nbytes for array in self.arrays().values())
+
+    # -- saving ---------------------------------------------------------------------------------------------------
+
+    def _all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
+        """Return every array that a save must hold, with the length of its used part."""
+        used = min(self.total, self.capacity)
+        frames, stacks = self._record_counters[RECORDS_HIGH], self._record_counters[RECORD_COUNTERS + RECORDS_HIGH]
+        return {
+            "counters": (self.counters, len(self.counters)),
+            "record_counters": (self._record_counters, len(self._record_counters)),
+            "lanes": (self._lanes, self.num_envs),
+            "rows": (self.rows, used),
+            "values": (self.values, used),
+            "actions": (self._actions, used),
+            "episodes": (self.episodes, int(self.counters[EPISODES_HIGH])),
+            "live_episodes": (self.live_episodes, int(self.counters[EPISODES_LIVE])),
+            "frames": (self._frames.records, int(frames)),
+            "frame_uses": (self._frames.uses, int(frames)),
+            "frame_hashes": (self._frames.hashes, int(frames)),
+            "stacks": (self._stacks.records, int(stacks)),
+            "stack_uses": (self._stacks.uses, int(stacks)),
+            "stack_hashes": (self._stacks.hashes, int(stacks)),
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the used part of every array that a save must hold; tables are built anew from these."""
+        return {name: array[:length] for name, (array, length) in self._all_arrays().items()}
+
+    def destinations(self) -> dict[str, NDArray[Any]]:
+        """Return the whole arrays that a save is read into."""
+        return {name: array for name, (array, _) in self._all_arrays().items()}
+
+    def change_hints(self) -> dict[str, Callable[[int, int], bool]]:
+        """Return for large arrays a function that says whether entries may have changed since `mark_saved`."""
+        return {"frames": self._frames.may_have_changed, "stacks": self._stacks.may_have_changed}
+
+    def mark_saved(self) -> None:
+        """Start counting changes anew."""
+        self._frames.changed[:] = False
+        self._stacks.changed[:] = False
+
+    def finish_loading(self) -> None:
+        """Build the tables after the arrays have been filled."""
+        for table, first in ((self._frames, 0), (self._stacks, RECORD_COUNTERS)):
+            high = self._record_counters[first + RECORDS_HIGH]
+            kernels.rebuild_table(table.hashes, table.uses, table.table, high)
+
+
+def _lay_down(staged: Any, value: Any, place: slice) -> None:
+    if isinstance(staged, dict):
+        for key, part in staged.items():
+            _lay_down(part, value[key], place)
+    elif isinstance(staged, tuple):
+        for part, item in zip(staged, value, strict=True):
+            _lay_down(part, item, place)
+    else:
+        staged[place] = value
+
+
+def _stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
+    n = len(staged)
+    if n == 1 and isinstance(reward, (float, int)):
+        staged[0] = reward
+        if math.isfinite(reward):
+            return
+    array = np.asarray(reward)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"reward must be a number per lane, got dtype {array.dtype}")
+    if array.shape != (n,) and (n != 1 or array.shape != ()):
+        raise ValueError(f"reward must have shape {(n,)}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"reward must be finite, got {reward!r:.200}")
+    staged[:] = array
+
+
+def _stage_flags(staged: NDArray[np.uint8], terminated: Any, truncated: Any) -> None:
+    if len(staged) == 1 and isinstance(terminated, (bool, np.bool_)) and isinstance(truncated, (bool, np.bool_)):
+        staged[0] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0)
+        return
+    staged[:] = _flags(terminated, len(staged), "terminated") * np.uint8(TERMINATED)
+    staged += _flags(truncated, len(staged), "truncated") * np.uint8(TRUNCATED)
+
+
+def _flags(value: Any, n: int, name: str) -> NDArray[np.bool_]:
+    array = np.asarray(value)
+    if array.dtype != np.bool_:
+        raise TypeError(f"{name} must be bool, got dtype {array.dtype}")
+    if array.shape != (n,) and (n != 1 or array.shape != ()):
+        raise ValueError(f"{name} must have shape {(n,)}, got {array.shape}")
+    return array

@@ -1,0 +1,127 @@
+"""The sweep as a class over the kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.graph.graph import Graph
+from backsweep.memory import reserve
+from backsweep.store.store import Store
+from backsweep.sweep import kernels
+from backsweep.sweep.kernels import (
+    EXPANSIONS,
+    PENDING_COUNT,
+    PENDING_HEAD,
+    QUEUE_COUNT,
+    QUEUE_HEAD,
+    RESTARTS,
+    ROOTS_COUNT,
+)
+from backsweep.sweep.roots import PseudoTerminals, Terminals
+from backsweep.types import Rows
+
+
+class Sweep:
+    """A sweep in progress: it goes on where the last call stopped and starts again when nothing is left to expand."""
+
+    def __init__(
+        self,
+        store: Store,
+        graph: Graph,
+        *,
+        roots: int,
+        predecessors: int | None,
+        start: Terminals | PseudoTerminals,
+        separate_trees: bool,
+        by_visits: bool,
+        stitch: bool,
+        seed: np.uint64,
+    ) -> None:
+        self._store = store
+        self._graph = graph
+        self._num_roots = roots
+        self._predecessors = kernels.ALL_PREDECESSORS if predecessors is None else predecessors
+        self._pseudo = isinstance(start, PseudoTerminals)
+        self._kappa = start.kappa if isinstance(start, PseudoTerminals) else 1.0
+        self._separate_trees = separate_trees
+        self._by_visits = by_visits
+        self._stitch = stitch
+        most_vertices = len(graph.vertices)
+        self._queue = reserve((most_vertices, kernels.QUEUE_COLUMNS), np.int64)
+        self._visited = reserve((most_vertices,), np.int64)
+        self._pending = reserve((store.capacity + 1,), np.int64)
+        self._roots = np.zeros((2, roots), np.int64)
+        self._counters = np.zeros(kernels.SWEEP_COUNTERS, np.int64)
+        self._random = np.array([seed], np.uint64)
+
+    def advance(self, count: int) -> Rows:
+        """Return the next `count` rows, or fewer if there is nowhere to start or a whole sweep found none."""
+        out = np.empty(count, np.int64)
+        store, graph = self._store, self._graph
+        filled = kernels.sweep_rows(
+            self._random,
+            self._num_roots,
+            self._predecessors,
+            self._pseudo,
+            self._kappa,
+            self._separate_trees,
+            self._by_visits,
+            self._stitch,
+            store.rows,
+            store.episodes,
+            store.counters,
+            graph.graph_rows,
+            graph.vertices,
+            graph.reward_sums,
+            graph.edges,
+            graph.pool,
+            graph.terminals,
+            graph.counters,
+            self._queue,
+            self._visited,
+            self._pending,
+            self._roots,
+            self._counters,
+            out,
+        )
+        return out if filled == count else out[:filled]
+
+    def statistics(self) -> dict[str, int]:
+        """Count what the sweep has done."""
+        return {
+            "sweep_restarts": int(self._counters[RESTARTS]),
+            "sweep_expansions": int(self._counters[EXPANSIONS]),
+            "sweep_frontier": int(self._counters[QUEUE_COUNT]),
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the position of the sweep; the rings are unrolled so that they start at 0."""
+        counters = self._counters.copy()
+        queue_places = (counters[QUEUE_HEAD] + np.arange(counters[QUEUE_COUNT])) % len(self._queue)
+        pending_places = (counters[PENDING_HEAD] + np.arange(counters[PENDING_COUNT])) % len(self._pending)
+        counters[QUEUE_HEAD] = counters[PENDING_HEAD] = 0
+        return {
+            "queue": self._queue[queue_places],
+            "visited": self._visited[: self._graph.vertices_high],
+            "pending": self._pending[pending_places],
+            "roots": self._roots[:, : counters[ROOTS_COUNT]].copy(),
+            "counters": counters,
+            "random": self._random,
+        }
+
+    def load(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from a saved position."""
+        self._queue[: len(arrays["queue"])] = arrays["queue"]
+        self._visited[: len(arrays["visited"])] = arrays["visited"]
+        self._pending[: len(arrays["pending"])] = arrays["pending"]
+        self._roots[:, : arrays["roots"].shape[1]] = arrays["roots"]
+        self._counters[:] = arrays["counters"]
+        self._random[:] = arrays["random"]

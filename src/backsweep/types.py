@@ -1,0 +1,112 @@
+"""The nouns that pass between the rooms of the house."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+Rows: TypeAlias = NDArray[np.int64]
+"""Serial numbers of transitions: the first ever added is 0, the next 1, and so on. A serial number is never used
+twice, so a row that has left the replay can always be told from the one that took its place."""
+
+Vertex: TypeAlias = int
+"""A state in the graph. Valid until the next ``add``."""
+
+Observations: TypeAlias = Any
+"""A batch of observations: an array with a leading batch axis, or for ``Dict`` and ``Tuple`` spaces a dict or tuple
+of such arrays."""
+
+
+@dataclass(slots=True, eq=False)
+class Picks:
+    """What a sampler chose: rows, and what is known about each.
+
+    A weight or source of None means 1.0, respectively 0, for every row.
+    """
+
+    row: Rows
+    weight: NDArray[np.float32] | None = None
+    source: NDArray[np.int64] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """A batch of transitions, one entry of every array per transition.
+
+    Attributes
+    ----------
+    observation, next_observation
+        In the form of the observation space, with a leading batch axis. ``next_observation`` is the true successor,
+        at terminations and truncations too; with ``n_step > 1`` it lies up to n steps ahead in the same episode.
+    action
+        In the form of the action space, with a leading batch axis.
+    reward
+        The reward, or the discounted sum of up to ``n_step`` rewards.
+    terminated
+        Whether the (last) step ended the episode for good. Time limits do not count.
+    discount
+        What the value of ``next_observation`` is multiplied with: ``gamma ** steps``, and 0 after a termination. A
+        one-step target is ``reward + discount * value(next_observation)`` for every ``n_step``.
+    weight
+        Importance weight of the row in the loss.
+    row
+        Serial numbers; hand them back to ``update_priorities``.
+    source
+        Which part of a ``Mixture`` the row came from; 0 for every other sampler.
+    """
+
+    observation: Observations
+    action: NDArray[Any]
+    reward: NDArray[np.float32]
+    next_observation: Observations
+    terminated: NDArray[np.bool_]
+    discount: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    row: Rows
+    source: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def to_torch(self, device: str | torch.device = "cpu") -> TorchBatch:
+        """Return the batch as torch tensors on `device`; on the CPU the tensors share the arrays' memory."""
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError("Batch.to_torch needs torch: pip install 'backsweep[torch]'") from error
+        target = torch.device(device)
+
+        def convert(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: convert(part) for name, part in value.items()}
+            if isinstance(value, tuple):
+                return tuple(convert(part) for part in value)
+            # weight and source may be shared read-only constants, which torch would warn about.
+            tensor = torch.from_numpy(value if value.flags.writeable else value.copy())
+            return tensor.to(target, non_blocking=True)
+
+        return TorchBatch(**{name: convert(getattr(self, name)) for name in Batch.__dataclass_fields__})
+
+
+@dataclass(slots=True, eq=False)
+class TorchBatch:
+    """The same fields as `Batch`, as torch tensors."""
+
+    observation: Any
+    action: torch.Tensor
+    reward: torch.Tensor
+    next_observation: Any
+    terminated: torch.Tensor
+    discount: torch.Tensor
+    weight: torch.Tensor
+    row: torch.Tensor
+    source: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.row)
