@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
+from minigrid.wrappers import RGBImgObsWrapper
 from minigrid_oracle import copy_level, original, original_image, original_tile, put_into_original
 
 from backsweep.envs import TASKS, ExactTask, exact, make
@@ -80,8 +82,6 @@ def test_tiles_equal_the_originals(code: int) -> None:
 
 
 def test_resizing_follows_the_image_library() -> None:
-    import cv2
-
     for source in (24, 40, 48, 64, 72, 88, 96, 128):
         for target in (40, 84, 100):
             ramp = np.arange(source, dtype=np.uint8)[None]
@@ -89,6 +89,19 @@ def test_resizing_follows_the_image_library() -> None:
             np.testing.assert_array_equal(nearest_sources(source, target), resized)
     whole = [(i * 72) // 40 for i in range(40)]
     assert int((nearest_sources(72, 40) != whole).sum()) == 4
+
+
+@pytest.mark.parametrize("task", TASK_IDS)
+def test_the_wrappers_observation_is_the_grids_render(task: str) -> None:
+    """What the package's own RGB wrapper shows without highlighting is what the comparisons use, and what we show."""
+    options = TASKS[task].options()
+    env, lanes = original(options), MiniGridLanes(options, 1)
+    env.highlight = False
+    observation, _ = RGBImgObsWrapper(env, tile_size=8).reset(seed=3)
+    copy_level(env, lanes)
+    resized = cv2.resize(observation["image"], (40, 40), interpolation=cv2.INTER_NEAREST)
+    np.testing.assert_array_equal(resized, original_image(env))
+    np.testing.assert_array_equal(resized, lanes.observations[0])
 
 
 @pytest.mark.parametrize("reward", ["paper", "package"])

@@ -61,10 +61,11 @@ def count_layouts(options: MiniGridOptions) -> int:
     if options.level == "unlock":
         return (size - 2) * codes.NUM_COLOURS
     if options.level == "redbluedoors":
-        return (size - 2) ** 2
+        return (size - 2) * (size - 2)
     # Rivers, ways through them, and an opening in each; no room is longer than the grid's inside.
     places, count = 2 * len(range(2, size - 2, 2)), options.crossings or 0
-    return math.comb(places, count) * math.comb(count, count // 2) * (size - 2) ** count
+    openings: int = (size - 2) ** count
+    return math.comb(places, count) * math.comb(count, count // 2) * openings
 
 
 def _room(grid: Grid, left: int, width: int) -> None:
