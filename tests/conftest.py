@@ -40,6 +40,6 @@ _common = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 }
-settings.register_profile("quick", derandomize=True, database=None, max_examples=40, **_common)
+settings.register_profile("quick", derandomize=True, database=None, max_examples=60, **_common)
 settings.register_profile("long", max_examples=2000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
