@@ -70,7 +70,13 @@ class LiveMixture(LiveSampler):
         missing = count - int(counts.sum())
         # Whoever is owed most comes first; the earlier part wins a tie.
         order = np.argsort(-(due - counts), kind="stable")
-        counts[order[:missing]] += 1
+        if missing >= 0:
+            counts[order[:missing]] += 1
+        else:
+            # Parts that got too much before can be due less than nothing, and then the others are due more than the
+            # batch: those owed least give way.
+            giving = order[counts[order] > 0]
+            counts[giving[missing:]] -= 1
         self._owed = due - counts
         return counts
 

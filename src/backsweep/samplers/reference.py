@@ -258,8 +258,13 @@ class ReferenceMixture(_Memoryless):
         due = [share * count + owed for share, owed in zip(self.shares, self.owed, strict=True)]
         counts = [max(math.floor(amount + 1e-9), 0) for amount in due]
         order: list[Any] = sorted(range(len(due)), key=lambda part: counts[part] - due[part])
-        for part in order[: count - sum(counts)]:
-            counts[part] += 1
+        missing = count - sum(counts)
+        if missing >= 0:
+            for part in order[:missing]:
+                counts[part] += 1
+        else:  # those owed least give way
+            for part in [part for part in order if counts[part] > 0][missing:]:
+                counts[part] -= 1
         self.owed = [amount - given for amount, given in zip(due, counts, strict=True)]
         return counts
 
