@@ -273,7 +273,10 @@ class Replay:
             raise TypeError("update_priorities takes either td_error or priority")
         name, values = ("td_error", td_error) if priority is None else ("priority", priority)
         rows = self._checked_rows(row)
-        errors = _host_array(values).astype(np.float64, copy=False)
+        errors = _host_array(values)
+        if errors.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must hold numbers, got dtype {errors.dtype}")
+        errors = errors.astype(np.float64, copy=False)
         if errors.shape != rows.shape:
             raise ValueError(f"{name} must have the shape of row, {rows.shape}, got {errors.shape}")
         if not np.isfinite(errors).all():
