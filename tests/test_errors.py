@@ -194,7 +194,7 @@ def test_a_declared_error_instead_of_a_fallback_is_raised_until_there_is_somethi
             with pytest.raises(RuntimeError, match="fallback='error'"):
                 replay.sample(4)
         replay.add(**step(replay, terminated=True, truncated=False))
-        assert set(replay.sample(4).row.tolist()) == {1}
+        assert 1 in replay.sample(4).row
 
 
 UPDATES: list[tuple[dict[str, Any], type[Exception], tuple[str, ...]]] = [
