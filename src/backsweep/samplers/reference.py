@@ -128,35 +128,45 @@ class ReferencePrioritized(_Memoryless):
         """Choose `count` live rows in proportion to their priorities."""
         random = SplitMix64(self.word())
         by_slot = {serial % self.store.capacity: serial for serial in self.store.rows}
-        size = 1
-        while size < self.store.capacity:
-            size *= 2
+        span = 8
+        while span < self.store.capacity:
+            span *= 8
         sums: dict[tuple[int, int], float] = {}
 
-        def total(first: int, last: int) -> float:
-            """Add up the priorities of the slots first..last-1, halves first: the order in which floats are added."""
-            if (first, last) not in sums:
-                if last - first == 1:
-                    sums[first, last] = self.priorities[by_slot[first]] if first in by_slot else 0.0
+        def total(first: int, span: int) -> float:
+            """Add up the priorities of `span` slots: eighths first, then those in pairs, the order of all floats."""
+            if (first, span) not in sums:
+                if span == 1:
+                    sums[first, span] = self.priorities[by_slot[first]] if first in by_slot else 0.0
                 else:
-                    middle = (first + last) // 2
-                    sums[first, last] = total(first, middle) + total(middle, last)
-            return sums[first, last]
+                    c = eighths(first, span)
+                    sums[first, span] = ((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]))
+            return sums[first, span]
 
-        def descend(first: int, last: int, ticket: float) -> int:
-            if last - first == 1:
+        def eighths(first: int, span: int) -> list[float]:
+            return [total(first + i * span // 8, span // 8) for i in range(8)]
+
+        def descend(first: int, span: int, ticket: float) -> int:
+            """Return the slot whose share of the total the ticket falls into."""
+            if span == 1:
                 return first
-            middle = (first + last) // 2
-            if ticket >= total(first, middle) and total(middle, last) > 0.0:
-                return descend(middle, last, ticket - total(first, middle))
-            return descend(first, middle, ticket)
+            shares = eighths(first, span)
+            chosen, passed, prefix = 0, 0.0, 0.0
+            for i, share in enumerate(shares):
+                prefix += share
+                if ticket >= prefix:
+                    chosen, passed = i + 1, prefix
+            while chosen == 8 or shares[chosen] == 0.0:  # rounding carried the ticket past the last share
+                chosen -= 1
+                passed -= shares[chosen]
+            return descend(first + chosen * span // 8, span // 8, ticket - passed)
 
         rows = []
         for i in range(count):
             unit = random.unit()
             if self.config.stratified:
                 unit = (i + unit) / count
-            rows.append(by_slot[descend(0, size, unit * total(0, size))])
+            rows.append(by_slot[descend(0, span, unit * total(0, span))])
         among = self.store.rows if self.config.normalise == "buffer" else rows
         smallest = min(self.priorities[row] for row in among)
         return [(row, float(np.float32((smallest / self.priorities[row]) ** self.beta)), 0) for row in rows]
