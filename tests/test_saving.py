@@ -11,12 +11,7 @@ from unittest import mock
 import gymnasium as gym
 import numpy as np
 import pytest
-from drive import drive
 from hypothesis import given, settings
-from states import assert_same_batch, assert_same_state, state_of
-from strategies import Plan, long_stream, plans
-from twins import BadEncoder, Twin
-from worlds import ACTIONS, WORLDS, stacked
 
 from backsweep import (
     EpisodicBackward,
@@ -32,6 +27,11 @@ from backsweep import (
 from backsweep.samplers import Experience, LiveSampler, Sampler
 from backsweep.snapshot import SnapshotError
 from backsweep.types import Picks
+from drive import drive
+from states import assert_same_batch, assert_same_state, state_of
+from strategies import Plan, long_stream, plans
+from twins import BadEncoder, Twin
+from worlds import ACTIONS, WORLDS, stacked
 
 SAMPLERS: dict[str, Sampler] = {
     "uniform": Uniform(),
