@@ -74,16 +74,17 @@ def killed_at_random(folder: Path, rounds: int) -> dict[str, int]:
     mirror = Life(Twin(sampler=SAMPLER, capacity=150, world=WORLDS["uint8"]).replay, 0)
     mirror.live_on()
     mirror.replay.save(folder)
-    start = time.perf_counter()
-    mirror.live_on()
-    mirror.replay.save(folder)
-    turn = time.perf_counter() - start  # so that kills meet every moment of one or two saves, on any disk
+    turn = 0.01  # how long it takes from save to save: learnt on the way, so that kills meet every moment of it
     for _ in range(rounds):
         reading, writing = os.pipe()
         child = in_child(folder, mirror, writing)
         os.close(writing)
         done = int.from_bytes(os.read(reading, 8), "little")  # it is up and running
-        time.sleep(rng.uniform(0, 2 * turn))
+        for _ in range(int(rng.integers(0, 3))):
+            start = time.perf_counter()
+            done = int.from_bytes(os.read(reading, 8), "little")
+            turn += 0.2 * (time.perf_counter() - start - turn)
+        time.sleep(rng.uniform(0, turn))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL, status

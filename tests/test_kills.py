@@ -22,5 +22,5 @@ def test_a_hundred_kills_leave_the_old_state_or_the_new_one(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts["rounds"] == 100
-    assert counts["saves"] >= 20  # the kills met processes that were at work
+    assert counts["saves"] > 50  # the kills met processes that were at work
     assert counts["old"] > 0
