@@ -246,7 +246,7 @@ def main() -> int:
     if arguments.measure:
         print(measure_here(*arguments.measure, arguments.seconds))
         return 0
-    rounds, seconds = (1, 0.2) if arguments.quick else (5, 1.0)
+    rounds, seconds = (1, 0.2) if arguments.quick else (3, 1.0)
     results = [measure_task(task, rounds, seconds) for task in TASKS]
     print(as_markdown(results))
     if not arguments.quick:
