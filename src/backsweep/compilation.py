@@ -2,7 +2,8 @@
 
 numba keeps compiled code on disk and compiles anew when the file of a function changes. It does not look at the other
 files whose functions and constants went into it. So all kernels share one cache folder that is named after the
-contents of every kernels.py of the package: a change in any of them starts a new one.
+contents of every kernels.py of the package, and every codes.py, which hold the constants of some: a change in any of
+them starts a new one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def cache_folder() -> Path:
     """Return where compiled kernels are kept: below NUMBA_CACHE_DIR if that is set, else in the user's cache."""
     package = Path(__file__).parent
     digest = xxhash.xxh3_64()
-    for path in sorted(package.rglob("kernels.py")):
+    for path in sorted([*package.rglob("kernels.py"), *package.rglob("codes.py")]):
         digest.update(path.relative_to(package).as_posix().encode())
         digest.update(path.read_bytes())
     base = _numba.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -31,6 +31,7 @@ from backsweep.graph.kernels import (
     VERTICES_HIGH,
     VISITS,
 )
+from backsweep.prefetching import prefetch
 from backsweep.seeding.kernels import draw_below, draw_unit
 from backsweep.store.kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL
 
@@ -52,6 +53,7 @@ EXPANSIONS = 8
 SWEEP_COUNTERS = 9
 
 ALL_PREDECESSORS = 0
+LOOK_AHEAD_EDGES = 8
 
 HIGH_HALF = np.int64(32)
 LOW_HALF = np.int64(0xFFFFFFFF)
@@ -195,6 +197,30 @@ def follow_edge(
 
 
 @inlined
+def look_ahead(
+    vertices: NDArray[np.int64],
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    queue: NDArray[np.int64],
+    counters: NDArray[np.int64],
+) -> None:
+    """Ask for what the next expansions will look up. The queue says what that is; nothing here changes anything.
+
+    Three expansions ahead the vertex, two ahead its list of edges, one ahead the edges.
+    """
+    head, waiting, size = counters[QUEUE_HEAD], counters[QUEUE_COUNT], queue.shape[0]
+    if waiting > 3:
+        prefetch(vertices, queue[wrap(head + 3, size), Q_VERTEX])
+    if waiting > 2:
+        prefetch(pool, vertices[queue[wrap(head + 2, size), Q_VERTEX], START])
+    if waiting > 1:
+        vertex = queue[wrap(head + 1, size), Q_VERTEX]
+        start = vertices[vertex, START]
+        for i in range(min(vertices[vertex, COUNT], LOOK_AHEAD_EDGES)):
+            prefetch(edges, pool[start + i])
+
+
+@inlined
 def expand(
     state: NDArray[np.uint64],
     predecessors: int,
@@ -217,6 +243,7 @@ def expand(
 ) -> None:
     """Take the next vertex from the queue and follow some of the edges that lead to it."""
     capacity = rows.shape[0]
+    look_ahead(vertices, edges, pool, queue, counters)
     head = counters[QUEUE_HEAD]
     vertex, stamp, row = queue[head, Q_VERTEX], queue[head, Q_STAMP], queue[head, Q_ROW]
     counters[QUEUE_HEAD] = wrap(head + 1, queue.shape[0])
@@ -257,6 +284,11 @@ def expand(
         draw_by_visits(state, start, count, edges, pool, predecessors, chosen)
     else:
         draw_distinct(state, count, predecessors, chosen, swapped)
+    for i in range(predecessors):
+        source = edges[pool[start + chosen[i]], SOURCE]
+        prefetch(vertices, source)
+        prefetch(visited, source)
+        prefetch(pool, edges[pool[start + chosen[i]], E_START])
     for i in range(predecessors):
         follow_edge(
             pool[start + chosen[i]],
