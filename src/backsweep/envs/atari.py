@@ -91,6 +91,8 @@ def make_atari(options: AtariOptions, render_mode: str | None = None) -> gymnasi
         render_mode=render_mode,
         frameskip=1,
         repeat_action_probability=options.sticky_action_chance,
+        # The step limit below is the one that counts; the emulator's own must not come before it.
+        max_num_frames_per_episode=FRAMES_PER_STEP * (options.max_steps + options.noop_max + 1),
     )
     env = gymnasium.wrappers.AtariPreprocessing(
         env,
