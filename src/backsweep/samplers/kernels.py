@@ -35,6 +35,7 @@ from backsweep.store.kernels import (
 )
 
 FAN_OUT = 8
+LARGEST_PRIORITY = 1e100  # so that the sum of all stays finite, whatever the errors
 TRIES = 64
 
 Tree: TypeAlias = NDArray[np.float64]
@@ -123,7 +124,7 @@ def update_priorities(
         nodes[i] = row[i] % capacity
         prefetch_path(nodes[i], levels, sums, minima)
     for i in range(row.shape[0]):
-        priority = (min(abs(error[i]), clip) + epsilon) ** alpha
+        priority = min((min(abs(error[i]), clip) + epsilon) ** alpha, LARGEST_PRIORITY)
         largest = max(largest, priority)
         sums[levels[leaf_level] + nodes[i]] = priority
         if minima.shape[0] > 0:
