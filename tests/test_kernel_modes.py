@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 
+from backsweep.compilation import cache_folder
 from backsweep.store.kernels import same_record, shorten_episode
 
 
@@ -27,16 +28,10 @@ def test_the_kernels_run_as_they_are_meant_to() -> None:
 
 
 @pytest.mark.kernels
-def test_compiled_code_with_checks_is_kept_apart_from_code_without() -> None:
+def test_compiled_code_with_checks_is_kept_apart_from_code_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warm cache would skip the checks without a word."""
-    from conftest import _kernel_cache
-
-    before = os.environ.pop("NUMBA_BOUNDSCHECK", None)
-    try:
-        without = _kernel_cache()
-        os.environ["NUMBA_BOUNDSCHECK"] = "1"
-        assert _kernel_cache() != without
-    finally:
-        os.environ.pop("NUMBA_BOUNDSCHECK", None)
-        if before is not None:
-            os.environ["NUMBA_BOUNDSCHECK"] = before
+    folders = set()
+    for checks in (None, 1):
+        monkeypatch.setattr(numba.config, "BOUNDSCHECK", checks)
+        folders.add(cache_folder.__wrapped__())
+    assert len(folders) == 2
