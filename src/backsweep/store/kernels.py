@@ -232,7 +232,7 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
             table[np.int64(place)] = number + 1
 
 
-@inlined
+@kernel
 def intern_observation(
     staged: NDArray[np.uint64],
     frames: NDArray[np.uint64],
