@@ -81,9 +81,25 @@ def copy_level(env: Any, lanes: MiniGridLanes, lane: int = 0) -> None:
     lanes.place(lane, cells_of(env), row_of(env))
 
 
+def put_into_original(cells: NDArray[np.uint8], row: NDArray[np.int64], env: Any) -> None:
+    """Put one of our situations into the original."""
+    env.grid = Grid(env.width, env.height)
+    env.grid.grid = [to_object(int(code)) for code in cells]
+    env.agent_pos, env.agent_dir = (int(row[codes.X]), int(row[codes.Y])), int(row[codes.DIRECTION])
+    env.carrying, env.step_count = to_object(int(row[codes.CARRYING])), int(row[codes.STEPS])
+    for column, names in ((codes.DOOR_A, ("door", "red_door")), (codes.DOOR_B, ("blue_door",))):
+        for name in names:
+            if hasattr(env, name):
+                setattr(env, name, env.grid.grid[int(row[column])])
+
+
 def original_image(env: Any, size: int = 40) -> NDArray[np.uint8]:
-    """Return the original's full picture, resized by the image library."""
-    return cv2.resize(env.get_frame(highlight=False, tile_size=8), (size, size), interpolation=cv2.INTER_NEAREST)
+    """Return the original's full picture, resized by the image library.
+
+    `get_frame(highlight=False)` gives the same picture more slowly: it works the agent's view out and drops it.
+    """
+    frame = env.grid.render(8, env.agent_pos, env.agent_dir)
+    return cv2.resize(frame, (size, size), interpolation=cv2.INTER_NEAREST)
 
 
 def original_tile(code: int, direction: int | None, tile_pixels: int) -> NDArray[np.uint8]:

@@ -8,19 +8,11 @@ replays that lane alone.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 import numpy as np
 
-
-def checked_seed(seed: object, name: str = "seed") -> int:
-    """Return `seed` as an int of 0 or more."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise TypeError(f"{name} must be an int, got {type(seed).__name__}")
-    if seed < 0:
-        raise ValueError(f"{name} must be 0 or more, got {seed}")
-    return operator.index(seed)
+from backsweep.seeding import checked_seed
 
 
 def lane_seeds(seed: int, num_lanes: int) -> list[int]:
@@ -57,6 +49,4 @@ def seeds_for_reset(seed: int | Sequence[int | None] | None, num_lanes: int, def
     entries = list(seed)
     if len(entries) != num_lanes:
         raise ValueError(f"seed must be an int or hold one entry per lane ({num_lanes}), got {len(entries)} entries")
-    return [
-        defaults[lane] if entry is None else checked_seed(entry, f"seed[{lane}]") for lane, entry in enumerate(entries)
-    ]
+    return [defaults[lane] if entry is None else checked_seed(entry) for lane, entry in enumerate(entries)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,4 +47,8 @@ def make_lunarlander(options: LunarLanderOptions) -> gymnasium.Env[Any, Any]:
     """Return LunarLander as a plain environment."""
     if importlib.util.find_spec("Box2D") is None:
         raise ImportError("LunarLander needs Box2D: pip install 'backsweep[lunarlander]'")
+    with warnings.catch_warnings():
+        # Box2D's binding warns while it loads, and crashes the interpreter where warnings are errors.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        importlib.import_module("Box2D")
     return gymnasium.make("LunarLander-v3", max_episode_steps=options.max_steps)

@@ -9,8 +9,9 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from backsweep.envs.lane_seeds import checked_seed, lane_seeds, seeds_for_reset
+from backsweep.envs.lane_seeds import lane_seeds, seeds_for_reset
 from backsweep.envs.vector import checked_actions, checked_autoreset
+from backsweep.seeding import checked_seed
 
 
 class RandomActions(gymnasium.ActionWrapper[Any, Any, Any]):

@@ -82,12 +82,6 @@ class Task:
         return options.return_bounds
 
 
-def normalised_return(value: float, bounds: tuple[float, float]) -> float:
-    """Return where `value` lies between the bounds: 0 at the worst return there is, 1 at the best."""
-    low, high = bounds
-    return (value - low) / (high - low) if high > low else 0.0
-
-
 def _chain(length: int) -> Task:
     return Task(
         id=f"nchain-{length}",
@@ -206,8 +200,15 @@ def find_task(task: str | Task) -> Task:
     elif match := _SOKOBAN_ID.fullmatch(task):
         found = _sokoban(*map(int, match.groups()))
     else:
-        near = difflib.get_close_matches(task.lower(), list(TASKS), n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else f"known tasks are {', '.join(TASKS)}"
+        near = _nearest_id(task)
+        hint = f"did you mean {near!r}?" if near else f"known tasks are {', '.join(TASKS)}"
         raise ValueError(f"unknown task {task!r}; {hint}")
     found.options()  # refuses sizes that cannot be
     return found
+
+
+def _nearest_id(wrong: str) -> str | None:
+    """Return the first of the ids that look most like `wrong`, None if none does."""
+    likeness = {known: difflib.SequenceMatcher(None, wrong.lower(), known).ratio() for known in TASKS}
+    best = max(likeness, key=lambda known: likeness[known])
+    return best if likeness[best] >= 0.4 else None

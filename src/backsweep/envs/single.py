@@ -9,8 +9,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.envs.lane_seeds import checked_seed, fresh_seed, stream_word
+from backsweep.envs.lane_seeds import fresh_seed, stream_word
 from backsweep.envs.lanes import Lanes
+from backsweep.seeding import checked_seed
 
 
 class LaneEnv(gymnasium.Env[Any, Any]):

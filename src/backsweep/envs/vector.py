@@ -17,8 +17,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from backsweep.envs.lane_seeds import checked_seed, fresh_seed, seeds_for_reset, stream_word
+from backsweep.envs.lane_seeds import fresh_seed, seeds_for_reset, stream_word
 from backsweep.envs.lanes import Lanes
+from backsweep.seeding import checked_seed
 
 AUTORESET_MODES = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_STEP}
 

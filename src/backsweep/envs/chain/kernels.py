@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.envs.kernels import draw_below, draw_unit
+from backsweep.seeding.kernels import draw_below, draw_unit
 
 FORWARD = 0
 BACKWARD = 1

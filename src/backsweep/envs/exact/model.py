@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from backsweep.envs.exact import kernels
+from backsweep.envs.normalisation import normalised_return
 from backsweep.envs.options import checked_chance, checked_int
 from backsweep.envs.state_graph import StateGraph
 
@@ -117,9 +118,13 @@ class ExactTask:
             weights,
             np.zeros_like(weights),
         )
-        low, high = self.return_bounds
-        normalised = (mean - low) / (high - low) if high > low else 0.0
-        return PolicyReturn(mean, normalised, success, max(ended - success, 0.0), max(1.0 - ended, 0.0))
+        return PolicyReturn(
+            mean_return=float(mean),
+            normalised=normalised_return(float(mean), self.return_bounds),
+            success=float(success),
+            failure=float(max(ended - success, 0.0)),
+            timeout=float(max(1.0 - ended, 0.0)),
+        )
 
     def greedy(self, policy: ArrayLike) -> NDArray[np.int64]:
         """Return a policy as one action per state."""

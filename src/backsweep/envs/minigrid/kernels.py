@@ -16,7 +16,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.envs.kernels import draw_below, draw_unit
 from backsweep.envs.minigrid.codes import (
     CARRYING,
     DIRECTION,
@@ -58,6 +57,7 @@ from backsweep.envs.minigrid.codes import (
     X,
     Y,
 )
+from backsweep.seeding.kernels import draw_below, draw_unit
 
 
 @numba.njit(cache=True, nogil=True)

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import announce_first_compilation
 from backsweep.envs.lanes import Lanes
 from backsweep.envs.minigrid import codes, kernels, tiles
 from backsweep.envs.minigrid.levels.kernels import draw_levels
@@ -21,6 +22,7 @@ class MiniGridLanes(Lanes):
 
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
+        announce_first_compilation(kernels.step_lanes)
         self.options = options
         self.rules = options.rules()
         size = options.image_size

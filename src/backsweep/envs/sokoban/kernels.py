@@ -11,7 +11,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.envs.kernels import draw_below, draw_unit, mix
 from backsweep.envs.sokoban.codes import (
     BOX,
     BOX_ON_TARGET,
@@ -30,6 +29,7 @@ from backsweep.envs.sokoban.codes import (
     STEPS,
     TARGET,
 )
+from backsweep.seeding.kernels import draw_below, draw_unit, mix
 
 ABSENT = -1
 

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import announce_first_compilation
 from backsweep.envs.lanes import Lanes
 from backsweep.envs.resize import axis_tables
 from backsweep.envs.sokoban import codes, kernels
@@ -26,6 +27,7 @@ class SokobanLanes(Lanes):
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
+        announce_first_compilation(kernels.step_lanes)
         self.options = options
         size, cells = options.image_size, options.height * options.width
         self.single_action_space = gymnasium.spaces.Discrete(len(options.action_names))

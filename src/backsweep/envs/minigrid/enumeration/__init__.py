@@ -7,11 +7,18 @@ from numpy.typing import NDArray
 
 from backsweep.envs.minigrid import codes, tiles
 from backsweep.envs.minigrid.enumeration import kernels
-from backsweep.envs.minigrid.levels.starts import Starts, all_starts
+from backsweep.envs.minigrid.levels.starts import Starts, all_starts, count_layouts
 from backsweep.envs.minigrid.options import MiniGridOptions
 from backsweep.envs.state_graph import StateGraph
 
-MOST_NUMBERS = 1 << 28  # entries of the table of numbers, 4 bytes each
+MOST_NUMBERS = 1 << 26  # entries of the table of numbers, 4 bytes each
+KEYS_AND_DOORS = {
+    "doorkey": (True, 1),
+    "unlock": (True, 1),
+    "redbluedoors": (False, 2),
+    "simplecrossing": (False, 0),
+    "lavacrossing": (False, 0),
+}
 
 
 class MiniGridStates:
@@ -20,18 +27,19 @@ class MiniGridStates:
     def __init__(self, options: MiniGridOptions) -> None:
         self.options = options
         self.rules = options.rules()
+        cells = options.width * options.height
+        has_key, num_doors = KEYS_AND_DOORS[options.level]
+        self.door_radix = 3 if num_doors else 1
+        items = cells + 1 if has_key else 1
+        self.radix = items * self.door_radix**num_doors * cells * 4
+        if self.radix * count_layouts(options) > MOST_NUMBERS:
+            raise ValueError(
+                f"{options.level} of size {options.size} has too many states to enumerate: up to "
+                f"{self.radix * count_layouts(options)} numbers, at most {MOST_NUMBERS} are possible"
+            )
         starts = all_starts(options)
         self.num_levels = starts.num_levels
         self.bases, self.layouts, start_layouts = _layouts_of(starts)
-        cells = self.bases.shape[1]
-        self.door_radix = 3 if self.layouts[0, kernels.LAYOUT_DOOR_A] >= 0 else 1
-        items = cells + 1 if self.layouts[0, kernels.LAYOUT_KEY] != codes.EMPTY else 1
-        self.radix = items * self.door_radix**2 * cells * 4
-        if self.radix * len(self.layouts) > MOST_NUMBERS:
-            raise ValueError(
-                f"{options.level} of size {options.size} has too many states to enumerate: "
-                f"{self.radix * len(self.layouts)} numbers, at most {MOST_NUMBERS}"
-            )
         self._start_numbers = np.zeros(len(starts.probability), dtype=np.int64)
         kernels.number_starts(
             starts.cells,
@@ -93,6 +101,16 @@ class MiniGridStates:
             start_state=place[seen[self._start_numbers]],
             start_probability=self._start_probability,
         )
+
+    def situation(self, state: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return a state's cells and its row of the lane table, as `MiniGridLanes.place` takes them."""
+        cells = np.zeros(self.bases.shape[1], dtype=np.uint8)
+        row = np.zeros(codes.LANE_COLUMNS, dtype=np.int64)
+        layout, number = divmod(int(self.numbers[state]), self.radix)
+        kernels.decode(
+            number, self.bases[layout], self.layouts[layout], self.door_radix, self.options.width, cells, row
+        )
+        return cells, row
 
     def observations(self, states: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return the images of states, (n, size, size, 3)."""

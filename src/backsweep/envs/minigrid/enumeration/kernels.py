@@ -4,8 +4,10 @@ A layout is a start grid without its key, its doors as drawn. Within a layout a 
 
     number = (((item * door radix + door a) * door radix + door b) * cells + agent's cell) * 4 + direction
 
+where a door that does not exist has no digit.
+
     item       the key's cell, or `cells` while it is carried; always 0 where there is no key
-    door a, b  0 open, 1 closed, 2 locked; always 0 where there is no door
+    door a, b  0 open, 1 closed, 2 locked
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ UNSEEN = -1
 
 @numba.njit(cache=True, nogil=True)
 def door_state(cells: NDArray[np.uint8], door: int) -> int:
-    """Return 0, 1 or 2 for an open, closed or locked door, 0 for none."""
-    return 0 if door < 0 else (int(cells[door]) - DOOR_OPEN) // NUM_COLOURS
+    """Return 0, 1 or 2 for an open, closed or locked door."""
+    return (int(cells[door]) - DOOR_OPEN) // NUM_COLOURS
 
 
 @numba.njit(cache=True, nogil=True)
@@ -59,8 +61,11 @@ def encode(
         for cell in range(cells.size):
             if cells[cell] == layout[LAYOUT_KEY]:
                 item = cell
-    number = item * door_radix + door_state(cells, layout[LAYOUT_DOOR_A])
-    number = number * door_radix + door_state(cells, layout[LAYOUT_DOOR_B])
+    number = item
+    if layout[LAYOUT_DOOR_A] >= 0:
+        number = number * door_radix + door_state(cells, layout[LAYOUT_DOOR_A])
+    if layout[LAYOUT_DOOR_B] >= 0:
+        number = number * door_radix + door_state(cells, layout[LAYOUT_DOOR_B])
     return int((number * cells.size + lane[Y] * width + lane[X]) * 4 + lane[DIRECTION])
 
 
@@ -87,16 +92,16 @@ def decode(
     if layout[LAYOUT_DOOR_B] >= 0:
         colour = (base[layout[LAYOUT_DOOR_B]] - KEY) % NUM_COLOURS
         cells[layout[LAYOUT_DOOR_B]] = DOOR_OPEN + (number % door_radix) * NUM_COLOURS + colour
-    number //= door_radix
+        number //= door_radix
     if layout[LAYOUT_DOOR_A] >= 0:
         colour = (base[layout[LAYOUT_DOOR_A]] - KEY) % NUM_COLOURS
         cells[layout[LAYOUT_DOOR_A]] = DOOR_OPEN + (number % door_radix) * NUM_COLOURS + colour
-    item = number // door_radix
+        number //= door_radix
     if layout[LAYOUT_KEY] != EMPTY:
-        if item == cells.size:
+        if number == cells.size:
             lane[CARRYING] = layout[LAYOUT_KEY]
         else:
-            cells[item] = layout[LAYOUT_KEY]
+            cells[number] = layout[LAYOUT_KEY]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -16,7 +16,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.envs.kernels import draw_below
 from backsweep.envs.minigrid.codes import (
     BLUE,
     CARRYING,
@@ -46,6 +45,7 @@ from backsweep.envs.minigrid.codes import (
     Y,
 )
 from backsweep.envs.minigrid.kernels import cell_ahead
+from backsweep.seeding.kernels import draw_below
 
 HORIZONTAL_MOVE = 0  # through a vertical river
 VERTICAL_MOVE = 1  # through a horizontal river

@@ -53,6 +53,21 @@ def all_starts(options: MiniGridOptions) -> Starts:
     return Starts(cells, lanes, np.array([probability for _, probability in merged.values()]))
 
 
+def count_layouts(options: MiniGridOptions) -> int:
+    """Return how many grids there are without their keys, at most, and without listing them."""
+    size = options.size
+    if options.level == "doorkey":
+        return (size - 4) * (size - 3)
+    if options.level == "unlock":
+        return (size - 2) * codes.NUM_COLOURS
+    if options.level == "redbluedoors":
+        return (size - 2) * (size - 2)
+    # Rivers, ways through them, and an opening in each; no room is longer than the grid's inside.
+    places, count = 2 * len(range(2, size - 2, 2)), options.crossings or 0
+    openings: int = (size - 2) ** count
+    return math.comb(places, count) * math.comb(count, count // 2) * openings
+
+
 def _room(grid: Grid, left: int, width: int) -> None:
     """Draw the outline of a room over the whole height."""
     grid[[0, -1], left : left + width] = codes.WALL

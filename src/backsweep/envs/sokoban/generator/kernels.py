@@ -16,7 +16,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.envs.kernels import draw_below, draw_unit
 from backsweep.envs.sokoban.codes import (
     BOX,
     BOXES_ON_TARGET,
@@ -29,6 +28,7 @@ from backsweep.envs.sokoban.codes import (
     WALL,
 )
 from backsweep.envs.sokoban.kernels import ABSENT, add_if_new, clear_set, offset_of, write_key
+from backsweep.seeding.kernels import draw_below, draw_unit
 
 TURN_CHANCE = 0.35
 NUM_MASKS = 5
