@@ -136,6 +136,8 @@ class RunConfig:
         """Refuse what cannot be run, naming the option."""
         if (self.task is None) == (self.env is None):
             raise ValueError("give either a task or --env, not both" if self.task else "give a task, or --env and an id")
+        if self.exact and self.task is None:
+            raise ValueError("exact values are for tasks of the table; leave exact out with --env")
         positive = (
             "steps num_envs capacity dimension roots predecessors batch_size target_interval learning_rate "
             "evaluation_interval evaluation_episodes record_interval kappa discor_temperature probe_size"

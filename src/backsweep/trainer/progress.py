@@ -34,6 +34,7 @@ class Progress:
         self._last = time.monotonic()
         self._marks: deque[tuple[float, int, int]] = deque()
         self._turns = 0
+        self._started, self._first_step, self._first_updates = time.monotonic(), 0, 0
 
     def __enter__(self) -> Self:
         if not self._quiet and self._console.is_terminal:
@@ -50,6 +51,8 @@ class Progress:
 
     def step(self, fleet: Fleet, last: list[EvaluationRecord | None]) -> None:
         """Take note of a turn; show it if it is time."""
+        if not self._turns:
+            self._started, self._first_step, self._first_updates = time.monotonic(), fleet.step, fleet.learner.updates
         self._turns += 1
         if self._quiet or self._turns % 16:
             return
@@ -57,6 +60,8 @@ class Progress:
         if now - self._last < self._every or not fleet.lanes:
             return
         self._last = now
+        if not self._marks:
+            self._marks.append((self._started, self._first_step, self._first_updates))
         self._marks.append((now, fleet.step, fleet.learner.updates))
         while now - self._marks[0][0] > WINDOW and len(self._marks) > 2:
             self._marks.popleft()

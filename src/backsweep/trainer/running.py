@@ -10,11 +10,13 @@ from typing import Any
 
 import torch
 
-from backsweep.records import RecordWriter
+from backsweep.evaluation import exact_evaluator
+from backsweep.records import EvaluationRecord, RecordFile, RecordWriter
 from backsweep.records.sinks import Sink, TensorBoard, WeightsAndBiases
 from backsweep.snapshot import SnapshotError
 from backsweep.trainer import checkpoint
 from backsweep.trainer.config import RunConfig, SessionConfig
+from backsweep.trainer.defaults import task_options
 from backsweep.trainer.fleet import Fleet
 from backsweep.trainer.folder import (
     FLEET,
@@ -60,6 +62,9 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
     with torch_threads(session.threads):
         try:
             fleet = Fleet(list(configs.values()), device=session.device)
+            for config in configs.values():
+                if config.exact:  # refused now rather than at the first evaluation
+                    exact_evaluator(config.task or "", task_options(config), config.discount)
         except (ValueError, ImportError) as error:
             raise RunError(str(error)) from error
         for name, config in configs.items():
@@ -97,10 +102,18 @@ def _sit_down(
         except ValueError as error:
             raise RunError(str(error)) from error
         shown = f"{lane.config.environment} {lane.config.method} seed {lane.config.seed}" if name == SINGLE else name
-        files.append(LaneFiles(name, shown, place, lane, writer))
+        files.append(LaneFiles(name, shown, place, lane, writer, _last_evaluation(place) if position else None))
     total = max(lane.config.steps for lane in fleet.lanes)
     progress = Progress([entry.shown for entry in files], total, quiet=session.quiet)
     return Session(folder, fleet, files, session, progress).run()
+
+
+def _last_evaluation(folder: Path) -> EvaluationRecord | None:
+    last = None
+    for record in RecordFile(folder):
+        if isinstance(record, EvaluationRecord):
+            last = record
+    return last
 
 
 def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sink, ...]:

@@ -49,6 +49,8 @@ class RunResult:
     finished: bool
     evaluation: EvaluationRecord | None
     error: str | None = None
+    stopped_by: int | None = None
+    """The signal that stopped it."""
 
 
 @dataclass
@@ -73,6 +75,9 @@ class Session:
         with self._signals(), self.progress:
             for files in self.files:
                 note_session(files.folder, "started" if fleet.step == 0 else "resumed", step=fleet.step)
+            # A checkpoint may have been made at a lane's very end, and the process killed before it could say so.
+            if ended := [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]:
+                self._finish(ended)
             while fleet.lanes and self.stopped_by is None:
                 take_turn(fleet, self.clock, self._failed)
                 if fleet.lanes:
@@ -81,7 +86,9 @@ class Session:
                 self._checkpoint()
                 for files in self.files:
                     note_session(files.folder, "stopped", step=fleet.step, signal=self.stopped_by)
-                    self.results.append(RunResult(files.folder, fleet.step, False, files.last))
+                    self.results.append(
+                        RunResult(files.folder, fleet.step, False, files.last, stopped_by=self.stopped_by)
+                    )
                     files.writer.close()
         return self.results
 
@@ -163,10 +170,8 @@ class Session:
         self._checkpoint()
         for index in reversed(lanes):
             files = self.files.pop(index)
-            ending = {"step": self.fleet.step, "evaluation": None}
-            if files.last is not None:
-                ending["evaluation"] = files.last.mean_return
-            write_json(files.folder / FINISHED, ending)
+            last = None if files.last is None else files.last.mean_return
+            write_json(files.folder / FINISHED, {"step": self.fleet.step, "mean_return": last})
             note_session(files.folder, "finished", step=self.fleet.step)
             files.writer.close()
             self.results.append(RunResult(files.folder, self.fleet.step, True, files.last))
