@@ -70,8 +70,14 @@ class LiveMixture(LiveSampler):
         if missing:
             # Whoever is owed most comes first; the earlier part wins a tie.
             order = sorted(range(len(due)), key=lambda index: counts[index] - due[index])
-            for index in order[:missing]:
-                counts[index] += 1
+            if missing > 0:
+                for index in order[:missing]:
+                    counts[index] += 1
+            else:
+                # Parts that got too much before can be due less than nothing, and then the others are due more than
+                # the batch: those owed least give way.
+                for index in [index for index in order if counts[index] > 0][missing:]:
+                    counts[index] -= 1
         self._owed = [part - given for part, given in zip(due, counts, strict=True)]
         return counts
 

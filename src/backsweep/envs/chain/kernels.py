@@ -6,10 +6,10 @@ state   0 ──> 1 ──> 2 ──> ... ──> N-1     forward; entering N-1 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.seeding.kernels import draw_below, draw_unit
 
 FORWARD = 0
@@ -17,7 +17,7 @@ BACKWARD = 1
 NUM_ACTIONS = 2
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def next_state(state: int, action: int, length: int) -> int:
     """Return the state that `action` leads to."""
     if action == FORWARD:
@@ -25,7 +25,7 @@ def next_state(state: int, action: int, length: int) -> int:
     return max(state - 1, 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def step_lanes(
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],

@@ -12,12 +12,13 @@ A chosen action is replaced by a uniformly random one with a chance, so its wort
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel
 def sweep_best(
     next_state: NDArray[np.int32],
     reward: NDArray[np.float64],
@@ -43,7 +44,7 @@ def sweep_best(
     return largest
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sweep_policy(
     next_state: NDArray[np.int32],
     reward: NDArray[np.float64],
@@ -68,7 +69,7 @@ def sweep_policy(
     return largest
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def action_values(
     next_state: NDArray[np.int32],
     reward: NDArray[np.float64],
@@ -90,7 +91,7 @@ def action_values(
                 result[state, action] += random_chance * total / num_actions
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def run_policy(
     next_state: NDArray[np.int32],
     reward: NDArray[np.float64],

@@ -12,10 +12,10 @@ The image is kept up to date in place: a step repaints only the cells that it ch
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.envs.minigrid.codes import (
     CARRYING,
     DIRECTION,
@@ -60,13 +60,13 @@ from backsweep.envs.minigrid.codes import (
 from backsweep.seeding.kernels import draw_below, draw_unit
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def is_open_door(code: int) -> bool:
     """Say whether a cell code is a door that stands open."""
     return DOOR_OPEN <= code < DOOR_CLOSED
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def cell_ahead(lane: NDArray[np.int64], width: int) -> int:
     """Return the index of the cell in front of the agent; walls surround every level, so there always is one."""
     x, y, direction = lane[X], lane[Y], lane[DIRECTION]
@@ -81,7 +81,7 @@ def cell_ahead(lane: NDArray[np.int64], width: int) -> int:
     return int(y * width + x)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def toggled(code: int, carrying: int) -> int:
     """Return what a cell becomes when toggled by an agent that carries `carrying`."""
     if is_open_door(code):
@@ -93,7 +93,7 @@ def toggled(code: int, carrying: int) -> int:
     return code
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def act(cells: NDArray[np.uint8], lane: NDArray[np.int64], action: int, rules: NDArray[np.int64]) -> int:
     """Apply one action to one lane in place and return NOTHING, SUCCESS or FAILURE."""
     width = rules[WIDTH]
@@ -135,7 +135,7 @@ def act(cells: NDArray[np.uint8], lane: NDArray[np.int64], action: int, rules: N
     return outcome
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def reward_of(outcome: int, was_on_goal: bool, is_on_goal: bool, steps: int, rules: NDArray[np.int64]) -> float:
     """Return the reward of a step that led to `outcome` and was the episode's `steps`-th.
 
@@ -159,13 +159,13 @@ def reward_of(outcome: int, was_on_goal: bool, is_on_goal: bool, steps: int, rul
     return -1.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def ends_episode(outcome: int, rules: NDArray[np.int64]) -> bool:
     """Say whether an outcome is a termination."""
     return outcome == FAILURE or (outcome == SUCCESS and rules[GOAL_TERMINATES] == 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_cell(
     cells: NDArray[np.uint8],
     lane: NDArray[np.int64],
@@ -190,7 +190,7 @@ def draw_cell(
                 image[row, column, channel] = tiles[tile, row_pixel[row], column_pixel[column], channel]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_lanes(
     chosen: NDArray[np.bool_],
     rules: NDArray[np.int64],
@@ -222,7 +222,7 @@ def draw_lanes(
                 )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def step_lanes(
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],

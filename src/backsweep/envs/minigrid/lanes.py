@@ -22,7 +22,7 @@ class MiniGridLanes(Lanes):
 
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
-        announce_first_compilation(kernels.step_lanes)
+        announce_first_compilation()
         self.options = options
         self.rules = options.rules()
         size = options.image_size

@@ -7,10 +7,10 @@ lanes[lane]   [ player's cell | steps | boxes on targets ]
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.envs.sokoban.codes import (
     BOX,
     BOX_ON_TARGET,
@@ -34,7 +34,7 @@ from backsweep.seeding.kernels import draw_below, draw_unit, mix
 ABSENT = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def offset_of(direction: int, width: int) -> int:
     """Return how far a cell's index changes in a direction: up, down, left, right."""
     if direction == 0:
@@ -46,7 +46,7 @@ def offset_of(direction: int, width: int) -> int:
     return 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def act(fixed: NDArray[np.uint8], room: NDArray[np.uint8], lane: NDArray[np.int64], action: int, width: int) -> int:
     """Apply one action of the package's numbering in place and return the cell a box was pushed to, or ABSENT.
 
@@ -74,7 +74,7 @@ def act(fixed: NDArray[np.uint8], room: NDArray[np.uint8], lane: NDArray[np.int6
     return pushed_to
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_cell(
     fixed: NDArray[np.uint8],
     room: NDArray[np.uint8],
@@ -98,7 +98,7 @@ def draw_cell(
             image[y, x, 2] = blue
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_lanes(
     chosen: NDArray[np.bool_],
     width: int,
@@ -116,7 +116,7 @@ def draw_lanes(
                 draw_cell(fixed[lane], rooms[lane], cell, width, colours, first_row, first_column, images[lane])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def step_lanes(
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],
@@ -170,7 +170,7 @@ def step_lanes(
                     draw_cell(fixed[index], rooms[index], cell, width, colours, first_row, first_column, images[index])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def write_key(key: NDArray[np.int32], player: int, things: NDArray[np.int64]) -> None:
     """Write a state's key: the player's cell, then the things in ascending order, so that boxes have no names."""
     key[0] = player
@@ -183,7 +183,7 @@ def write_key(key: NDArray[np.int32], player: int, things: NDArray[np.int64]) ->
         key[slot] = thing
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def add_if_new(
     key: NDArray[np.int32], count: int, keys: NDArray[np.int32], slots: NDArray[np.int32], table: NDArray[np.int32]
 ) -> bool:
@@ -215,7 +215,7 @@ def add_if_new(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def clear_set(count: int, slots: NDArray[np.int32], table: NDArray[np.int32]) -> None:
     """Empty a set of `count` keys."""
     for number in range(count):

@@ -27,7 +27,7 @@ class SokobanLanes(Lanes):
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
-        announce_first_compilation(kernels.step_lanes)
+        announce_first_compilation()
         self.options = options
         size, cells = options.image_size, options.height * options.width
         self.single_action_space = gymnasium.spaces.Discrete(len(options.action_names))

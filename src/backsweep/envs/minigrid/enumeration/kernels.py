@@ -12,10 +12,10 @@ where a door that does not exist has no digit.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.envs.minigrid.codes import (
     CARRYING,
     DIRECTION,
@@ -44,13 +44,13 @@ LAYOUT_COLUMNS = 3
 UNSEEN = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def door_state(cells: NDArray[np.uint8], door: int) -> int:
     """Return 0, 1 or 2 for an open, closed or locked door."""
     return (int(cells[door]) - DOOR_OPEN) // NUM_COLOURS
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def encode(
     cells: NDArray[np.uint8], lane: NDArray[np.int64], layout: NDArray[np.int64], door_radix: int, width: int
 ) -> int:
@@ -69,7 +69,7 @@ def encode(
     return int((number * cells.size + lane[Y] * width + lane[X]) * 4 + lane[DIRECTION])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def decode(
     number: int,
     base: NDArray[np.uint8],
@@ -104,7 +104,7 @@ def decode(
             cells[number] = layout[LAYOUT_KEY]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def number_starts(
     start_cells: NDArray[np.uint8],
     start_lanes: NDArray[np.int64],
@@ -123,7 +123,7 @@ def number_starts(
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def explore(
     starts: NDArray[np.int64],
     bases: NDArray[np.uint8],
@@ -181,7 +181,7 @@ def explore(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_states(
     numbers: NDArray[np.int64],
     bases: NDArray[np.uint8],

@@ -12,10 +12,10 @@ Cells are drawn the way the originals do, by trying uniformly until one fits.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.envs.minigrid.codes import (
     BLUE,
     CARRYING,
@@ -51,7 +51,7 @@ HORIZONTAL_MOVE = 0  # through a vertical river
 VERTICAL_MOVE = 1  # through a horizontal river
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def build_walls(cells: NDArray[np.uint8], grid_width: int, left: int, width: int, height: int) -> None:
     """Draw the outline of a room that starts at column `left` and row 0."""
     for x in range(left, left + width):
@@ -62,7 +62,7 @@ def build_walls(cells: NDArray[np.uint8], grid_width: int, left: int, width: int
         cells[y * grid_width + left + width - 1] = WALL
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_free_cell(
     cells: NDArray[np.uint8], grid_width: int, left: int, width: int, height: int, stream: NDArray[np.uint64]
 ) -> int:
@@ -74,7 +74,7 @@ def draw_free_cell(
             return y * grid_width + x
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def place_agent(lane: NDArray[np.int64], index: int, grid_width: int, direction: int) -> None:
     """Put the agent on a cell."""
     lane[X] = index % grid_width
@@ -82,7 +82,7 @@ def place_agent(lane: NDArray[np.int64], index: int, grid_width: int, direction:
     lane[DIRECTION] = direction
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_doorkey(
     cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
 ) -> None:
@@ -103,7 +103,7 @@ def draw_doorkey(
     cells[key] = KEY + YELLOW
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_unlock(
     cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
 ) -> None:
@@ -123,7 +123,7 @@ def draw_unlock(
             return
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_redbluedoors(
     cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
 ) -> None:
@@ -140,7 +140,7 @@ def draw_redbluedoors(
     cells[lane[DOOR_B]] = DOOR_CLOSED + BLUE
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def shuffle_front(items: NDArray[np.int64], count: int, stream: NDArray[np.uint64]) -> None:
     """Move a uniformly chosen ordered sample of `count` items to the front."""
     for place in range(count):
@@ -148,7 +148,7 @@ def shuffle_front(items: NDArray[np.int64], count: int, stream: NDArray[np.uint6
         items[place], items[other] = items[other], items[place]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_crossing(
     cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
 ) -> None:
@@ -198,7 +198,7 @@ def draw_crossing(
         cells[y * size + x] = EMPTY
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_levels(
     chosen: NDArray[np.bool_],
     rules: NDArray[np.int64],

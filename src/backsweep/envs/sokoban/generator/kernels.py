@@ -12,10 +12,10 @@ Reverse play is a depth-first search over (player, boxes, which boxes have been 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.envs.sokoban.codes import (
     BOX,
     BOXES_ON_TARGET,
@@ -37,7 +37,7 @@ MOST_STATES = 300_000
 NUM_ACTIONS = 8  # pull up, down, left, right, then move up, down, left, right
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def stamp(fixed: NDArray[np.uint8], cell: int, width: int, mask: int) -> None:
     """Turn the cell and two or three neighbours into floor.
 
@@ -56,7 +56,7 @@ def stamp(fixed: NDArray[np.uint8], cell: int, width: int, mask: int) -> None:
         fixed[cell + width - 1] = FLOOR
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def carve(fixed: NDArray[np.uint8], height: int, width: int, stream: NDArray[np.uint64]) -> None:
     """Carve floor along a random walk through solid wall; the border stays wall."""
     fixed[:] = WALL
@@ -85,7 +85,7 @@ def carve(fixed: NDArray[np.uint8], height: int, width: int, stream: NDArray[np.
         fixed[row * width + width - 1] = WALL
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_floor_cell(fixed: NDArray[np.uint8], taken: int, count: int, stream: NDArray[np.uint64]) -> int:
     """Return one of the `count` plain floor cells other than `taken`, uniformly."""
     left = draw_below(stream, count)
@@ -97,7 +97,7 @@ def draw_floor_cell(fixed: NDArray[np.uint8], taken: int, count: int, stream: ND
     return ABSENT
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def place_targets(fixed: NDArray[np.uint8], num_boxes: int, stream: NDArray[np.uint64]) -> int:
     """Choose the player's cell, then turn floor into targets; return the player's cell, ABSENT if room is short."""
     floor = 0
@@ -111,7 +111,7 @@ def place_targets(fixed: NDArray[np.uint8], num_boxes: int, stream: NDArray[np.u
     return player
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def box_at(boxes: NDArray[np.int64], cell: int) -> int:
     """Return the number of the box on a cell, or ABSENT."""
     for box in range(boxes.size):
@@ -120,7 +120,7 @@ def box_at(boxes: NDArray[np.int64], cell: int) -> int:
     return ABSENT
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def score_of(
     fixed: NDArray[np.uint8],
     targets: NDArray[np.int64],
@@ -141,7 +141,7 @@ def score_of(
     return pulls * distance
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def play_backwards(
     fixed: NDArray[np.uint8],
     player: int,
@@ -218,7 +218,7 @@ def play_backwards(
     return best_score, best_player
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_rooms(
     chosen: NDArray[np.bool_],
     height: int,

@@ -10,10 +10,10 @@ A push is a move that meets a box, so four directions are all there is to try.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import kernel
 from backsweep.envs.sokoban.codes import NUM_DIRECTIONS, TARGET, WALL
 from backsweep.envs.sokoban.kernels import ABSENT, add_if_new, offset_of, write_key
 
@@ -21,7 +21,7 @@ UNSOLVABLE = -1
 OUT_OF_SPACE = -2
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def box_number(key: NDArray[np.int32], cell: int) -> int:
     """Return the place in a key of the box on a cell, or ABSENT."""
     for place in range(1, key.size):
@@ -30,7 +30,7 @@ def box_number(key: NDArray[np.int32], cell: int) -> int:
     return ABSENT
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def all_on_targets(fixed: NDArray[np.uint8], key: NDArray[np.int32]) -> bool:
     """Say whether a state is solved."""
     on_targets = 0
@@ -39,7 +39,7 @@ def all_on_targets(fixed: NDArray[np.uint8], key: NDArray[np.int32]) -> bool:
     return on_targets == key.size - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def search(
     fixed: NDArray[np.uint8],
     start: NDArray[np.int32],
