@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from backsweep import __version__, demo
+from backsweep.trainer import cli as training
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -18,7 +19,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for part in (demo,):
+    for part in (demo, training):
         part.add_commands(commands)
     return parser
 

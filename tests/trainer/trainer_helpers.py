@@ -55,9 +55,9 @@ def comparable_records(folder: Path) -> list[dict[str, Any]]:
 
 
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run one of the trainer's commands in a process of its own."""
+    """Run a command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "backsweep.trainer", *arguments],
+        [sys.executable, "-m", "backsweep.cli", *arguments],
         capture_output=True,
         text=True,
         timeout=300,

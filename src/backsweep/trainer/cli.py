@@ -9,18 +9,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
+from backsweep import trainer
 
-from backsweep.snapshot import SnapshotError
-from backsweep.trainer.config import RunConfig, SessionConfig
-from backsweep.trainer.defaults import run_config
-from backsweep.trainer.folder import RunError, default_folder, read_config
-from backsweep.trainer.running import SINGLE, resume, start
-from backsweep.trainer.session import RunResult
+if TYPE_CHECKING:
+    from backsweep.trainer import RunConfig, RunResult, SessionConfig
 
 # An option that no argument can begin with: everything after the command is passed on as it is.
 PASS_ON = "\x00"
@@ -32,24 +28,24 @@ def add_commands(subparsers: Any) -> None:
         "train", help="train an agent on a task with a replay method", add_help=False, prefix_chars=PASS_ON
     )
     training.add_argument("arguments", nargs="*")
-    training.set_defaults(run=_guarded(lambda parsed: train_command(parsed.arguments)))
+    training.set_defaults(run=lambda parsed: train_command(parsed.arguments))
 
     resuming = subparsers.add_parser("resume", help="go on with a run from its last checkpoint")
     resuming.add_argument("folder", type=Path, help="the run's folder")
-    for entry in dataclasses.fields(SessionConfig):
-        if entry.name in ("threads", "device", "checkpoint_interval", "wandb"):
-            kind = int if entry.name in ("threads", "checkpoint_interval") else str
-            resuming.add_argument(f"--{entry.name.replace('_', '-')}", type=kind, default=entry.default)
-    resuming.add_argument("--tensorboard", action="store_true")
-    resuming.add_argument("--quiet", action="store_true")
-    resuming.set_defaults(run=_guarded(resume_command))
+    resuming.add_argument("--threads", type=int, default=1, help="threads of torch")
+    resuming.add_argument("--device", default="cpu", help="where the networks live")
+    resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between checkpoints")
+    resuming.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
+    resuming.add_argument("--wandb", help="also log to this Weights & Biases project")
+    resuming.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    resuming.set_defaults(run=resume_command)
 
     evaluating = subparsers.add_parser("evaluate", help="say how good a run's agent is")
     evaluating.add_argument("folder", type=Path, help="the run's folder")
     evaluating.add_argument("--episodes", type=int, help="how many episodes (default: the run's own number)")
     evaluating.add_argument("--random-chance", type=float, help="chance of a random action (default: the run's own)")
     evaluating.add_argument("--json", action="store_true", help="print the record as JSON")
-    evaluating.set_defaults(run=_guarded(evaluate_command))
+    evaluating.set_defaults(run=evaluate_command)
 
     watching = subparsers.add_parser("watch", help="write a GIF of an episode of a run's agent")
     watching.add_argument("folder", type=Path, help="the run's folder")
@@ -57,11 +53,14 @@ def add_commands(subparsers: Any) -> None:
     watching.add_argument("--episode", type=int, default=0, help="which episode: every number is another level")
     watching.add_argument("--random-chance", type=float, default=0.0, help="chance of a random action")
     watching.add_argument("--fps", type=int, default=8, help="steps per second")
-    watching.set_defaults(run=_guarded(watch_command))
+    watching.set_defaults(run=watch_command)
 
 
 def train_command(arguments: Sequence[str]) -> int:
     """Parse the options of `train`, and train."""
+    from backsweep.trainer.folder import default_folder
+    from backsweep.trainer.running import SINGLE, start
+
     config, session = parse_training(arguments)
     folder = default_folder(config) if session.folder is None else session.folder
     if not session.quiet:
@@ -71,6 +70,9 @@ def train_command(arguments: Sequence[str]) -> int:
 
 def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
     """Return the configurations that the options of `train` describe."""
+    run_config = trainer.run_config  # the first to need torch, so the first to say that it is missing
+    import tyro
+
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("env", "method", "faithful"):
         first.add_argument(f"--{name}")
@@ -80,27 +82,30 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
         if {"-h", "--help"} & set(arguments):
             task = "nchain-20"
         else:
-            raise RunError("say what to train on: a task such as minigrid/doorkey, or --env and a Gymnasium id")
+            raise trainer.RunError("say first what to train on: a task such as minigrid/doorkey, or --env and a Gymnasium id")
     named = {name: value for name in ("method", "faithful") if (value := getattr(asked, name)) is not None}
     if task is not None and asked.env is not None:
-        raise RunError("give either a task or --env, not both")
+        raise trainer.RunError("give either a task or --env, not both")
     defaults = run_config(task, env=asked.env, **named)
 
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Options:
+    def options(run, session):  # type: ignore[no-untyped-def]
         """Train an agent; the defaults shown are those of this task and method."""
+        return run, session
 
-        run: Annotated[RunConfig, tyro.conf.arg(name="")] = defaults
-        session: Annotated[SessionConfig, tyro.conf.arg(name="")] = dataclasses.field(default_factory=SessionConfig)
-
-    options = tyro.cli(Options, prog="backsweep train", args=list(arguments))
-    return options.run, options.session
+    flat = tyro.conf.arg(name="")
+    options.__annotations__ = {
+        "run": Annotated[trainer.RunConfig, flat],
+        "session": Annotated[trainer.SessionConfig, flat],
+    }
+    options.__defaults__ = (defaults, trainer.SessionConfig())
+    chosen: tuple[RunConfig, SessionConfig] = tyro.cli(options, prog="backsweep train TASK", args=list(arguments))
+    return chosen
 
 
 def resume_command(parsed: argparse.Namespace) -> int:
     """Go on with a run."""
     names = ("threads", "device", "checkpoint_interval", "wandb", "tensorboard", "quiet")
-    return _ending(resume(parsed.folder, **{name: getattr(parsed, name) for name in names}), parsed.quiet)
+    return _ending(trainer.resume(parsed.folder, **{name: getattr(parsed, name) for name in names}), parsed.quiet)
 
 
 def evaluate_command(parsed: argparse.Namespace) -> int:
@@ -126,11 +131,12 @@ def evaluate_command(parsed: argparse.Namespace) -> int:
 
 def watch_command(parsed: argparse.Namespace) -> int:
     """Write a GIF."""
+    from backsweep.trainer.folder import read_config
     from backsweep.trainer.watch import film
 
     read_config(parsed.folder)
     if parsed.fps < 1:
-        raise RunError(f"--fps must be 1 or more, got {parsed.fps}")
+        raise trainer.RunError(f"--fps must be 1 or more, got {parsed.fps}")
     out = parsed.folder / "episode.gif" if parsed.out is None else parsed.out
     total, length = film(
         parsed.folder, out, episode=parsed.episode, random_chance=parsed.random_chance, fps=parsed.fps
@@ -154,16 +160,3 @@ def _ending(results: list[RunResult], quiet: bool) -> int:
         return 1
     signals = [result.stopped_by for result in results if result.stopped_by is not None]
     return 128 + signals[0] if signals else 0
-
-
-def _guarded(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Turn what a user can mend into one line and a non-zero exit code."""
-
-    def run(parsed: argparse.Namespace) -> int:
-        try:
-            return command(parsed)
-        except (RunError, SnapshotError, ValueError, TypeError, ImportError, OSError) as error:
-            print(f"backsweep: {error}", file=sys.stderr)
-            return 2
-
-    return run

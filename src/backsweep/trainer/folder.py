@@ -33,7 +33,7 @@ CONFIG, MACHINE, SESSIONS, FINISHED, FLEET = "config.json", "machine.json", "ses
 PACKAGES = ("backsweep", "torch", "numpy", "numba", "gymnasium")
 
 
-class RunError(RuntimeError):
+class RunError(ValueError):
     """Something about a run that its user can mend; shown without a traceback."""
 
 

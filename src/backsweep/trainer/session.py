@@ -72,7 +72,7 @@ class Session:
         """Go on until every lane has come to its end, or somebody asks to stop."""
         fleet = self.fleet
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
-        with self._signals(), self.progress:
+        with self._closing(), self._signals(), self.progress:
             for files in self.files:
                 note_session(files.folder, "started" if fleet.step == 0 else "resumed", step=fleet.step)
             # A checkpoint may have been made at a lane's very end, and the process killed before it could say so.
@@ -190,6 +190,17 @@ class Session:
         self.progress.failed(files.shown, error)
         if not self.fleet.lanes:
             raise RunError(f"the run failed at step {self.fleet.step}: {type(error).__name__}: {error}") from error
+
+    @contextlib.contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Close whatever is still open, however the session ends."""
+        try:
+            yield
+        finally:
+            for files in self.files:
+                files.writer.close()
+            for lane in self.fleet.lanes:
+                lane.envs.close()
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
