@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from backsweep.learner.discor import error_network
 from backsweep.learner.networks import Network, in_network_order, network_for
@@ -32,7 +32,9 @@ def _inputs(network: Network, lanes: int, batch: int) -> torch.Tensor:
 
 def _flat(network: Network, lanes: int) -> torch.Tensor:
     flat = network.initial([named_generator(lane, "network") for lane in range(lanes)], torch.float64)
-    return flat if network.form != "table" else flat + torch.linspace(-1, 1, flat.numel(), dtype=flat.dtype).view_as(flat)
+    return (
+        flat if network.form != "table" else flat + torch.linspace(-1, 1, flat.numel(), dtype=flat.dtype).view_as(flat)
+    )
 
 
 def _plain(network: Network, parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -46,15 +48,15 @@ def _plain(network: Network, parameters: dict[str, torch.Tensor], x: torch.Tenso
             for index, stage in enumerate(network.stages):
                 weight = parameters[f"conv{index}.weight"]
                 kernel = weight.view(stage.kernel, stage.kernel, stage.channels, stage.outputs).permute(3, 2, 0, 1)
-                x = F.relu(F.conv2d(x, kernel, parameters[f"conv{index}.bias"][0], stride=stage.stride))
+                x = functional.relu(functional.conv2d(x, kernel, parameters[f"conv{index}.bias"][0], stride=stage.stride))
             x = x.permute(0, 2, 3, 1)
         x = x.flatten(1)
         last = len(network.widths) - 2
         for index in range(last + 1):
             x = x @ parameters[f"linear{index}.weight"] + parameters[f"linear{index}.bias"]
-            x = F.relu(x) if index < last else x
+            x = functional.relu(x) if index < last else x
         values = x
-    return F.softplus(values) if network.non_negative else values
+    return functional.softplus(values) if network.non_negative else values
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.form}{network.input_shape}")
@@ -132,13 +134,13 @@ def test_kernels_and_torch_cut_and_paste_alike() -> None:
     generator = named_generator(0, "patches")
     grid = torch.from_numpy(generator.integers(0, 256, (2, 3, 11, 9, 2), np.uint8))
     patches = cut_patches(grid, stage, torch.float64, 0.5)
-    expected = F.unfold(grid.view(6, 11, 9, 2).permute(0, 3, 1, 2).double() * 0.5, 4, stride=3)  # (6, 2*4*4, places)
+    expected = functional.unfold(grid.view(6, 11, 9, 2).permute(0, 3, 1, 2).double() * 0.5, 4, stride=3)  # (6, 2*4*4, places)
     expected = expected.view(6, 2, 4, 4, stage.places).permute(0, 4, 2, 3, 1).reshape(2, 3 * stage.places, stage.patch)
     assert torch.equal(patches, expected)
     active = torch.from_numpy(generator.normal(size=(2, 3, 11, 9, 2))).relu()
     pasted = paste_patches(patches, active, stage)
     columns = patches.view(6, stage.places, 4, 4, 2).permute(0, 4, 2, 3, 1).reshape(6, 32, stage.places)
-    folded = F.fold(columns, (11, 9), 4, stride=3).permute(0, 2, 3, 1).view(2, 3, 11, 9, 2)
+    folded = functional.fold(columns, (11, 9), 4, stride=3).permute(0, 2, 3, 1).view(2, 3, 11, 9, 2)
     torch.testing.assert_close(pasted, folded * (active > 0))
 
 

@@ -7,7 +7,7 @@ of a batched product, on a CPU as on a GPU, and so that the patches of an observ
 network, the target network and the gradient.
 
     observations (L, B, height, width, channels) ──cut──> patches (L, B * places, kernel * kernel * channels)
-        @ weight (L, kernel * kernel * channels, outputs) + bias ──ReLU──> (L, B, height', width', outputs) ... (L, B, A)
+        @ weight (L, kernel * kernel * channels, outputs) + bias ──ReLU──> (L, B, height', width', outputs) ...
 """
 
 from __future__ import annotations

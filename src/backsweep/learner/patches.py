@@ -69,7 +69,7 @@ def cut_patches(grid: torch.Tensor, stage: Convolution, dtype: torch.dtype, scal
 
 
 def paste_patches(patches: torch.Tensor, active: torch.Tensor, stage: Convolution) -> torch.Tensor:
-    """Return the grid (L, B, height, width, channels) of all patches added at their places, where `active` is above zero.
+    """Return the grid (L, B, height, width, channels) of all patches added up, and 0 where `active` is not above 0.
 
     With `active` the result of a ReLU of the grid's shape, this is the way back through `cut_patches` and the ReLU.
     """

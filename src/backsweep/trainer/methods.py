@@ -41,12 +41,10 @@ def method_table(config: RunConfig) -> dict[str, Method]:
         double=config.ebu_double,
         skipped_steps=config.ebu_skipped_steps,
     )
-    discor = TargetRule(
-        kind="discor", temperature=config.discor_temperature, error_target=config.discor_error_target
-    )
+    discor = TargetRule(kind="discor", temperature=config.discor_temperature, error_target=config.discor_error_target)
 
     def mixed(sampler: Sampler) -> Sampler:
-        """eta of each batch from PER (or from uniform replay), the rest from `sampler`."""
+        """Eta of each batch from PER (or from uniform replay), the rest from `sampler`."""
         other: Sampler = per if config.mix_with == "per" else Uniform()
         return Mixture([(1.0 - config.eta, sampler), (config.eta, other)]) if config.eta > 0 else sampler
 
