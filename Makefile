@@ -23,8 +23,10 @@ $(BENCH_READY): $(READY)
 demo: $(READY) ## Fill a replay from NChain and show the sweep's order beside uniform's
 	$(BIN)/backsweep demo
 
-test: $(READY) ## Run the test suite
-	$(BIN)/python -m pytest
+test: $(READY) ## Run the test suite, then the kernels' tests interpreted and with bounds checks
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check .

@@ -41,9 +41,7 @@ def run(out: Path, seed: int) -> None:
     path = out / "sweep.png"
     draw(orders, path)
     stats = replay.stats()
-    print(
-        f"{stats['rows']:,.0f} transitions hold {stats['distinct_observations']:.0f} distinct observations."
-    )
+    print(f"{stats['rows']:,.0f} transitions hold {stats['distinct_observations']:.0f} distinct observations.")
     print(f"The picture: {path}")
     print("Next: the 15-line example in README.md, and docs/follow_one_transition.md to see how it works.")
 

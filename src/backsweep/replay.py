@@ -419,6 +419,37 @@ class Replay:
 
         return load_replay(folder, sampler=sampler, encoder=encoder, file=file)
 
+    @classmethod
+    def from_minari(cls, dataset: Any, **options: Any) -> Replay:
+        """Return a replay that holds every transition of a Minari data set.
+
+        Parameters
+        ----------
+        dataset
+            A `minari.MinariDataset`, or the id of one that is stored locally.
+        options
+            What `Replay` takes beside the spaces; by default the capacity is the data set's number of steps.
+        """
+        from backsweep.minari_data import replay_from_minari
+
+        return replay_from_minari(dataset, **options)
+
+    def to_minari(self, dataset_id: str, **details: Any) -> Any:
+        """Store the live transitions as a local Minari data set and return it.
+
+        An episode without an end is stored with its last step marked as truncated.
+
+        Parameters
+        ----------
+        dataset_id
+            The new data set's id, such as "nchain/random-v0".
+        details
+            Passed on to `minari.create_dataset_from_buffers`: `env`, `author`, `description` and so on.
+        """
+        from backsweep.minari_data import replay_to_minari
+
+        return replay_to_minari(self, dataset_id, **details)
+
 
 def _positive_int(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):

@@ -40,22 +40,30 @@ def test_every_encoder_gives_the_same_graph_where_it_tells_all_states_apart(enco
             twin.check_graph()
 
 
-@pytest.mark.parametrize(
-    ("capacity", "num_envs", "states"), [(1, 1, 3), (7, 1, 4), (64, 1, 60), (50, 7, 128), (5, 5, 6)]
-)
+@pytest.mark.kernels
+@pytest.mark.parametrize(("capacity", "num_envs", "states"), [(1, 1, 3), (7, 1, 4), (20, 3, 40), (5, 5, 6)])
+def test_many_times_around_the_ring(capacity: int, num_envs: int, states: int) -> None:
+    go_around(capacity, num_envs, states, 1200)
+
+
+@pytest.mark.parametrize(("capacity", "num_envs", "states"), [(64, 1, 60), (50, 7, 128)])
 def test_hundreds_of_times_around_the_ring(capacity: int, num_envs: int, states: int) -> None:
-    """Long enough that the pool is packed many times and tables are full of holes and wrapped runs."""
+    go_around(capacity, num_envs, states, 9000)
+
+
+def go_around(capacity: int, num_envs: int, states: int, rows: int) -> None:
+    """Go on so long that the pool is packed several times and tables are full of holes and wrapped runs."""
     twin = Twin(sampler=Topological(), capacity=capacity, num_envs=num_envs)
     packed, used = 0, 0
-    for number, steps in enumerate(long_stream(4, 6000 // num_envs, num_envs, states, terminals=3)):
+    for number, steps in enumerate(long_stream(4, rows // num_envs, num_envs, states, terminals=3)):
         twin.add(steps)
         now = int(twin.replay._graph.counters[kernels.POOL_USED])  # type: ignore[union-attr]
         packed += now < used
         used = now
-        if number % 61 == 0:
+        if number % 17 == 0:
             twin.check_graph()
     twin.check_graph()
-    assert packed > 5 or capacity == 1
+    assert packed >= 3 or capacity == 1
 
 
 def test_one_vertex_with_many_predecessors_and_one_edge_with_many_rows() -> None:

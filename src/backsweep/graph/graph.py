@@ -61,6 +61,22 @@ class Graph:
         self.terminals = reserve((most_vertices,), np.int32)
         self._observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(kernels.GRAPH_COUNTERS, np.int64)
+        # The arrays never move, so the long list of arguments is put together once.
+        self._add_arguments = (
+            store.rows,
+            store.values,
+            self.vertices,
+            self.reward_sums,
+            self._vertex_table,
+            self.edges,
+            self._edge_table,
+            self.pool,
+            self.graph_rows,
+            self._returns,
+            self.terminals,
+            self._observation_vertex,
+            self.counters,
+        )
         self._no_keys = np.empty((0, encoder.words), np.int64)
 
     def follow(self, first: int, new: int) -> None:
@@ -91,26 +107,7 @@ class Graph:
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
 
     def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
-        kernels.add_rows(
-            first,
-            last,
-            oldest,
-            fresh,
-            keys,
-            self._store.rows,
-            self._store.values,
-            self.vertices,
-            self.reward_sums,
-            self._vertex_table,
-            self.edges,
-            self._edge_table,
-            self.pool,
-            self.graph_rows,
-            self._returns,
-            self.terminals,
-            self._observation_vertex,
-            self.counters,
-        )
+        kernels.add_rows(first, last, oldest, fresh, keys, *self._add_arguments)
 
     # -- looking --------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.compilation import inlined, kernel
+from backsweep.prefetching import prefetch
 from backsweep.seeding.kernels import draw_below, mix
 
 # Columns of rows.
@@ -597,6 +598,12 @@ def read_rows(
     second = np.empty(picked.shape[0], np.int64)
     for item in range(picked.shape[0]):
         slot = picked[item] % capacity
+        prefetch(rows, slot)
+        prefetch(values, slot)
+        prefetch(actions, slot)
+        first[item] = slot
+    for item in range(picked.shape[0]):
+        slot = first[item]
         last = slot
         reward = values[slot, REWARD]
         discount = gamma
@@ -614,6 +621,9 @@ def read_rows(
             out_action[item, i] = actions[slot, i]
         first[item] = rows[slot, OBSERVATION]
         second[item] = rows[last, NEXT_OBSERVATION]
+        if stacks.shape[1] == 0:
+            prefetch(frames, first[item])
+            prefetch(frames, second[item])
     copy_pairs(first, second, frames, stacks, out_observation, out_next)
 
 

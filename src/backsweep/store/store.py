@@ -113,6 +113,40 @@ class Store:
         self._staged_flags = np.zeros(num_envs, np.uint8)
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
         self._output = OutputPool(self.layout, self.action_layout)
+        # The arrays never move, so the long lists of arguments are put together once.
+        self._add_arguments = (
+            self._staged_words,
+            self._staged_action_bytes,
+            self._staged_rewards,
+            self._staged_flags,
+            self.fresh,
+            self.rows,
+            self.values,
+            self._actions,
+            self.episodes,
+            self.live_episodes,
+            self._lanes,
+            self.counters,
+            self._frames.records,
+            self._frames.uses,
+            self._frames.hashes,
+            self._frames.table,
+            self._frames.changed,
+            self._stacks.records,
+            self._stacks.uses,
+            self._stacks.hashes,
+            self._stacks.table,
+            self._stacks.changed,
+            self._weights,
+            self._record_counters,
+        )
+        self._read_arguments = (
+            self.rows,
+            self.values,
+            self._actions,
+            self._frames.records,
+            self._stacks.records,
+        )
 
     def _frame_shape(self) -> tuple[int, int]:
         """Return how many frames a stack has (0: no stacks) and how many words a frame has."""
@@ -211,33 +245,7 @@ class Store:
 
     def add(self) -> int:
         """Take in what was staged; return how many observations were new (`fresh` says which)."""
-        frames, stacks = self._frames, self._stacks
-        new: int = kernels.add_rows(
-            self._staged_words,
-            self._staged_action_bytes,
-            self._staged_rewards,
-            self._staged_flags,
-            self.fresh,
-            self.rows,
-            self.values,
-            self._actions,
-            self.episodes,
-            self.live_episodes,
-            self._lanes,
-            self.counters,
-            frames.records,
-            frames.uses,
-            frames.hashes,
-            frames.table,
-            frames.changed,
-            stacks.records,
-            stacks.uses,
-            stacks.hashes,
-            stacks.table,
-            stacks.changed,
-            self._weights,
-            self._record_counters,
-        )
+        new: int = kernels.add_rows(*self._add_arguments)
         return new
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -267,11 +275,7 @@ class Store:
             row,
             n_step,
             gamma,
-            self.rows,
-            self.values,
-            self._actions,
-            self._frames.records,
-            self._stacks.records,
+            *self._read_arguments,
             out.observation_words,
             out.next_words,
             out.action_bytes,
