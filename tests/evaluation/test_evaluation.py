@@ -56,7 +56,9 @@ def test_rollouts_agree_with_the_exact_return_on_images() -> None:
     table = exact(config.environment, **config.task_options)
     best = table.optimal_values(0.99)
     numbers = {
-        image.tobytes(): int(state) for states, images in table.batches() for state, image in zip(states, images, strict=True)
+        image.tobytes(): int(state)
+        for states, images in table.batches()
+        for state, image in zip(states, images, strict=True)
     }
 
     def values(observations: np.ndarray) -> np.ndarray:

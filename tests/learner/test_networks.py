@@ -48,7 +48,9 @@ def _plain(network: Network, parameters: dict[str, torch.Tensor], x: torch.Tenso
             for index, stage in enumerate(network.stages):
                 weight = parameters[f"conv{index}.weight"]
                 kernel = weight.view(stage.kernel, stage.kernel, stage.channels, stage.outputs).permute(3, 2, 0, 1)
-                x = functional.relu(functional.conv2d(x, kernel, parameters[f"conv{index}.bias"][0], stride=stage.stride))
+                x = functional.relu(
+                    functional.conv2d(x, kernel, parameters[f"conv{index}.bias"][0], stride=stage.stride)
+                )
             x = x.permute(0, 2, 3, 1)
         x = x.flatten(1)
         last = len(network.widths) - 2
@@ -134,7 +136,9 @@ def test_kernels_and_torch_cut_and_paste_alike() -> None:
     generator = named_generator(0, "patches")
     grid = torch.from_numpy(generator.integers(0, 256, (2, 3, 11, 9, 2), np.uint8))
     patches = cut_patches(grid, stage, torch.float64, 0.5)
-    expected = functional.unfold(grid.view(6, 11, 9, 2).permute(0, 3, 1, 2).double() * 0.5, 4, stride=3)  # (6, 2*4*4, places)
+    expected = functional.unfold(
+        grid.view(6, 11, 9, 2).permute(0, 3, 1, 2).double() * 0.5, 4, stride=3
+    )  # (6, 2*4*4, places)
     expected = expected.view(6, 2, 4, 4, stage.places).permute(0, 4, 2, 3, 1).reshape(2, 3 * stage.places, stage.patch)
     assert torch.equal(patches, expected)
     active = torch.from_numpy(generator.normal(size=(2, 3, 11, 9, 2))).relu()
