@@ -157,6 +157,19 @@ def test_an_empty_replay_comes_back(tmp_path: Path) -> None:
             twin.sample(3)
 
 
+def test_observations_in_a_file_are_saved_and_loaded_like_others(tmp_path: Path) -> None:
+    looks = WORLDS["uint8"].observe
+    replay = Replay(WORLDS["uint8"].space, ACTIONS["discrete"].space, 20, Topological(), file=tmp_path / "work")
+    for t in range(50):
+        replay.add(looks(t), 0, float(t), looks(t + 1), t % 10 == 9, False)
+    replay.save(tmp_path / "save")
+    for file in (None, tmp_path / "other"):
+        loaded = Replay.load(tmp_path / "save", file=file)
+        assert_same_state(state_of(loaded), state_of(replay))
+        loaded.add(looks(60), 0, 0.0, looks(61), True, False)
+        np.testing.assert_array_equal(loaded.read([50]).observation[0], looks(60))
+
+
 def test_a_graph_that_was_asked_for_late_comes_back(tmp_path: Path) -> None:
     twin = Twin(sampler=Uniform(), capacity=20)
     for steps in long_stream(1, 50, 1, states=9):

@@ -211,7 +211,7 @@ class Replay:
                     f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, "
                     f"got {rows[~live][0]}"
                 )
-            return self._read(rows, None, None)
+            return self._read(rows.copy(), None, None)
 
     def _read(self, row: Rows, weight: NDArray[np.float32] | None, source: NDArray[np.int64] | None) -> Batch:
         out = self._store.read(row, self._n_step, self._gamma)

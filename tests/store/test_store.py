@@ -30,10 +30,10 @@ def test_rows_episodes_and_contents_are_those_of_the_twin(plan: Plan) -> None:
 def test_every_kind_of_observation_comes_back_as_it_went_in(world: str) -> None:
     for num_envs in (1, 3):
         twin = Twin(sampler=Topological(), capacity=12, num_envs=num_envs, world=WORLDS[world], n_step=2)
-        for number, steps in enumerate(long_stream(7, 60, num_envs, states=9 if num_envs == 1 else 40)):
+        for number, steps in enumerate(long_stream(7, 100, num_envs, states=9 if num_envs == 1 else 40)):
             twin.add(steps)
             twin.sample(5)
-            if number % 4 == 0:
+            if number % 5 == 0:
                 twin.check()
 
 
