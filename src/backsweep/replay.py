@@ -21,7 +21,7 @@ from backsweep.samplers.kernels import episode_rows
 from backsweep.seeding import checked_seed, named_generator
 from backsweep.snapshot import SnapshotMemory
 from backsweep.store import kernels as store_kernels
-from backsweep.store.kernels import EPISODE, LENGTH
+from backsweep.store.kernels import EPISODE, FLAGS, LENGTH, TRUNCATED
 from backsweep.store.store import Store
 from backsweep.types import Batch, Rows
 
@@ -251,6 +251,17 @@ class Replay:
             out = np.empty(store.episodes[episode, LENGTH], np.int64)
             episode_rows(checked, store.rows, store.episodes, store.counters, out)
             return out
+
+    def truncated(self, row: ArrayLike) -> NDArray[np.bool_]:
+        """Say for each of the given live rows whether a time limit cut its episode off there."""
+        rows = self._checked_rows(row)
+        with self._lock:
+            if not self._store.are_live(rows).all():
+                raise ValueError(
+                    f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, got {rows}"
+                )
+            cut: NDArray[np.bool_] = (self._store.rows[rows % self._capacity, FLAGS] & TRUNCATED) != 0
+            return cut
 
     def update_priorities(
         self, row: ArrayLike, td_error: ArrayLike | None = None, *, priority: ArrayLike | None = None

@@ -7,7 +7,7 @@ A lane is one running copy of a task. A family keeps all its lanes in flat array
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -24,6 +24,9 @@ class Lanes(abc.ABC):
 
     `observations` is the live picture of every lane: `step` and `reset` rewrite it in place.
     """
+
+    SITUATION: ClassVar[tuple[str, ...]]
+    """Names of the family's own arrays that say where every lane stands; with the base's they are all of it."""
 
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.spaces.Discrete
@@ -43,6 +46,11 @@ class Lanes(abc.ABC):
     @abc.abstractmethod
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw a new level for every chosen lane from its own stream and write its observation."""
+
+    def situation(self) -> dict[str, NDArray[Any]]:
+        """Return the live arrays that say where every lane stands: copy them to save, write into them to restore."""
+        names = ("streams", "rewards", "terminated", "truncated", "observations", *self.SITUATION)
+        return {name: getattr(self, name) for name in names}
 
     @abc.abstractmethod
     def picture(self, lane: int) -> NDArray[np.uint8]:

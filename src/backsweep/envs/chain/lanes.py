@@ -14,6 +14,8 @@ from backsweep.envs.lanes import Lanes
 class ChainLanes(Lanes):
     """Chains of one length, side by side; every episode starts at state 0."""
 
+    SITUATION = ("states", "steps")
+
     def __init__(self, options: ChainOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
         self.options = options

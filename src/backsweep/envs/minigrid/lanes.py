@@ -18,6 +18,8 @@ PICTURE_TILE = 32
 class MiniGridLanes(Lanes):
     """Levels of one MiniGrid task, side by side; the observation is the whole grid seen from above."""
 
+    SITUATION = ("cells", "lanes")
+
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
         announce_first_compilation()

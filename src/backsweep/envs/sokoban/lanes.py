@@ -23,6 +23,8 @@ MOST_TRIES = 20_000
 class SokobanLanes(Lanes):
     """Rooms of one size and number of boxes, side by side; the observation shows each cell as a block of colour."""
 
+    SITUATION = ("fixed", "rooms", "lanes")
+
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
         announce_first_compilation()

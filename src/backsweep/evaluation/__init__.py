@@ -1,0 +1,7 @@
+"""How good an agent is: rollouts on levels of their own, exact values, average Q on a fixed set of states."""
+
+from backsweep.evaluation.exact_values import ExactEvaluator, ExactScores, exact_evaluator
+from backsweep.evaluation.probe import probe_states
+from backsweep.evaluation.rollouts import Rollouts, play
+
+__all__ = ["ExactEvaluator", "ExactScores", "Rollouts", "exact_evaluator", "play", "probe_states"]

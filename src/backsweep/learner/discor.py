@@ -1,0 +1,108 @@
+"""DisCor's error network: how wrong the values that a row would be pulled towards are thought to be."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+
+from backsweep.learner.networks import Network
+from backsweep.learner.optimisers import Optimiser, OptimiserSettings
+from backsweep.learner.rules import TargetRule
+from backsweep.learner.targets import discor_error_targets, discor_weights
+from backsweep.seeding import named_generator
+
+SMALLEST_TEMPERATURE = 1e-6  # a mean prediction of zero would divide by zero
+
+
+def error_network(network: Network) -> Network:
+    """Return the Q-network's shape with one more linear layer and non-negative values."""
+    linear = network.linear if network.form == "table" else (*network.linear, *network.linear[-1:])
+    return dataclasses.replace(network, linear=linear, non_negative=True)
+
+
+class ErrorModel:
+    """Delta of every lane, its target copy, its optimiser and the temperature."""
+
+    def __init__(
+        self,
+        network: Network,
+        rule: TargetRule,
+        optimiser: OptimiserSettings,
+        seeds: Sequence[int],
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.network = error_network(network)
+        self.rule = rule
+        generators = [named_generator(seed, "error network") for seed in seeds]
+        self.online = self.network.initial(generators, dtype).to(device)
+        self.target = self.online.clone()
+        self.optimiser = Optimiser(optimiser, self.online)
+        self.temperature = torch.full((len(seeds),), rule.temperature, dtype=dtype, device=device)
+        self.prediction_sum = torch.zeros_like(self.temperature)
+        self.summed = 0
+        self._make_views()
+
+    def _make_views(self) -> None:
+        layout = self.network.layout
+        self._gradient = torch.zeros_like(self.online)
+        self._online_views, self._target_views = layout.views(self.online), layout.views(self.target)
+        self._gradient_views = layout.views(self._gradient)
+
+    def update(
+        self,
+        prepared: torch.Tensor,
+        size: int,
+        action: torch.Tensor,
+        next_action: torch.Tensor,
+        td_error: torch.Tensor,
+        discount: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return the rows' weights (L, B), then take one step of mean squared error on the error network.
+
+        prepared: observations and behind them their successors; action, next_action: (L, B, 1).
+        """
+        half = prepared.shape[1] // 2
+        values, tape = self.network.forward_with_tape(self._online_views, prepared[:, :half])
+        predicted = values.gather(-1, action).squeeze(-1)
+        if self.rule.error_target:
+            following = self.network.forward(self._target_views, prepared[:, half:])
+            next_error = following.gather(-1, next_action).squeeze(-1)
+        else:
+            next_error = self.network.forward(self._online_views, prepared[:, half:]).amax(dim=-1)
+        weight = discor_weights(discount, next_error, self.temperature)
+        difference = predicted - discor_error_targets(td_error, discount, next_error)
+        gradient = torch.zeros_like(values).scatter_(-1, action, (2.0 / size * difference).unsqueeze(-1))
+        self.network.backward(self._online_views, tape, gradient, self._gradient_views)
+        self.optimiser.step(self.online, self._gradient)
+        self.prediction_sum += predicted.mean(dim=1)
+        self.summed += 1
+        return weight
+
+    def copy_target(self) -> None:
+        """Copy the target; the temperature becomes the mean prediction since the last copy."""
+        self.target.copy_(self.online)
+        if self.summed:
+            self.temperature.copy_((self.prediction_sum / self.summed).clamp_(min=SMALLEST_TEMPERATURE))
+            self.prediction_sum.zero_()
+            self.summed = 0
+
+    def keep(self, lanes: torch.Tensor) -> None:
+        """Go on with some lanes only."""
+        self.online, self.target = self.online[lanes].clone(), self.target[lanes].clone()
+        self.temperature, self.prediction_sum = self.temperature[lanes].clone(), self.prediction_sum[lanes].clone()
+        self.optimiser.keep(lanes)
+        self._make_views()
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the tensors that a save must hold."""
+        return {
+            "online": self.online,
+            "target": self.target,
+            "mean": self.optimiser.mean,
+            "square": self.optimiser.square,
+            "temperature": self.temperature,
+            "prediction_sum": self.prediction_sum,
+        }

@@ -1,0 +1,73 @@
+"""Adam, RMSProp and plain gradient descent over flat parameters (lanes, size).
+
+All three are element by element, so a lane's update is what it would be alone. They match torch's own to the last bits
+(tested), but work in place on one tensor instead of on a list of parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimiserSettings:
+    """Which optimiser, and its constants."""
+
+    kind: Literal["adam", "rmsprop", "sgd"] = "adam"
+    learning_rate: float = 3e-4
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.999
+    adam_eps: float = 1e-8
+    rmsprop_alpha: float = 0.95
+    rmsprop_eps: float = 1e-2
+    clip_norm: float | None = None
+    """Largest Euclidean norm of a lane's gradient; None does not clip."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("adam", "rmsprop", "sgd"):
+            raise ValueError(f"optimiser must be 'adam', 'rmsprop' or 'sgd', got {self.kind!r}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate!r}")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"clip_norm must be positive or None, got {self.clip_norm!r}")
+
+
+class Optimiser:
+    """The moments of one flat parameter tensor, and the step that uses them."""
+
+    def __init__(self, settings: OptimiserSettings, parameters: torch.Tensor) -> None:
+        self.settings = settings
+        self.steps = 0
+        self.mean = torch.zeros_like(parameters) if settings.kind == "adam" else parameters.new_zeros(0)
+        self.square = torch.zeros_like(parameters) if settings.kind != "sgd" else parameters.new_zeros(0)
+        self._scratch = torch.empty_like(parameters)
+
+    def step(self, parameters: torch.Tensor, gradient: torch.Tensor) -> None:
+        """Change `parameters` in place along `gradient`, which may be overwritten."""
+        settings = self.settings
+        self.steps += 1
+        if settings.clip_norm is not None:
+            norm = gradient.norm(dim=1, keepdim=True)
+            gradient.mul_((settings.clip_norm / (norm + 1e-6)).clamp_(max=1.0))
+        if settings.kind == "sgd":
+            parameters.add_(gradient, alpha=-settings.learning_rate)
+        elif settings.kind == "rmsprop":
+            self.square.mul_(settings.rmsprop_alpha).addcmul_(gradient, gradient, value=1.0 - settings.rmsprop_alpha)
+            denominator = torch.sqrt(self.square, out=self._scratch).add_(settings.rmsprop_eps)
+            parameters.addcdiv_(gradient, denominator, value=-settings.learning_rate)
+        else:
+            self.mean.lerp_(gradient, 1.0 - settings.adam_beta1)
+            self.square.mul_(settings.adam_beta2).addcmul_(gradient, gradient, value=1.0 - settings.adam_beta2)
+            correction1 = 1.0 - settings.adam_beta1**self.steps
+            correction2 = 1.0 - settings.adam_beta2**self.steps
+            denominator = torch.sqrt(self.square, out=self._scratch).div_(correction2**0.5).add_(settings.adam_eps)
+            parameters.addcdiv_(self.mean, denominator, value=-settings.learning_rate / correction1)
+
+    def keep(self, lanes: torch.Tensor) -> None:
+        """Go on with some lanes only."""
+        self.mean = self.mean[lanes].clone() if self.mean.numel() else self.mean
+        self.square = self.square[lanes].clone() if self.square.numel() else self.square
+        self._scratch = self._scratch[lanes].clone()

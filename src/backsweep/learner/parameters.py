@@ -1,0 +1,45 @@
+"""Parameters of many lanes in one flat tensor.
+
+    flat (lanes, size)  ──views──>  {"conv0.weight": (lanes, inputs, outputs), "conv0.bias": (lanes, 1, outputs), ...}
+
+The views share the flat tensor's memory. An optimiser works on the flat tensor in a handful of operations, copying the
+target network is one copy, and a lane is one row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+ALIGNMENT = 16  # numbers; every parameter starts on a cache line, which also keeps results independent of its place
+
+
+@dataclass(frozen=True)
+class ParameterLayout:
+    """Names and shapes of one lane's parameters, and where each lies in the flat row."""
+
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def size(self) -> int:
+        """Length of a lane's row."""
+        return sum(_padded(shape) for _, shape in self.shapes)
+
+    @property
+    def count(self) -> int:
+        """How many numbers of a row are parameters; the rest is padding."""
+        return sum(math.prod(shape) for _, shape in self.shapes)
+
+    def views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return the parameters as views of a flat tensor (lanes, size)."""
+        views, place = {}, 0
+        for name, shape in self.shapes:
+            views[name] = flat[:, place : place + math.prod(shape)].view(flat.shape[0], *shape)
+            place += _padded(shape)
+        return views
+
+
+def _padded(shape: tuple[int, ...]) -> int:
+    return -(-math.prod(shape) // ALIGNMENT) * ALIGNMENT

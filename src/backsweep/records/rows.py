@@ -1,0 +1,116 @@
+"""The kinds of record, one JSON line each. A number that is not known is null, never NaN."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What every record has: its kind, and the environment step it was made at."""
+
+    kind: ClassVar[str]
+    step: int
+    """Environment steps taken when the record was made."""
+
+    def to_json(self) -> str:
+        """Return the record as one line of JSON."""
+        return json.dumps({"kind": self.kind, **_plain(dataclasses.asdict(self))}, separators=(",", ":"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRecord(Record):
+    """What the greedy policy (with a few random actions) is worth, on levels of its own."""
+
+    kind: ClassVar[str] = "evaluation"
+    episodes: int
+    mean_return: float
+    median_return: float
+    lowest_return: float
+    highest_return: float
+    normalised_return: float | None
+    """The mean return between the task's bounds: 0 the worst episode there is, 1 the best. None without bounds."""
+    terminated: float
+    """Share of episodes that ended by themselves, not by a time limit."""
+    mean_length: float
+    start_value: float
+    """Mean over episodes of max Q at the first state: what the network promises."""
+    discounted_return: float
+    """Mean discounted return of the same episodes: what it keeps."""
+    probe_q: float
+    """Mean over the fixed probe states of max Q."""
+    exact_return: float | None = None
+    """Exact expected return of the same policy."""
+    exact_normalised: float | None = None
+    exact_success: float | None = None
+    """Exact chance that it succeeds."""
+    value_error: float | None = None
+    """Mean over all states and actions of |Q - Q*|."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRecord(Record):
+    """Means since the last training record; None where nothing happened."""
+
+    kind: ClassVar[str] = "training"
+    updates: int
+    episodes: int
+    """Episodes finished so far."""
+    epsilon: float
+    mean_return: float | None
+    """Of the training episodes that finished."""
+    mean_length: float | None
+    loss: float | None
+    absolute_td_error: float | None
+    batch_q: float | None
+    """Mean Q of the method's own batches, which is not comparable between methods (D16)."""
+    batch_target: float | None
+    effective_sample_size: float | None
+    """Of the weights in a batch: (sum w)^2 / sum w^2."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayRecord(Record):
+    """What the replay holds, and what its sampler and graph say about themselves."""
+
+    kind: ClassVar[str] = "replay"
+    nbytes: int
+    statistics: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimingRecord(Record):
+    """Seconds spent in each part since the last timing record. The only kind that differs when a run is repeated."""
+
+    kind: ClassVar[str] = "timing"
+    seconds: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+    """Environment steps that they were spent on."""
+    updates: int = 0
+
+
+KINDS: dict[str, type[Record]] = {
+    cls.kind: cls for cls in (EvaluationRecord, TrainingRecord, ReplayRecord, TimingRecord)
+}
+
+
+def from_json(line: str | bytes) -> Record:
+    """Return the record of one line; fields that a newer release added are left out."""
+    data = json.loads(line)
+    cls = KINDS.get(data.pop("kind", None))
+    if cls is None:
+        raise ValueError(f"not a record: {line[:100]!r}")
+    known = {entry.name for entry in dataclasses.fields(cls)}
+    return cls(**{name: value for name, value in data.items() if name in known})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,28 @@
+"""Where the time goes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from time import perf_counter
+
+PARTS = ("environment", "replay", "network", "evaluation", "checkpoint", "other")
+
+
+class Clock:
+    """Adds up seconds by part. Each `lap` puts the time since the last one on the account of a part."""
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._last = perf_counter()
+
+    def lap(self, part: str) -> None:
+        """Put the time since the last lap on the account of `part`."""
+        now = perf_counter()
+        self._seconds[part] += now - self._last
+        self._last = now
+
+    def take(self) -> dict[str, float]:
+        """Return the seconds of every part since the last call."""
+        taken = {part: round(self._seconds[part], 6) for part in PARTS if part in self._seconds}
+        self._seconds.clear()
+        return taken

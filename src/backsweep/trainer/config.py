@@ -1,0 +1,209 @@
+"""Every knob of a run, typed and documented in one place; this is also the command line.
+
+`RunConfig` is what the results depend on, `SessionConfig` is where and how it is run. Defaults that depend on the task
+and the method are worked out by `run_config` in `defaults.py`, so a `RunConfig` has no gaps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+OptionValue = bool | int | float | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """What the results of a run depend on."""
+
+    task: Annotated[str | None, tyro.conf.Positional] = None
+    """A task of the table (`backsweep tasks` lists them), such as minigrid/doorkey."""
+    env: str | None = None
+    """Instead of a task: any Gymnasium id, such as CartPole-v1."""
+    task_options: dict[str, OptionValue] = field(default_factory=dict)
+    """The task's own options, name and value in turn, such as random_action_chance 0.1."""
+    method: str = "ter"
+    """uer, per, ebu, discor, ter, ter-single, ter-shuffled, ter-nostitch, ter-pseudo, ter-visits, ebu-mixed or
+    ebu-notimeout."""
+    faithful: Literal["paper", "released"] = "paper"
+    """Which to follow where the paper and its released code differ (D1 to D16, see docs/training.md)."""
+    seed: int = 0
+    """Root of all randomness of the run."""
+    steps: int = 100_000
+    """Environment steps of the run."""
+    num_envs: int = 1
+    """Environments stepped side by side within the run."""
+
+    capacity: int = 1_000_000
+    """Transitions that the replay holds."""
+    dimension: int = 3
+    """TER: dimension of the random projection that tells states apart."""
+    eta: float = 0.5
+    """Share of each batch that batch mixing takes from PER."""
+    mix_with: Literal["per", "uniform"] = "per"
+    """What batch mixing mixes in."""
+    roots: int = 8
+    """TER: how many states a sweep starts from."""
+    predecessors: int = 3
+    """TER: at most how many predecessors of a state are followed."""
+    trees: Literal["separate", "shared"] = "separate"
+    """TER: sweep the roots one by one, or all in one queue."""
+    shuffle: int = 10_000
+    """TER-shuffled: size of the window that destroys the order."""
+    kappa: float = 0.01
+    """TER-pseudo: temperature of the choice of pseudo-terminal states."""
+    per_alpha: float = 0.6
+    """PER: how much priorities matter."""
+    per_beta: float = 0.4
+    """PER: exponent of the importance weights at the start."""
+    per_final_beta: float = 1.0
+    """PER: what the exponent rises to."""
+    per_beta_fraction: float = 0.25
+    """PER: over which fraction of the run the exponent rises."""
+    per_epsilon: float = 0.01
+    """PER: added to every absolute TD error."""
+    per_clip: float | None = None
+    """PER: largest absolute TD error that counts; none does not clip."""
+    diffusion: float = 0.5
+    """EBU: the diffusion factor beta."""
+    ebu_double: bool = True
+    """EBU: whether the best next action is the online network's."""
+    ebu_skipped_steps: int = 0
+    """EBU: how many first steps of an episode are left out."""
+    discor_temperature: float = 10.0
+    """DisCor: temperature at the start."""
+    discor_error_target: bool = True
+    """DisCor: whether the error network has a target copy."""
+
+    batch_size: int = 64
+    """Transitions in an update."""
+    ratio: float = 0.25
+    """Updates per environment step."""
+    warmup_steps: int = 50_000
+    """Environment steps before the first update."""
+    random_warmup: bool = True
+    """Whether actions are random during warm-up, whatever epsilon says."""
+    discount: float = 0.99
+    """Gamma."""
+    bootstrap_at_timeout: bool = True
+    """Whether the value after a time limit counts; False treats time limits as ends, as the released code does."""
+    target_interval: int = 1_000
+    """Environment steps between copies of the target network."""
+    optimiser: Literal["adam", "rmsprop", "sgd"] = "adam"
+    """Which optimiser."""
+    learning_rate: float = 3e-4
+    """Step size of the optimiser."""
+    adam_eps: float = 1e-8
+    """Adam's epsilon."""
+    rmsprop_alpha: float = 0.95
+    """RMSProp's smoothing."""
+    rmsprop_eps: float = 1e-2
+    """RMSProp's epsilon."""
+    clip_norm: float | None = None
+    """Largest norm of the gradient; none does not clip."""
+    convolutions: tuple[tuple[int, int, int], ...] = ()
+    """Channels, kernel and stride of each convolution."""
+    linear: tuple[int, ...] = ()
+    """Widths of the hidden linear layers; without any layer, values are a table."""
+    epsilon_start: float = 1.0
+    """Chance of a random action at the start."""
+    epsilon_end: float = 0.01
+    """Chance of a random action at the end."""
+    epsilon_steps: int = 1_000_000
+    """Environment steps over which the chance falls."""
+    dtype: Literal["float32", "float64"] = "float32"
+    """Precision of the network."""
+
+    evaluation_interval: int = 100_000
+    """Environment steps between evaluations."""
+    evaluation_episodes: int = 100
+    """Episodes of an evaluation."""
+    evaluation_random_chance: float = 0.05
+    """Chance of a random action in evaluations."""
+    exact: bool = False
+    """Whether evaluations also work out the exact expected return and the error against Q* (small tasks only)."""
+    probe_size: int = 512
+    """States of the fixed set on which the average Q is taken."""
+    record_interval: int = 1_000
+    """Environment steps between training and replay records."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run, naming the option."""
+        if (self.task is None) == (self.env is None):
+            raise ValueError(
+                "give either a task or --env, not both" if self.task else "give a task, or --env and an id"
+            )
+        if self.exact and self.task is None:
+            raise ValueError("exact values are for tasks of the table; leave exact out with --env")
+        positive = (
+            "steps num_envs capacity dimension roots predecessors batch_size target_interval learning_rate "
+            "evaluation_interval evaluation_episodes record_interval kappa discor_temperature probe_size"
+        )
+        for name in positive.split():
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}")
+        for name in ("warmup_steps", "epsilon_steps", "seed", "shuffle", "ebu_skipped_steps", "ratio"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
+        shares = "eta discount epsilon_start epsilon_end evaluation_random_chance diffusion per_beta_fraction"
+        for name in shares.split():
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must be in 0..1, got {getattr(self, name)!r}")
+        for name, kind in (("convolutions", tuple), ("linear", tuple)):
+            object.__setattr__(self, name, kind(map(_frozen, getattr(self, name))))
+
+    @property
+    def environment(self) -> str:
+        """The task or the Gymnasium id, whichever there is."""
+        name = self.task if self.task is not None else self.env
+        assert name is not None
+        return name
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the configuration as plain JSON."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> RunConfig:
+        """Return the configuration that `to_json` described."""
+        known = {entry.name for entry in dataclasses.fields(cls)}
+        if unknown := sorted(set(data) - known):
+            raise ValueError(f"the configuration has fields that this release does not know: {', '.join(unknown)}")
+        return cls(**data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionConfig:
+    """Where and how a run is carried out; results do not depend on it."""
+
+    folder: Path | None = None
+    """Where the run goes; by default runs/TASK/METHOD-seedSEED, numbered if that is taken."""
+    checkpoint_interval: int = 50_000
+    """Environment steps between checkpoints; 0 makes one at the end only."""
+    threads: int = 1
+    """Threads of torch."""
+    device: str = "cpu"
+    """Where the networks live."""
+    tensorboard: bool = False
+    """Also write TensorBoard files."""
+    wandb: str | None = None
+    """Also log to this Weights & Biases project."""
+    quiet: bool = False
+    """Print nothing but errors."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if self.checkpoint_interval < 0:
+            raise ValueError(f"checkpoint_interval must be 0 or more, got {self.checkpoint_interval}")
+        if self.threads < 1:
+            raise ValueError(f"threads must be 1 or more, got {self.threads}")
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, (list, tuple)) else value

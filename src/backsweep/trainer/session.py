@@ -1,0 +1,223 @@
+"""What goes on around the loop: records, evaluations, checkpoints, the display, and stopping in good order."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from backsweep.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
+from backsweep.records.rows import EvaluationRecord
+from backsweep.trainer import checkpoint
+from backsweep.trainer.clock import Clock
+from backsweep.trainer.config import SessionConfig
+from backsweep.trainer.evaluating import evaluate_lane
+from backsweep.trainer.fleet import Fleet
+from backsweep.trainer.folder import FINISHED, RunError, note_session, write_json
+from backsweep.trainer.lane import Lane
+from backsweep.trainer.loop import take_turn
+from backsweep.trainer.progress import Progress
+
+
+@dataclass(eq=False)
+class LaneFiles:
+    """A lane's folder and its open records."""
+
+    name: str
+    """The folder below the fleet's."""
+    shown: str
+    """What the user is shown."""
+    folder: Path
+    lane: Lane
+    writer: RecordWriter
+    last: EvaluationRecord | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a lane ended."""
+
+    folder: Path
+    step: int
+    finished: bool
+    evaluation: EvaluationRecord | None
+    error: str | None = None
+    stopped_by: int | None = None
+    """The signal that stopped it."""
+
+
+@dataclass
+class Session:
+    """One sitting of a fleet: from its start, or from a checkpoint, until it ends or is stopped."""
+
+    folder: Path
+    fleet: Fleet
+    files: list[LaneFiles]
+    config: SessionConfig
+    progress: Progress
+    clock: Clock = field(default_factory=Clock)
+    stopped_by: int | None = None
+    results: list[RunResult] = field(default_factory=list)
+    _timed_updates: int = 0
+    _timed_steps: int = 0
+
+    def run(self) -> list[RunResult]:
+        """Go on until every lane has come to its end, or somebody asks to stop."""
+        fleet = self.fleet
+        self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
+        with self._closing(), self._signals(), self.progress:
+            for files in self.files:
+                note_session(files.folder, "started" if fleet.step == 0 else "resumed", step=fleet.step)
+            # A checkpoint may have been made at a lane's very end, and the process killed before it could say so.
+            if ended := [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]:
+                self._finish(ended)
+            while fleet.lanes and self.stopped_by is None:
+                take_turn(fleet, self.clock, self._failed)
+                if fleet.lanes:
+                    self._look_around()
+            if fleet.lanes:
+                self._checkpoint()
+                for files in self.files:
+                    note_session(files.folder, "stopped", step=fleet.step, signal=self.stopped_by)
+                    self.results.append(
+                        RunResult(files.folder, fleet.step, False, files.last, stopped_by=self.stopped_by)
+                    )
+                    files.writer.close()
+        return self.results
+
+    def _look_around(self) -> None:
+        """Do what is due after a turn; none of it changes what the next turn does."""
+        fleet, shared = self.fleet, self.fleet.shared
+        ending = [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]
+        if fleet.passes(shared.record_interval) or ending:
+            self._record()
+        if fleet.passes(shared.evaluation_interval):
+            self._evaluate(range(len(fleet.lanes)))
+        elif ending:
+            self._evaluate(ending)
+        interval = self.config.checkpoint_interval
+        if ending:
+            self._finish(ending)
+        elif interval and fleet.passes(interval):
+            self._checkpoint()
+        self.progress.step(fleet, [files.last for files in self.files])
+        self.clock.lap("other")
+
+    def _record(self) -> None:
+        fleet = self.fleet
+        statistics = fleet.learner.take_statistics()
+        seconds = self.clock.take()
+        for lane, files, means in zip(fleet.lanes, self.files, statistics, strict=True):
+            returns, lengths = lane.finished_returns, lane.finished_lengths
+            files.writer.write(
+                TrainingRecord(
+                    step=fleet.step,
+                    updates=fleet.learner.updates,
+                    episodes=lane.episodes,
+                    epsilon=lane.epsilon(fleet.step),
+                    mean_return=float(np.mean(returns)) if returns else None,
+                    mean_length=float(np.mean(lengths)) if lengths else None,
+                    **means,
+                )
+            )
+            lane.finished_returns, lane.finished_lengths = [], []
+            replay = lane.replay
+            files.writer.write(ReplayRecord(step=fleet.step, nbytes=replay.nbytes, statistics=replay.stats()))
+            files.writer.write(
+                TimingRecord(
+                    step=fleet.step,
+                    seconds=seconds,
+                    steps=fleet.step - self._timed_steps,
+                    updates=fleet.learner.updates - self._timed_updates,
+                )
+            )
+        self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
+
+    def _evaluate(self, lanes: Any) -> None:
+        self.clock.lap("other")
+        for index in lanes:
+            lane, files = self.fleet.lanes[index], self.files[index]
+            record = evaluate_lane(lane.config, self.fleet.learner, index, self.fleet.step)
+            files.writer.write(record)
+            files.last = record
+            self.progress.evaluated(files.shown, record)
+        self.clock.lap("evaluation")
+
+    def _checkpoint(self) -> None:
+        self.clock.lap("other")
+        fleet = self.fleet
+        try:
+            for index, files in enumerate(self.files):
+                checkpoint.save_agent(files.folder, fleet, index)
+            positions = [files.writer.sync() for files in self.files]
+            checkpoint.save(self.folder, fleet, [files.name for files in self.files], positions, {})
+        except OSError as error:
+            raise RunError(
+                f"the checkpoint of step {fleet.step} could not be written: {error}. "
+                "The one before it is whole; make room and resume."
+            ) from error
+        self.clock.lap("checkpoint")
+
+    def _finish(self, lanes: list[int]) -> None:
+        """Close the lanes that have come to their end; the others go on without them."""
+        self._checkpoint()
+        for index in reversed(lanes):
+            files = self.files.pop(index)
+            last = None if files.last is None else files.last.mean_return
+            write_json(files.folder / FINISHED, {"step": self.fleet.step, "mean_return": last})
+            note_session(files.folder, "finished", step=self.fleet.step)
+            files.writer.close()
+            self.results.append(RunResult(files.folder, self.fleet.step, True, files.last))
+        self.fleet.drop(lanes)
+        if not self.fleet.lanes:
+            checkpoint.keep_newest(self.folder)
+        elif lanes:
+            self._checkpoint()
+
+    def _failed(self, lane: Lane, error: Exception) -> None:
+        files = next(files for files in self.files if files.lane is lane)
+        self.files.remove(files)
+        note_session(files.folder, "failed", step=self.fleet.step, error=f"{type(error).__name__}: {error}")
+        files.writer.close()
+        self.results.append(RunResult(files.folder, self.fleet.step, False, files.last, str(error)))
+        self.progress.failed(files.shown, error)
+        if not self.fleet.lanes:
+            raise RunError(f"the run failed at step {self.fleet.step}: {type(error).__name__}: {error}") from error
+
+    @contextlib.contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Close whatever is still open, however the session ends."""
+        try:
+            yield
+        finally:
+            for files in self.files:
+                files.writer.close()
+            for lane in self.fleet.lanes:
+                lane.envs.close()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Turn Ctrl-C and SIGTERM into a checkpoint and a good end; a second one ends at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def ask(number: int, frame: FrameType | None) -> None:
+            self.stopped_by = number
+            signal.signal(number, old[number])
+
+        old: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in old:
+            signal.signal(number, ask)
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
