@@ -13,21 +13,21 @@ from backsweep import EpisodicBackward, Mixture, Prioritized, Replay, Topologica
 from backsweep.store.reference import Step
 from drive import drive
 from states import assert_same_batch, assert_same_state, state_of
-from strategies import Plan, long_stream, plans
+from strategies import MORE, Plan, long_stream, plans
 from twins import Twin
 from worlds import WORLDS
 
 NO = np.zeros(2, np.bool_)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100 * MORE)
 @given(plans())
 def test_any_sampler_on_any_stream_gives_what_its_twin_gives(plan: Plan) -> None:
     drive(plan, check_every=7)
 
 
 @pytest.mark.parametrize("world", ["uint8", "float32", "dict", "tuple", "4 frames"])
-@settings(max_examples=15)
+@settings(max_examples=15 * MORE)
 @given(plan=plans())
 def test_any_sampler_in_any_world(plan: Plan, world: str) -> None:
     drive(plan, world=WORLDS[world], check_every=10)

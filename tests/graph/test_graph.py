@@ -12,20 +12,20 @@ from backsweep.graph import kernels
 from backsweep.graph.reference import graph_of
 from backsweep.store.reference import Step
 from drive import drive
-from strategies import Plan, long_stream, plans, topological
+from strategies import MORE, Plan, long_stream, plans, topological
 from twins import BadEncoder, Twin
 from worlds import WORLDS
 
 
 @pytest.mark.kernels
-@settings(max_examples=150)
+@settings(max_examples=150 * MORE)
 @given(plans(topological()))
 def test_the_graph_is_that_of_both_twins_after_every_call(plan: Plan) -> None:
     drive(plan)
 
 
 @pytest.mark.kernels
-@settings(max_examples=100)
+@settings(max_examples=100 * MORE)
 @given(plans(topological()), st.integers(1, 5))
 def test_collisions_are_counted_and_observations_never_mixed_up(plan: Plan, keys: int) -> None:
     drive(plan, encoder=BadEncoder(keys))
@@ -80,7 +80,7 @@ def test_one_vertex_with_many_predecessors_and_one_edge_with_many_rows() -> None
                 twin.check_graph()
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 * MORE)
 @given(plans(st.just(Uniform())), st.integers(0, 40))
 def test_a_graph_that_is_asked_for_late_is_the_same_and_stays_so(plan: Plan, moment: int) -> None:
     twin = Twin(sampler=plan.sampler, capacity=plan.capacity, num_envs=plan.num_envs, encoder=BadEncoder(3))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from backsweep import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
 from backsweep.samplers import Sampler
 from backsweep.store.reference import Step
+from strategies import MORE
 from twins import Twin
 
 FAR = -1e9
@@ -67,7 +68,7 @@ def one_sweep(graph: Graph) -> list[int]:
         rows.append(row)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 * MORE)
 @given(graphs_with_costs())
 def test_c20_one_pass_in_the_sweeps_order_gives_the_optimal_values(graph: Graph) -> None:
     unique = {(source, target): step for step in graph for source, target in [step[:2]]}
@@ -132,7 +133,7 @@ def test_c21_a_mixture_draws_every_live_transition_in_finite_time(other: Sampler
     assert drawn == set(range(200))
 
 
-@settings(max_examples=80)
+@settings(max_examples=80 * MORE)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=8),
     st.integers(1, 7),

@@ -14,6 +14,7 @@ from backsweep import Prioritized, Replay
 from backsweep.samplers import kernels
 from backsweep.samplers.sum_tree import SumTree
 from backsweep.store.reference import Step
+from strategies import MORE
 from twins import Twin
 
 SLOTS = [1, 2, 7, 8, 9, 63, 64, 65, 100, 512, 513, 4097]
@@ -75,7 +76,7 @@ def test_large_rings_are_those_of_the_twin(options: dict[str, object]) -> None:
                 twin.update(batch.row.tolist(), (rng.normal(size=len(batch)) * 10 ** rng.uniform(-3, 3)).tolist())
 
 
-@settings(max_examples=200)
+@settings(max_examples=200 * MORE)
 @given(
     st.lists(st.floats(0, 1e300), min_size=1, max_size=20),
     st.sampled_from([0.0, 0.6, 1.0, 3.0]),

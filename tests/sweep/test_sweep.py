@@ -11,12 +11,12 @@ from backsweep.samplers.reference import ReferenceTopological
 from backsweep.store.reference import Step
 from backsweep.sweep.kernels import QUEUE_COUNT
 from drive import drive
-from strategies import Plan, long_stream, plans, topological
+from strategies import MORE, Plan, long_stream, plans, topological
 from twins import BadEncoder, Twin
 
 
 @pytest.mark.kernels
-@settings(max_examples=150)
+@settings(max_examples=150 * MORE)
 @given(plans(topological()))
 def test_rows_are_those_of_algorithm_1(plan: Plan) -> None:
     twin = drive(plan, check_every=20)
@@ -24,7 +24,7 @@ def test_rows_are_those_of_algorithm_1(plan: Plan) -> None:
 
 
 @pytest.mark.kernels
-@settings(max_examples=60)
+@settings(max_examples=60 * MORE)
 @given(plans(topological(), most_states=40), st.integers(1, 20))
 def test_rows_are_those_of_algorithm_1_where_keys_collide(plan: Plan, keys: int) -> None:
     twin = drive(plan, encoder=BadEncoder(keys), check_every=20)
