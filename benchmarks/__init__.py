@@ -1,0 +1,1 @@
+"""Speed and memory of the replay against a floor and against other libraries; never imported by backsweep itself."""
