@@ -67,7 +67,7 @@ def plan() -> tuple[list[Cell], list[Row]]:
 def _sampling() -> tuple[list[Cell], list[Row]]:
     cells, rows = [], []
     for size, shape in SIZES.items():
-        base = {**shape, "states": 10_000, "calls": 40, "seconds": 3.0}
+        base = {**shape, "states": 10_000, "calls": 40, "seconds": 2.0}
         for method, (title, target) in METHODS.items():
             kind = "prioritized" if method in ("prioritized", "mixture") else "uniform"
             peers = tuple(f"sample/{size}/{kind}/{peer}" for peer in PEERS)
@@ -92,7 +92,7 @@ def _adding() -> tuple[list[Cell], list[Row]]:
     cells, rows = [], []
     for lanes, target, title in ((1, 8.0, "`add`, one at a time"), (16, 6.0, "`add`, `num_envs=16`, per row")):
         calls = 128 if lanes == 1 else 16
-        base = {**OBS40, "rows": 96_000, "states": 10_000, "calls": calls, "seconds": 2.0, "lanes": lanes}
+        base = {**OBS40, "rows": 96_000, "states": 10_000, "calls": calls, "seconds": 1.5, "lanes": lanes}
         peers = tuple(f"add/{lanes}/{peer}" for peer in PEERS)
         for method in ("topological", "uniform"):
             for stream, says in STREAMS.items():
@@ -114,7 +114,7 @@ def _adding() -> tuple[list[Cell], list[Row]]:
 def _scaling() -> tuple[list[Cell], list[Row]]:
     cells, rows = [], []
     for stream, says in (("fresh", "float32 (4,)"), ("numbers", "Discrete(10000)")):
-        base = {"shape": (4,), "dtype": "float32", "states": 10_000, "batch": 64, "calls": 40, "seconds": 2.0}
+        base = {"shape": (4,), "dtype": "float32", "states": 10_000, "batch": 64, "calls": 40, "seconds": 1.5}
         for method, (title, _) in METHODS.items():
             name = f"rows/{method}/{stream}"
             params = {**base, "stream": stream, "method": method, "rows": 1_000_000, "small_rows": 10_000}

@@ -76,7 +76,12 @@ class FreshFrames(PooledFrames):
 
     def one(self, state: int) -> NDArray[Any]:
         """Return the state's frame."""
-        frame: NDArray[Any] = self._stamped(super().many([state % self.POOL]), [state])[0]
+        frame = super().one(state % self.POOL)
+        flat = frame.reshape(-1)
+        if frame.dtype == np.uint8:
+            flat[:8].view(np.int64)[0] = state
+        else:
+            flat[0], flat[1] = state >> 12, state & 4095
         return frame
 
     def many(self, states: list[int]) -> NDArray[Any]:
@@ -190,21 +195,33 @@ class Stream:
         self._generator = np.random.default_rng(seed)
         self._states = [walk.begin() for _ in range(lanes)]
         self._ages = [0] * lanes
-        self._observation = self._shown(self._states)
-
-    def _shown(self, states: list[int]) -> Any:
-        return self.frames.one(states[0]) if self.lanes == 1 else self.frames.many(states)
+        self._observation = frames.one(self._states[0]) if lanes == 1 else frames.many(self._states)
 
     def take(self, steps: int) -> list[Transition]:
         """Return the next transitions, one of all lanes per step."""
         actions = self._generator.integers(0, ACTIONS, (steps, self.lanes))
-        return [self._step(actions[i]) for i in range(steps)]
+        if self.lanes == 1:
+            return [self._step_one(action) for action in actions[:, 0].tolist()]
+        return [self._step_all(actions[i]) for i in range(steps)]
 
-    def _step(self, action: NDArray[np.int64]) -> Transition:
+    def _step_one(self, action: int) -> Transition:
+        state, terminated = self._walk.step(self._states[0], action)
+        self._ages[0] += 1
+        truncated = not terminated and self._ages[0] >= LONGEST_EPISODE
+        observation, shown = self._observation, self.frames.one(state)
+        self._observation = shown
+        if terminated or truncated:
+            self._ages[0] = 0
+            state = self._walk.begin()
+            self._observation = self.frames.one(state)
+        self._states[0] = state
+        return Transition(observation, action, float(terminated), shown, terminated, truncated)
+
+    def _step_all(self, action: NDArray[np.int64]) -> Transition:
         reached, begun = [], []
         terminated, truncated = np.zeros(self.lanes, np.bool_), np.zeros(self.lanes, np.bool_)
         for lane, choice in enumerate(action.tolist()):
-            state, ends = self._next_state(lane, choice)
+            state, ends = self._walk.step(self._states[lane], choice)
             self._ages[lane] += 1
             reached.append(state)
             terminated[lane] = ends
@@ -213,16 +230,10 @@ class Stream:
                 self._ages[lane] = 0
                 state = self._walk.begin()
             begun.append(state)
-        shown = self._shown(reached)
-        observation, self._observation = self._observation, shown if begun == reached else self._shown(begun)
+        shown = self.frames.many(reached)
+        observation, self._observation = self._observation, shown if begun == reached else self.frames.many(begun)
         self._states = begun
-        if self.lanes == 1:
-            reward = 1.0 if terminated[0] else 0.0
-            return Transition(observation, int(action[0]), reward, shown, bool(terminated[0]), bool(truncated[0]))
         return Transition(observation, action, terminated.astype(np.float32), shown, terminated, truncated)
-
-    def _next_state(self, lane: int, action: int) -> tuple[int, bool]:
-        return self._walk.step(self._states[lane], action)
 
 
 def make_stream(kind: str, shape: tuple[int, ...], dtype: str, lanes: int = 1, states: int = 10_000) -> Stream:

@@ -47,16 +47,19 @@ KERNELS = (
 
 
 class Stopwatches:
-    """Own time and calls per name."""
+    """The own times of every call, per name."""
 
     def __init__(self) -> None:
-        self.times: dict[str, float] = defaultdict(float)
-        self.calls: dict[str, int] = defaultdict(int)
+        self.times: dict[str, list[int]] = defaultdict(list)
         self._inner = [0]
+
+    def median(self, name: str) -> float:
+        """Return the nanoseconds of a typical call."""
+        return float(np.median(self.times[name]))
 
     def watch(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         """Return the function with a stopwatch around it."""
-        clock, inner, times, calls = time.perf_counter_ns, self._inner, self.times, self.calls
+        clock, inner, times = time.perf_counter_ns, self._inner, self.times[name]
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             outer = inner[0]
@@ -66,8 +69,7 @@ class Stopwatches:
                 return function(*args, **kwargs)
             finally:
                 taken = clock() - start
-                times[name] += taken - inner[0]
-                calls[name] += 1
+                times.append(taken - inner[0])
                 inner[0] = outer + taken
 
         return watched
@@ -92,9 +94,9 @@ def run(library: str, params: dict[str, Any]) -> dict[str, float]:
         ours.replay.update_priorities(held.row, errors)
     own_cost, outer_cost = _costs()
     numbers = {}
-    for name, total in watches.times.items():
-        per_call = watches.calls[name] / count
-        numbers[name] = max(total / count - per_call * own_cost, 0.0) / 1000
+    for name, times in watches.times.items():
+        if times:
+            numbers[name] = len(times) / count * max(watches.median(name) - own_cost, 0.0) / 1000
     # What a watched function adds to its caller beyond the time it reports.
     for caller, share in _inner_calls(watches, count).items():
         numbers[caller] = max(numbers[caller] - share * outer_cost / 1000, 0.0)
@@ -126,7 +128,7 @@ def _costs() -> tuple[float, float]:
     outer = watches.watch(call_inner, "outer")
     for _ in range(200):
         outer()
-    return watches.times["inner"] / 20_000, watches.times["outer"] / 20_000
+    return watches.median("inner"), watches.median("outer") / 100
 
 
 _CALLERS = {
@@ -150,7 +152,7 @@ _CALLERS = {
 
 def _inner_calls(watches: Stopwatches, count: int) -> dict[str, float]:
     return {
-        caller: sum(watches.calls[name] for name in inner) / count
+        caller: sum(len(watches.times[name]) for name in inner) / count
         for caller, inner in _CALLERS.items()
-        if caller in watches.times
+        if watches.times.get(caller)
     }
