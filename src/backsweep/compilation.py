@@ -1,31 +1,78 @@
-"""Tells the user when the kernels are compiled for the first time, which takes seconds."""
+"""How kernels are compiled: without the interpreter lock, once per installation, and never from a stale cache.
+
+numba keeps compiled code on disk and compiles anew when the file of a function changes. It does not look at the other
+files whose functions and constants went into it. So all kernels share one cache folder that is named after the
+contents of every kernels.py of the package: a change in any of them starts a new one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from typing import Any
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import xxhash
+
+_numba: Any = numba.config
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function with numba when it is first called, and keep the result on disk."""
+    with _own_cache_folder():
+        # Called like the function it was made of, which is what the type says.
+        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+
+
+def inlined(function: Function) -> Function:
+    """Compile a small function into the kernels that call it: passing arrays on costs more than its work."""
+    with _own_cache_folder():
+        return cast(Function, numba.njit(cache=True, nogil=True, forceinline=True)(function))
+
+
+@cache
+def cache_folder() -> Path:
+    """Return where compiled kernels are kept: below NUMBA_CACHE_DIR if that is set, else in the user's cache."""
+    package = Path(__file__).parent
+    digest = xxhash.xxh3_64()
+    for path in sorted(package.rglob("kernels.py")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    base = _numba.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "backsweep" / f"kernels-{digest.hexdigest()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:  # no home, or a read-only one
+        pass
+    return Path(tempfile.gettempdir()) / "backsweep" / folder.name
+
+
+@contextlib.contextmanager
+def _own_cache_folder() -> Iterator[None]:
+    """Let numba choose our folder for what is compiled here, and leave its settings as they were."""
+    before = _numba.CACHE_DIR
+    _numba.CACHE_DIR = str(cache_folder())
+    try:
+        yield
+    finally:
+        _numba.CACHE_DIR = before
+
 
 _announced = False
 
 
-def announce_first_compilation(kernel: Any) -> None:
-    """Say once on stderr that compiling is under way if `kernel` has never been compiled on this machine."""
+def announce_first_compilation() -> None:
+    """Say once on stderr that compiling lies ahead, if nothing has been compiled yet on this machine."""
     global _announced
-    if _announced or _is_cached(kernel):
+    if _announced or _numba.DISABLE_JIT or any(cache_folder().rglob("*.nbi")):
         return
     _announced = True
     print("backsweep: compiling its kernels, once after an installation (about 20 s) ...", file=sys.stderr, flush=True)
-
-
-def _is_cached(kernel: Any) -> bool:
-    """Look for the index file that numba keeps per function; interpreted kernels have none and need none."""
-    if not hasattr(kernel, "signatures"):
-        return True
-    if kernel.signatures:
-        return True
-    try:
-        cache_file = kernel._cache._cache_file
-        return os.path.exists(cache_file._index_path)
-    except AttributeError:  # another numba keeps its cache elsewhere: rather silent than wrong
-        return True

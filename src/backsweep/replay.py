@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -96,7 +96,7 @@ class Replay:
             raise TypeError(f"encoder must be an encoder configuration such as RandomProjection(), got {encoder!r}")
         if encoder is None:
             encoder = DiscreteKey() if is_discrete(observation_space) else RandomProjection()
-        announce_first_compilation(store_kernels.add_rows)
+        announce_first_compilation()
 
         self.observation_space = observation_space
         self.action_space = action_space
@@ -273,26 +273,36 @@ class Replay:
             raise TypeError("update_priorities takes either td_error or priority")
         name, values = ("td_error", td_error) if priority is None else ("priority", priority)
         rows = self._checked_rows(row)
-        errors = _host_array(values).astype(np.float64, copy=False)
+        errors = _host_array(values)
+        if errors.dtype.kind not in "fiu":
+            raise TypeError(f"{name} must hold numbers, got dtype {errors.dtype}")
         if errors.shape != rows.shape:
             raise ValueError(f"{name} must have the shape of row, {rows.shape}, got {errors.shape}")
-        if not np.isfinite(errors).all():
-            raise ValueError(f"{name} must be finite, got {errors[~np.isfinite(errors)][0]}")
-        if priority is not None and (errors < 0).any():
-            raise ValueError(f"priority must be 0 or more, got {errors.min()}")
+        errors = np.ascontiguousarray(errors, dtype=np.float64)
         with self._lock:
-            if rows.size and (rows.min() < 0 or rows.max() >= self._store.total):
-                raise ValueError(
-                    f"row must hold serial numbers from 0 to {self._store.total - 1}, got {rows.min()} to {rows.max()}"
-                )
-            if rows.size and rows.min() < self._store.oldest:
-                live = self._store.are_live(rows)
-                self._stale_updates += int((~live).sum())
+            store = self._store
+            late = store_kernels.check_updates(rows, errors, store.oldest, store.total, priority is not None)
+            if late < 0:
+                self._refuse_update(rows, errors, name)
+            if late > 0:
+                self._stale_updates += late
+                live = store.are_live(rows)
                 rows, errors = rows[live], errors[live]
             if self._sampler.uses_priorities:
-                self._sampler.update(rows, np.abs(errors))
+                self._sampler.update(rows, errors)
+
+    def _refuse_update(self, rows: Rows, errors: NDArray[np.float64], name: str) -> NoReturn:
+        if not np.isfinite(errors).all():
+            raise ValueError(f"{name} must be finite, got {errors[~np.isfinite(errors)][0]}")
+        if rows.min() < 0 or rows.max() >= self._store.total:
+            raise ValueError(
+                f"row must hold serial numbers from 0 to {self._store.total - 1}, got {rows.min()} to {rows.max()}"
+            )
+        raise ValueError(f"{name} must be 0 or more, got {errors.min()}")
 
     def _checked_rows(self, row: ArrayLike) -> Rows:
+        if type(row) is np.ndarray and row.dtype == np.int64 and row.ndim == 1 and row.flags.c_contiguous:
+            return row
         rows = _host_array(row)
         if rows.dtype.kind not in "iu":
             raise TypeError(f"row must hold integers, got dtype {rows.dtype}")

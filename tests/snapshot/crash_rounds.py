@@ -76,8 +76,10 @@ def killed_at_random(folder: Path, rounds: int) -> dict[str, int]:
     """SIGKILL a child that saves version after version."""
     rng = np.random.default_rng(1)
     counts = {"rounds": 0, "old": 0, "new": 0, "leftovers": 0, "saves": 0}
-    save_version(folder, 0, None, None)
-    version = 0
+    began = time.perf_counter()
+    for version in range(5):
+        save_version(folder, version, None, None)
+    one_save = min((time.perf_counter() - began) / 5, 0.1)  # so that a slow disk is not killed before its first save
     for _ in range(rounds):
         reading, writing = os.pipe()
 
@@ -93,7 +95,7 @@ def killed_at_random(folder: Path, rounds: int) -> dict[str, int]:
         child = in_child(keep_saving)
         os.close(writing)
         done = int.from_bytes(os.read(reading, 8), "little")  # it is up and running
-        time.sleep(rng.uniform(0, 0.03))
+        time.sleep(rng.uniform(0, 2.5 * one_save))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL, status

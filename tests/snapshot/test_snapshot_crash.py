@@ -178,6 +178,23 @@ def test_a_power_cut_after_any_step(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all(outcome == {"new"} for outcome in seen[-3:])  # once it has returned, it is certain
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to tell which file is forced")
+@pytest.mark.parametrize("left_by_a_killed_save", [False, True])
+def test_a_first_save_forces_every_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_by_a_killed_save: bool
+) -> None:
+    """A folder's name is kept in the folder above it, so that one must be forced too."""
+    root = tmp_path.resolve()
+    folder = root / "runs" / "s"
+    if left_by_a_killed_save:
+        (folder / "segments").mkdir(parents=True)
+    forced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: forced.append(Path(os.readlink(f"/proc/self/fd/{handle}"))))
+    save(folder, {"x": np.ones(5)})
+    assert {folder / "segments", folder, root / "runs"} <= set(forced)
+    assert left_by_a_killed_save or root in forced
+
+
 def test_what_a_killed_first_save_leaves_is_taken_over(tmp_path: Path) -> None:
     """No manifest yet, but nothing of anybody else's either."""
     save(tmp_path / "other", {"x": np.ones(5)})

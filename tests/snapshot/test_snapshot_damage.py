@@ -123,6 +123,15 @@ def test_another_kind_or_version_is_refused(folder: Path) -> None:
         load(folder, versions={3})
 
 
+def claim_petabytes(data: dict[str, Any]) -> None:
+    """Consistent in itself but for the size of the file, which is the true one."""
+    data["arrays"]["flags"]["shape"] = [10**15]
+    for segment in data["segments"]:
+        for piece in segment["pieces"]:
+            if piece[0] == "flags":
+                piece[2] = 10**15
+
+
 FORGERIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "upwards": lambda data: data["segments"][0].update(file="../secret.safetensors"),
     "upwards in a good name": lambda data: data["segments"][0].update(
@@ -144,6 +153,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "shape": lambda data: data["arrays"]["big"].update(shape=[10.0, 4]),
     "axes": lambda data: data["arrays"]["big"].update(shape=[10, 4] + [1] * 90),
     "huge": lambda data: data["arrays"]["big"].update(shape=[10**15, 4]),
+    "huge to the last": claim_petabytes,
     "other dtype of the same size": lambda data: data["arrays"]["big"].update(dtype="U32"),
     "unlisted": lambda data: data["arrays"].pop("big"),
     "absent": lambda data: data["arrays"].update(more={"dtype": "U8", "shape": [4]}),

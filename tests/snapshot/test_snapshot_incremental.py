@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from snapshot_helpers import assert_same, listing, load, referenced, save
+from snapshot_helpers import assert_same, listing, load, no_forcing, referenced, save
 
 from backsweep.snapshot import DirtyBlocks, SnapshotMemory
 
 ROW = 1 << 16  # 128 rows of 64 KiB make one chunk of 8 MiB
+
+
+@pytest.fixture(autouse=True)
+def _quick() -> Iterator[None]:
+    with no_forcing():
+        yield
 
 
 def rows(count: int) -> np.ndarray:
@@ -108,7 +115,9 @@ def test_hints_work_from_a_load_on(tmp_path: Path) -> None:
     assert save(tmp_path, {"big": array}, memory=memory, dirty={"big": dirty}).segments_written == 0
 
 
-@pytest.mark.parametrize("case", ["no memory", "fresh memory", "other folder", "other writer", "other dtype", "grown"])
+@pytest.mark.parametrize(
+    "case", ["no memory", "fresh memory", "other folder", "other writer", "other dtype", "other row", "grown"]
+)
 def test_hints_are_ignored_where_they_may_not_be_believed(tmp_path: Path, case: str) -> None:
     folder, array, memory, clean = tmp_path / "s", rows(300), SnapshotMemory(), DirtyBlocks()
     save(folder, {"big": array}, memory=memory)
@@ -124,6 +133,8 @@ def test_hints_are_ignored_where_they_may_not_be_believed(tmp_path: Path, case: 
         save(folder, {"big": rows(300)[::-1]})
     elif case == "other dtype":
         array = array.view(np.int8)
+    elif case == "other row":
+        array = array.reshape(300, 256, 256)
     elif case == "grown":
         array = np.concatenate([rows(300), rows(10)])  # the last chunk has another length now
     save(folder, {"big": array}, memory=given, dirty={"big": clean})

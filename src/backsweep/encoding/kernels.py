@@ -9,16 +9,17 @@ every platform, thread count and batch size.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from backsweep.compilation import kernel
 
 FRACTION_BITS = 20
 SCALE = float(1 << FRACTION_BITS)
 LARGEST = float(1 << 62)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def project_bytes(observations: NDArray[np.uint8], matrix: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
     """Add the projection of each row of uint8 `observations` to its key."""
     batch, size = observations.shape
@@ -30,7 +31,7 @@ def project_bytes(observations: NDArray[np.uint8], matrix: NDArray[np.int32], ke
             keys[item, k] += total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def project_integers(observations: NDArray[np.int64], matrix: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
     """Add the projection of each row of int64 `observations` to its key."""
     batch, size = observations.shape
@@ -42,7 +43,7 @@ def project_integers(observations: NDArray[np.int64], matrix: NDArray[np.int32],
             keys[item, k] += total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def project_floats(observations: NDArray[np.float64], matrix: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
     """Add the projection of each row of float `observations`, rounded to 2**-20, to its key."""
     batch, size = observations.shape

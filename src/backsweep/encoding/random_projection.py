@@ -55,18 +55,14 @@ class LiveRandomProjection(LiveEncoder):
 
     def encode(self, observations: Observations) -> NDArray[np.int64]:
         """Return the projected keys, shape (batch, dim)."""
-        keys: NDArray[np.int64] | None = None
-        for leaf, block in zip(leaves(observations), self._blocks, strict=True):
-            flat = leaf.reshape(len(leaf), -1)
-            if keys is None:
-                keys = np.zeros((len(leaf), self.words), np.int64)
-            if flat.dtype == np.uint8:
-                kernels.project_bytes(np.ascontiguousarray(flat), block, keys)
-            elif flat.dtype.kind == "f":
-                kernels.project_floats(np.ascontiguousarray(flat, dtype=np.float64), block, keys)
-            else:
-                kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)
-        assert keys is not None  # a space has at least one leaf; Layout refuses empty ones
+        if isinstance(observations, np.ndarray):  # the common case, kept short: it runs for every new observation
+            keys = np.zeros((len(observations), self.words), np.int64)
+            _project(observations, self._blocks[0], keys)
+            return keys
+        parts = list(leaves(observations))
+        keys = np.zeros((len(parts[0]), self.words), np.int64)
+        for part, block in zip(parts, self._blocks, strict=True):
+            _project(part, block, keys)
         return keys
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -77,3 +73,13 @@ class LiveRandomProjection(LiveEncoder):
         """Take over a saved matrix."""
         sizes = np.cumsum([block.shape[1] for block in self._blocks])[:-1]
         self._blocks = [np.ascontiguousarray(block) for block in np.split(arrays["matrix"], sizes, axis=1)]
+
+
+def _project(observations: NDArray[Any], block: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
+    flat = observations.reshape(len(observations), -1)
+    if flat.dtype == np.uint8:
+        kernels.project_bytes(np.ascontiguousarray(flat), block, keys)
+    elif flat.dtype.kind == "f":
+        kernels.project_floats(np.ascontiguousarray(flat, dtype=np.float64), block, keys)
+    else:
+        kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)

@@ -61,6 +61,7 @@ class Graph:
         self.terminals = reserve((most_vertices,), np.int32)
         self._observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(kernels.GRAPH_COUNTERS, np.int64)
+        self._no_keys = np.empty((0, encoder.words), np.int64)
 
     def follow(self, first: int, new: int) -> None:
         """Take in the rows from serial number `first` on, of which `new` observations are fresh in the store."""
@@ -85,10 +86,6 @@ class Graph:
         words = store.observation_words(numbers)
         keys = self._keys(store.layout.views(words)) if len(numbers) else self._no_keys
         self._add(store.oldest, store.total, store.oldest, fresh, keys)
-
-    @property
-    def _no_keys(self) -> NDArray[np.int64]:
-        return np.empty((0, self._encoder.words), np.int64)
 
     def _keys(self, observations: Any) -> NDArray[np.int64]:
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)

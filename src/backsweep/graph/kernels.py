@@ -5,14 +5,14 @@
 
     vertices[vertex]  USES       rows that start or end here; at 0 the vertex is released
                       STAMP      how many vertices were made before it: tells a vertex from a later one in its place
+                      START COUNT SIZE HEAD    its block in the pool: the edges that lead here
                       VISITS     stored visits that the average accumulated reward is taken over
                       ENDINGS    live rows that terminate here; above 0 the vertex is terminal
                       TERMINAL   its place in `terminals`
-                      START SIZE HEAD COUNT    its block in the pool: the edges that lead here
                       KEY ...    the words of its key
     edges[edge]       SOURCE TARGET            from which vertex to which
                       PLACE                    its place in the target's block
-                      E_START E_SIZE E_HEAD E_COUNT    its block in the pool: the slots of its rows, oldest first
+                      E_START E_COUNT E_SIZE E_HEAD    its block in the pool: the slots of its rows, oldest first
     graph_rows[slot]  ROW_EDGE ROW_FLAGS       what must be undone when the row is overwritten
     returns[slot]     BEFORE AFTER             the episode's reward before and after the row
     reward_sums[vertex]                        sum of the accumulated rewards of its visits
@@ -32,10 +32,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import inlined, kernel
 from backsweep.seeding.kernels import GOLDEN, mix
 from backsweep.store.kernels import (
     FLAGS,
@@ -51,23 +51,28 @@ from backsweep.store.kernels import (
 # Columns of vertices.
 USES = 0
 STAMP = 1
-VISITS = 2
-ENDINGS = 3
-TERMINAL = 4
-START = 5
-SIZE = 6
-HEAD = 7
-COUNT = 8
+START = 2
+COUNT = 3
+SIZE = 4
+HEAD = 5
+VISITS = 6
+ENDINGS = 7
+TERMINAL = 8
 KEY = 9
 # Columns of edges. The block's four columns stand in the same order as a vertex's.
 SOURCE = 0
 TARGET = 1
 PLACE = 2
 E_START = 3
-E_SIZE = 4
-E_HEAD = 5
-E_COUNT = 6
-EDGE_COLUMNS = 7
+E_COUNT = 4
+E_SIZE = 5
+E_HEAD = 6
+EDGE_COLUMNS = 8  # the last is padding: an edge never straddles two cache lines
+# The four columns of a block by themselves.
+B_START = 0
+B_COUNT = 1
+B_SIZE = 2
+B_HEAD = 3
 # Columns of graph_rows.
 ROW_EDGE = 0
 ROW_FLAGS = 1
@@ -95,7 +100,7 @@ ONE = np.uint64(1)
 Block: TypeAlias = NDArray[np.signedinteger[Any]]
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def hash_key(key: NDArray[np.int64]) -> np.uint64:
     """Scramble the words of a key into one."""
     code = np.uint64(0)
@@ -104,13 +109,13 @@ def hash_key(key: NDArray[np.int64]) -> np.uint64:
     return code
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def hash_edge(source: int, target: int) -> np.uint64:
     """Scramble two vertex numbers into one word."""
     return mix((np.uint64(source) << np.uint64(32)) ^ np.uint64(target))
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_table: NDArray[np.int32]) -> int:
     """Return the vertex with this key, or -1."""
     mask = np.uint64(vertex_table.shape[0] - 1)
@@ -128,7 +133,7 @@ def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_tabl
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: NDArray[np.int32]) -> int:
     """Return the edge between two vertices, or -1."""
     mask = np.uint64(edge_table.shape[0] - 1)
@@ -141,7 +146,7 @@ def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: ND
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def insert_entry(code: np.uint64, entry: int, table: NDArray[np.int32]) -> None:
     """Put an entry in the first free place from its home on."""
     mask = np.uint64(table.shape[0] - 1)
@@ -151,7 +156,7 @@ def insert_entry(code: np.uint64, entry: int, table: NDArray[np.int32]) -> None:
     table[np.int64(place)] = entry + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def remove_vertex_entry(vertex: int, vertices: NDArray[np.int64], table: NDArray[np.int32]) -> None:
     """Take a vertex out of its table and close the gap."""
     mask = np.uint64(table.shape[0] - 1)
@@ -171,7 +176,7 @@ def remove_vertex_entry(vertex: int, vertices: NDArray[np.int64], table: NDArray
     table[np.int64(gap)] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.int32]) -> None:
     """Take an edge out of its table and close the gap."""
     mask = np.uint64(table.shape[0] - 1)
@@ -191,7 +196,7 @@ def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.int
     table[np.int64(gap)] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def rebuild_tables(
     vertices: NDArray[np.int64],
     vertex_table: NDArray[np.int32],
@@ -211,7 +216,7 @@ def rebuild_tables(
 # -- blocks in the pool -----------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def block_size(count: int) -> int:
     """Return the packed size of a block with `count` entries: a power of two with room for half as many more."""
     size = 1
@@ -220,7 +225,7 @@ def block_size(count: int) -> int:
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def pack_blocks(
     vertices: NDArray[np.int64], edges: NDArray[np.int32], pool: NDArray[np.int32], counters: NDArray[np.int64]
 ) -> None:
@@ -256,19 +261,19 @@ def pack_blocks(
     counters[POOL_USED] = used
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def grow_block(block: Block, pool: NDArray[np.int32], counters: NDArray[np.int64]) -> None:
     """Move a full block, given as its four columns, to the end of the used part of the pool and double it."""
-    start, size, head = counters[POOL_USED], block[1], block[2]
+    start, size, head = counters[POOL_USED], block[B_SIZE], block[B_HEAD]
     for i in range(size):
-        pool[start + i] = pool[block[0] + ((head + i) & (size - 1))]
-    block[0] = start
-    block[1] = max(2 * size, 1)
-    block[2] = 0
-    counters[POOL_USED] += block[1]
+        pool[start + i] = pool[block[B_START] + ((head + i) & (size - 1))]
+    block[B_START] = start
+    block[B_SIZE] = max(2 * size, 1)
+    block[B_HEAD] = 0
+    counters[POOL_USED] += block[B_SIZE]
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def push(
     block: Block,
     value: int,
@@ -278,18 +283,18 @@ def push(
     counters: NDArray[np.int64],
 ) -> None:
     """Append `value` to a block, which is a view of its four columns in `vertices` or `edges`."""
-    if block[3] == block[1] and counters[POOL_USED] + max(2 * block[1], 1) > pool.shape[0]:
+    if block[B_COUNT] == block[B_SIZE] and counters[POOL_USED] + max(2 * block[B_SIZE], 1) > pool.shape[0]:
         pack_blocks(vertices, edges, pool, counters)
-    if block[3] == block[1]:
+    if block[B_COUNT] == block[B_SIZE]:
         grow_block(block, pool, counters)
-    pool[block[0] + ((block[2] + block[3]) & (block[1] - 1))] = value
-    block[3] += 1
+    pool[block[B_START] + ((block[B_HEAD] + block[B_COUNT]) & (block[B_SIZE] - 1))] = value
+    block[B_COUNT] += 1
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def find_or_make_vertex(
     key: NDArray[np.int64],
     vertices: NDArray[np.int64],
@@ -320,7 +325,7 @@ def find_or_make_vertex(
     return vertex
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def leave_vertex(
     vertex: int, vertices: NDArray[np.int64], vertex_table: NDArray[np.int32], counters: NDArray[np.int64]
 ) -> None:
@@ -335,7 +340,7 @@ def leave_vertex(
         counters[VERTICES_LIVE] -= 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def remove_row(
     slot: int,
     vertices: NDArray[np.int64],
@@ -384,7 +389,7 @@ def remove_row(
     leave_vertex(target, vertices, vertex_table, counters)
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def vertex_of(
     observation: int,
     keys: NDArray[np.int64],
@@ -405,7 +410,7 @@ def vertex_of(
     return vertex
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def find_or_make_edge(
     source: int,
     target: int,
@@ -437,7 +442,7 @@ def find_or_make_edge(
     return edge
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def add_rows(
     first: int,
     last: int,

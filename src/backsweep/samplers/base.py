@@ -73,8 +73,8 @@ class LiveSampler:
     def added(self, first: int, last: int) -> None:
         """Take note of the new rows first..last-1; the rows that they overwrote are gone already."""
 
-    def update(self, row: Rows, priority: NDArray[np.float64]) -> None:
-        """Take note of new absolute TD errors of live rows."""
+    def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
+        """Take note of new TD errors of live rows; their sign does not matter."""
 
     @property
     def uses_priorities(self) -> bool:

@@ -32,6 +32,10 @@ class EpisodicBackward:
 
     needs_graph = False
 
+    def __post_init__(self) -> None:
+        if self.fallback not in ("uniform", "error"):
+            raise ValueError(f"EpisodicBackward: fallback must be one of ('uniform', 'error'), got {self.fallback!r}")
+
     def build(self, experience: Experience, generator: np.random.Generator) -> LiveEpisodicBackward:
         """Return the live sampler."""
         return LiveEpisodicBackward(self, experience, generator)

@@ -58,20 +58,27 @@ class LiveMixture(LiveSampler):
             sampler.build(experience, named_generator(root, "mixture", str(index)))
             for index, (_, sampler) in enumerate(config.parts)
         ]
-        self._shares = np.array([share for share, _ in config.parts])
-        self._owed = np.zeros(len(self.parts))
+        self._shares = [float(share) for share, _ in config.parts]
+        self._owed = [0.0] * len(self.parts)
         self._active = [part for part in self.parts if part.uses_priorities]
 
-    def split(self, count: int) -> NDArray[np.int64]:
+    def split(self, count: int) -> list[int]:
         """Return how many rows of a batch of `count` each part gives, and keep the books."""
-        due = self._shares * count + self._owed
-        counts = np.floor(due + 1e-9).astype(np.int64)
-        counts = np.maximum(counts, 0)
-        missing = count - int(counts.sum())
-        # Whoever is owed most comes first; the earlier part wins a tie.
-        order = np.argsort(-(due - counts), kind="stable")
-        counts[order[:missing]] += 1
-        self._owed = due - counts
+        due = [share * count + owed for share, owed in zip(self._shares, self._owed, strict=True)]
+        counts = [max(math.floor(part + 1e-9), 0) for part in due]
+        missing = count - sum(counts)
+        if missing:
+            # Whoever is owed most comes first; the earlier part wins a tie.
+            order = sorted(range(len(due)), key=lambda index: counts[index] - due[index])
+            if missing > 0:
+                for index in order[:missing]:
+                    counts[index] += 1
+            else:
+                # Parts that got too much before can be due less than nothing, and then the others are due more than
+                # the batch: those owed least give way.
+                for index in [index for index in order if counts[index] > 0][missing:]:
+                    counts[index] -= 1
+        self._owed = [part - given for part, given in zip(due, counts, strict=True)]
         return counts
 
     def pick(self, count: int) -> Picks:
@@ -82,7 +89,7 @@ class LiveMixture(LiveSampler):
         source = np.empty(count, np.int64)
         place = 0
         for index, part in enumerate(self.parts):
-            share = int(counts[index])
+            share = counts[index]
             if share == 0:
                 continue
             picks = part.pick(share)
@@ -103,10 +110,10 @@ class LiveMixture(LiveSampler):
         """Whether any part does."""
         return bool(self._active)
 
-    def update(self, row: Rows, priority: NDArray[np.float64]) -> None:
+    def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
         """Tell the parts that use priorities, about every row: a row has one priority whoever picked it."""
         for part in self._active:
-            part.update(row, priority)
+            part.update(row, td_error)
 
     def statistics(self) -> dict[str, float]:
         """Return the numbers of every part, marked with its place."""
@@ -124,7 +131,7 @@ class LiveMixture(LiveSampler):
     def state(self) -> SamplerState:
         """Return the parts' states and the books."""
         state = super().state()
-        state.values["owed"] = [float(value) for value in self._owed]
+        state.values["owed"] = list(self._owed)
         state.values["parts"] = []
         for index, part in enumerate(self.parts):
             inner = part.state()
@@ -135,7 +142,7 @@ class LiveMixture(LiveSampler):
     def load_state(self, state: SamplerState) -> None:
         """Hand every part its state."""
         super().load_state(state)
-        self._owed = np.array(state.values["owed"])
+        self._owed = [float(owed) for owed in state.values["owed"]]
         for index, part in enumerate(self.parts):
             prefix = f"part{index}/"
             arrays = {

@@ -9,11 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.memory import reserve
 from backsweep.samplers import kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
+from backsweep.samplers.sum_tree import SumTree
 from backsweep.seeding import random_word
-from backsweep.store.store import power_of_two_at_least
 from backsweep.types import Picks, Rows
 
 
@@ -70,11 +69,7 @@ class LivePrioritized(LiveSampler):
     def __init__(self, config: Prioritized, experience: Experience, generator: np.random.Generator) -> None:
         super().__init__(experience, generator)
         self.config = config
-        size = power_of_two_at_least(experience.capacity)
-        self._sums = reserve((2 * size,), np.float64)
-        self._minima = np.empty(0)
-        if config.normalise == "buffer":
-            self._minima = np.full(2 * size, np.inf)
+        self._tree = SumTree(experience.capacity, with_minima=config.normalise == "buffer")
         self._largest = 1.0
         self._clip = math.inf if config.clip is None else float(config.clip)
 
@@ -89,7 +84,8 @@ class LivePrioritized(LiveSampler):
 
     def added(self, first: int, last: int) -> None:
         """Give new rows the largest priority so far."""
-        kernels.set_range(first, last, self.experience.capacity, self._largest, self._sums, self._minima)
+        tree = self._tree
+        kernels.set_range(first, last, self.experience.capacity, self._largest, tree.levels, tree.sums, tree.minima)
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
@@ -102,8 +98,9 @@ class LivePrioritized(LiveSampler):
             experience.capacity,
             self.beta,
             self.config.stratified,
-            self._sums,
-            self._minima,
+            self._tree.levels,
+            self._tree.sums,
+            self._tree.minima,
             row,
             weight,
         )
@@ -114,42 +111,40 @@ class LivePrioritized(LiveSampler):
         """Priorities are what this sampler is about."""
         return True
 
-    def update(self, row: Rows, priority: NDArray[np.float64]) -> None:
-        """Set priorities from absolute TD errors of live rows."""
+    def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
+        """Set priorities from TD errors of live rows."""
         config = self.config
         self._largest = kernels.update_priorities(
             row,
-            priority,
+            td_error,
             self.experience.capacity,
             config.alpha,
             config.epsilon,
             self._clip,
             self._largest,
-            self._sums,
-            self._minima,
+            self._tree.levels,
+            self._tree.sums,
+            self._tree.minima,
         )
 
     def priorities(self, row: Rows) -> NDArray[np.float64]:
         """Return the priorities of live rows, alpha applied."""
-        leaves: NDArray[np.float64] = self._sums[len(self._sums) // 2 + row % self.experience.capacity]
-        return leaves
+        return self._tree.leaves(row % self.experience.capacity)
 
     def statistics(self) -> dict[str, float]:
         """Return the schedule's position and the spread of priorities."""
-        mean = float(self._sums[1]) / max(len(self.experience), 1)
+        mean = self._tree.total / max(len(self.experience), 1)
         return {"beta": self.beta, "mean_priority": mean, "largest_priority": self._largest}
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        used = 2 * min(self.experience.total, self.experience.capacity)
-        return used * 8 + self._minima.nbytes
+        return self._tree.nbytes
 
     def state(self) -> SamplerState:
         """Return the priorities of the used slots; the trees are built anew from them."""
         state = super().state()
-        size = len(self._sums) // 2
-        state.arrays["priorities"] = self._sums[size : size + min(self.experience.total, self.experience.capacity)]
+        state.arrays["priorities"] = self._tree.leaves(slice(min(self.experience.total, self.experience.capacity)))
         state.values["largest"] = self._largest
         return state
 
@@ -157,4 +152,4 @@ class LivePrioritized(LiveSampler):
         """Go on from saved priorities."""
         super().load_state(state)
         self._largest = float(state.values["largest"])
-        kernels.build_trees(np.ascontiguousarray(state.arrays["priorities"]), self._sums, self._minima)
+        self._tree.build(state.arrays["priorities"])

@@ -7,9 +7,10 @@ The state is an array of one uint64, so that kernels can pass it on by reference
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from backsweep.compilation import inlined
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -21,7 +22,7 @@ SHIFT_11 = np.uint64(11)
 UNIT = 1.0 / 9007199254740992.0  # 2 ** -53
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def mix(word: np.uint64) -> np.uint64:
     """Scramble a word; a bijection on 64 bits."""
     word = (word ^ (word >> SHIFT_30)) * MIX_1
@@ -29,14 +30,14 @@ def mix(word: np.uint64) -> np.uint64:
     return word ^ (word >> SHIFT_31)
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def draw_unit(state: NDArray[np.uint64]) -> float:
     """Draw a float from [0, 1) with 53 random bits."""
     state[0] = state[0] + GOLDEN
     return np.float64(mix(state[0]) >> SHIFT_11) * UNIT
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def draw_below(state: NDArray[np.uint64], bound: int) -> int:
     """Draw an int from 0..bound-1. For bounds below 2**31 the bias is below 2**-22 of a probability."""
     return int(draw_unit(state) * bound)

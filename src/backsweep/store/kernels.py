@@ -27,10 +27,11 @@ A serial number counts rows since the beginning; the row with serial number n li
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import inlined, kernel
+from backsweep.prefetching import prefetch
 from backsweep.seeding.kernels import draw_below, mix
 
 # Columns of rows.
@@ -86,7 +87,7 @@ LANE_COLUMNS = 1
 CHANGED_BLOCK = 64
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.uint64:
     """Multilinear hash of the words, scrambled so that the low bits can index a table."""
     total = np.uint64(record.shape[0])
@@ -95,7 +96,7 @@ def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.u
     return mix(total)
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
     """Compare two records word by word."""
     for i in range(first.shape[0]):
@@ -104,7 +105,7 @@ def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def intern(
     record: NDArray[np.uint64],
     records: NDArray[np.uint64],
@@ -140,7 +141,7 @@ def intern(
     return -1 - number
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find(
     record: NDArray[np.uint64],
     records: NDArray[np.uint64],
@@ -160,7 +161,7 @@ def find(
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_observation(
     staged: NDArray[np.uint64],
     frames: NDArray[np.uint64],
@@ -185,7 +186,7 @@ def find_observation(
     return find(stack, stacks, stack_hashes, stack_table, weights)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def release(
     number: int,
     uses: NDArray[np.int32],
@@ -219,7 +220,7 @@ def release(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: NDArray[np.int32], high: int) -> None:
     """Fill an empty table with the used records below `high`; needed after loading."""
     mask = np.uint64(table.shape[0] - 1)
@@ -231,7 +232,7 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
             table[np.int64(place)] = number + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def intern_observation(
     staged: NDArray[np.uint64],
     frames: NDArray[np.uint64],
@@ -283,7 +284,7 @@ def intern_observation(
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def release_observation(
     number: int,
     frame_uses: NDArray[np.int32],
@@ -304,7 +305,7 @@ def release_observation(
             release(np.int64(stacks[number, i]), frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def begin_episode(
     slot: int, episodes: NDArray[np.int64], live_episodes: NDArray[np.int32], counters: NDArray[np.int64]
 ) -> int:
@@ -326,7 +327,7 @@ def begin_episode(
     return episode
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def shorten_episode(
     slot: int,
     rows: NDArray[np.int32],
@@ -350,7 +351,7 @@ def shorten_episode(
     counters[EPISODES_FREE] = episode + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def add_rows(
     staged: NDArray[np.uint64],
     staged_actions: NDArray[np.uint8],
@@ -489,7 +490,7 @@ def add_rows(
     return new
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def find_continuation(
     lane: int,
     slot: int,
@@ -528,7 +529,7 @@ def find_continuation(
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def copy_observation(
     number: int, frames: NDArray[np.uint64], stacks: NDArray[np.uint64], out: NDArray[np.uint64]
 ) -> None:
@@ -544,7 +545,37 @@ def copy_observation(
                 out[k * size + i] = frames[frame, i]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
+def copy_pairs(
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    frames: NDArray[np.uint64],
+    stacks: NDArray[np.uint64],
+    out_first: NDArray[np.uint64],
+    out_second: NDArray[np.uint64],
+) -> None:
+    """Write pairs of observations to two outputs.
+
+    Both of a pair are copied in one loop: two streams at once keep the memory busier than one after the other.
+    """
+    size = frames.shape[1]
+    if stacks.shape[1] == 0:
+        for item in range(first.shape[0]):
+            a, b = first[item], second[item]
+            for i in range(size):
+                out_first[item, i] = frames[a, i]
+                out_second[item, i] = frames[b, i]
+        return
+    for item in range(first.shape[0]):
+        for k in range(stacks.shape[1]):
+            a, b = np.int64(stacks[first[item], k]), np.int64(stacks[second[item], k])
+            start = k * size
+            for i in range(size):
+                out_first[item, start + i] = frames[a, i]
+                out_second[item, start + i] = frames[b, i]
+
+
+@kernel
 def read_rows(
     picked: NDArray[np.int64],
     n_step: int,
@@ -563,8 +594,16 @@ def read_rows(
 ) -> None:
     """Gather the picked rows, each with up to `n_step` steps of its own episode folded into one."""
     capacity = rows.shape[0]
+    first = np.empty(picked.shape[0], np.int64)
+    second = np.empty(picked.shape[0], np.int64)
     for item in range(picked.shape[0]):
         slot = picked[item] % capacity
+        prefetch(rows, slot)
+        prefetch(values, slot)
+        prefetch(actions, slot)
+        first[item] = slot
+    for item in range(picked.shape[0]):
+        slot = first[item]
         last = slot
         reward = values[slot, REWARD]
         discount = gamma
@@ -580,11 +619,29 @@ def read_rows(
         out_terminated[item] = terminated
         for i in range(actions.shape[1]):
             out_action[item, i] = actions[slot, i]
-        copy_observation(rows[slot, OBSERVATION], frames, stacks, out_observation[item])
-        copy_observation(rows[last, NEXT_OBSERVATION], frames, stacks, out_next[item])
+        first[item] = rows[slot, OBSERVATION]
+        second[item] = rows[last, NEXT_OBSERVATION]
+        if stacks.shape[1] == 0:
+            prefetch(frames, first[item])
+            prefetch(frames, second[item])
+    copy_pairs(first, second, frames, stacks, out_observation, out_next)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
+def check_updates(
+    row: NDArray[np.int64], error: NDArray[np.float64], oldest: int, total: int, refuse_negative: bool
+) -> int:
+    """Return how many rows have left the replay, or -1 if a row never existed or an error is not allowed."""
+    late = 0
+    for i in range(row.shape[0]):
+        if row[i] < 0 or row[i] >= total or not np.isfinite(error[i]) or (refuse_negative and error[i] < 0):
+            return -1
+        if row[i] < oldest:
+            late += 1
+    return late
+
+
+@kernel
 def draw_uniform(seed: np.uint64, total: int, live: int, out: NDArray[np.int64]) -> None:
     """Draw live serial numbers uniformly, with replacement."""
     state = np.empty(1, np.uint64)

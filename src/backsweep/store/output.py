@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from backsweep.store.layout import Layout
 
-MOST_KEPT = 4
+MOST_KEPT = 4  # of one size
+MOST_SIZES = 4
 _CAN_COUNT = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
@@ -27,8 +28,8 @@ class Output:
         self.next_words = np.empty((size, layout.words), np.uint64)
         self.action_words = np.zeros((size, action_layout.words), np.uint64)
         self.action_bytes = self.action_words.view(np.uint8)
-        self.observation = layout.views(self.observation_words)
-        self.next_observation = layout.views(self.next_words)
+        self._observation = layout.views(self.observation_words)
+        self._next_observation = layout.views(self.next_words)
         self.action = action_layout.views(self.action_words)
         self.reward = np.empty(size, np.float32)
         self.discount = np.empty(size, np.float32)
@@ -40,11 +41,21 @@ class Output:
             self.reward,
             self.discount,
             self.terminated,
-            *_arrays(self.observation),
-            *_arrays(self.next_observation),
+            *_arrays(self._observation),
+            *_arrays(self._next_observation),
             *_arrays(self.action),
         ]
         self._references = self._count()
+
+    @property
+    def observation(self) -> Any:
+        """The observations, in a dict or tuple of their own: holding or changing it is the caller's affair."""
+        return _own_containers(self._observation)
+
+    @property
+    def next_observation(self) -> Any:
+        """The successors, likewise."""
+        return _own_containers(self._next_observation)
 
     def _count(self) -> list[int]:
         return [sys.getrefcount(array) for array in self._watched]
@@ -53,6 +64,15 @@ class Output:
     def is_free(self) -> bool:
         """Whether nobody but this object holds any of the arrays."""
         return self._count() == self._references
+
+
+def _own_containers(tree: Any) -> Any:
+    """Return new dicts and tuples around the same arrays, so that whoever holds one holds the arrays too."""
+    if isinstance(tree, dict):
+        return {key: _own_containers(part) for key, part in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(_own_containers(part) for part in tree)
+    return tree
 
 
 def _arrays(tree: Any) -> list[NDArray[Any]]:
@@ -73,7 +93,13 @@ class OutputPool:
 
     def take(self, size: int) -> Output:
         """Return arrays for a batch of `size` that nobody holds."""
-        kept = self._kept.setdefault(size, [])
+        kept = self._kept.pop(size, None)
+        if kept is None:
+            # Batches of ever new sizes, such as whole episodes, must not pile up: the size not used for longest goes.
+            if len(self._kept) == MOST_SIZES:
+                del self._kept[next(iter(self._kept))]
+            kept = []
+        self._kept[size] = kept
         for output in kept:
             if output.is_free:
                 return output

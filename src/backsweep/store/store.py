@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from backsweep.store.output import Output, OutputPool
 from backsweep.types import Rows
 
 LARGEST_CAPACITY = 2**29  # slots and pool places are 32-bit numbers
+LARGEST_REWARD = float(np.finfo(np.float32).max)  # batches hold 32-bit rewards
 
 
 def power_of_two_at_least(number: int) -> int:
@@ -388,10 +388,9 @@ def _lay_down(staged: Any, value: Any, place: slice) -> None:
 
 def _stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
     n = len(staged)
-    if n == 1 and isinstance(reward, (float, int)):
+    if n == 1 and isinstance(reward, (float, int)) and -LARGEST_REWARD <= reward <= LARGEST_REWARD:
         staged[0] = reward
-        if math.isfinite(reward):
-            return
+        return
     array = np.asarray(reward)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"reward must be a number per lane, got dtype {array.dtype}")
@@ -399,6 +398,8 @@ def _stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
         raise ValueError(f"reward must have shape {(n,)}, got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"reward must be finite, got {reward!r:.200}")
+    if (np.abs(array) > LARGEST_REWARD).any():
+        raise ValueError(f"reward must fit a 32-bit float, at most {LARGEST_REWARD:.3g}, got {reward!r:.200}")
     staged[:] = array
 
 

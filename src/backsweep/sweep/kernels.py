@@ -12,10 +12,10 @@ marked ones; both expand the same vertices in the same order, but here the queue
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import inlined, kernel
 from backsweep.graph.kernels import (
     COUNT,
     E_COUNT,
@@ -31,6 +31,7 @@ from backsweep.graph.kernels import (
     VERTICES_HIGH,
     VISITS,
 )
+from backsweep.prefetching import prefetch
 from backsweep.seeding.kernels import draw_below, draw_unit
 from backsweep.store.kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL
 
@@ -52,35 +53,42 @@ EXPANSIONS = 8
 SWEEP_COUNTERS = 9
 
 ALL_PREDECESSORS = 0
+LOOK_AHEAD_EDGES = 8
 
 HIGH_HALF = np.int64(32)
 LOW_HALF = np.int64(0xFFFFFFFF)
 
 
-@numba.njit(cache=True, nogil=True)
-def serial_of(slot: int, capacity: int, store_counters: NDArray[np.int64]) -> int:
+@inlined
+def wrap(place: int, size: int) -> int:
+    """Return `place` in a ring; it is at most once around, and a division would cost more than all the rest."""
+    return place - size if place >= size else place
+
+
+@inlined
+def serial_of(slot: int, oldest: int, oldest_slot: int, capacity: int) -> int:
     """Return the serial number of the live row in `slot`."""
-    oldest = store_counters[TOTAL] - store_counters[LIVE]
-    return oldest + (slot - oldest) % capacity
+    ahead = slot - oldest_slot
+    return oldest + (ahead if ahead >= 0 else ahead + capacity)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def drop_departed(vertices: NDArray[np.int64], queue: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
     """Remove the vertices that left the graph while they waited. There is room for all that can be live."""
     kept = 0
     size, head = queue.shape[0], counters[QUEUE_HEAD]
     for i in range(counters[QUEUE_COUNT]):
-        place = (head + i) % size
+        place = wrap(head + i, size)
         vertex = queue[place, Q_VERTEX]
         if vertices[vertex, USES] > 0 and vertices[vertex, STAMP] == queue[place, Q_STAMP]:
-            target = (head + kept) % size
+            target = wrap(head + kept, size)
             for column in range(QUEUE_COLUMNS):
                 queue[target, column] = queue[place, column]
             kept += 1
     counters[QUEUE_COUNT] = kept
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def enqueue(
     vertex: int,
     row: int,
@@ -96,22 +104,22 @@ def enqueue(
     visited[vertex] = mark
     if counters[QUEUE_COUNT] == queue.shape[0]:
         drop_departed(vertices, queue, counters)
-    place = (counters[QUEUE_HEAD] + counters[QUEUE_COUNT]) % queue.shape[0]
+    place = wrap(counters[QUEUE_HEAD] + counters[QUEUE_COUNT], queue.shape[0])
     queue[place, Q_VERTEX] = vertex
     queue[place, Q_STAMP] = vertices[vertex, STAMP]
     queue[place, Q_ROW] = row
     counters[QUEUE_COUNT] += 1
 
 
-@numba.njit(cache=True, nogil=True)
-def draw_distinct(state: NDArray[np.uint64], bound: int, chosen: NDArray[np.int64]) -> None:
-    """Fill `chosen` with distinct numbers from 0..bound-1 in random order: the start of a shuffle, nothing moved.
+@inlined
+def draw_distinct(
+    state: NDArray[np.uint64], bound: int, count: int, chosen: NDArray[np.int64], swapped: NDArray[np.int64]
+) -> None:
+    """Fill `chosen` with `count` distinct numbers from 0..bound-1 in random order: the start of a shuffle.
 
-    The shuffle would swap place i with a random later place; instead, a place's current content is looked up in the
-    list of swaps so far.
+    The shuffle would swap place i with a random later place. Nothing is moved here; what would stand at a place by now
+    is looked up in `swapped`, the list of swaps so far.
     """
-    count = chosen.shape[0]
-    swapped = np.empty(count, np.int64)
     for i in range(count):
         place = i + draw_below(state, bound - i)
         swapped[i] = place
@@ -125,20 +133,21 @@ def draw_distinct(state: NDArray[np.uint64], bound: int, chosen: NDArray[np.int6
         chosen[i] = value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_by_visits(
     state: NDArray[np.uint64],
     start: int,
     bound: int,
     edges: NDArray[np.int32],
     pool: NDArray[np.int32],
+    wanted: int,
     chosen: NDArray[np.int64],
 ) -> None:
-    """Fill `chosen` with distinct places 0..bound-1, each drawn in proportion to its edge's stored transitions."""
+    """Fill `chosen` with `wanted` distinct places 0..bound-1, drawn in proportion to the transitions on their edges."""
     left = np.int64(0)
     for i in range(bound):
         left += edges[pool[start + i], E_COUNT]
-    for k in range(chosen.shape[0]):
+    for k in range(wanted):
         ticket = draw_below(state, left)
         for i in range(bound):
             taken = False
@@ -156,19 +165,20 @@ def draw_by_visits(
             ticket -= count
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def emit(row: int, pending: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
     """Append a row to the pending ones."""
-    pending[(counters[PENDING_HEAD] + counters[PENDING_COUNT]) % pending.shape[0]] = row
+    pending[wrap(counters[PENDING_HEAD] + counters[PENDING_COUNT], pending.shape[0])] = row
     counters[PENDING_COUNT] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def follow_edge(
     edge: int,
     state: NDArray[np.uint64],
+    oldest: int,
+    oldest_slot: int,
     capacity: int,
-    store_counters: NDArray[np.int64],
     vertices: NDArray[np.int64],
     edges: NDArray[np.int32],
     pool: NDArray[np.int32],
@@ -181,12 +191,36 @@ def follow_edge(
     count = edges[edge, E_COUNT]
     ahead = edges[edge, E_HEAD] + draw_below(state, count)
     slot = pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
-    row = serial_of(slot, capacity, store_counters)
+    row = serial_of(slot, oldest, oldest_slot, capacity)
     emit(row, pending, counters)
     enqueue(edges[edge, SOURCE], row, vertices, queue, visited, counters)
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
+def look_ahead(
+    vertices: NDArray[np.int64],
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    queue: NDArray[np.int64],
+    counters: NDArray[np.int64],
+) -> None:
+    """Ask for what the next expansions will look up. The queue says what that is; nothing here changes anything.
+
+    Three expansions ahead the vertex, two ahead its list of edges, one ahead the edges.
+    """
+    head, waiting, size = counters[QUEUE_HEAD], counters[QUEUE_COUNT], queue.shape[0]
+    if waiting > 3:
+        prefetch(vertices, queue[wrap(head + 3, size), Q_VERTEX])
+    if waiting > 2:
+        prefetch(pool, vertices[queue[wrap(head + 2, size), Q_VERTEX], START])
+    if waiting > 1:
+        vertex = queue[wrap(head + 1, size), Q_VERTEX]
+        start = vertices[vertex, START]
+        for i in range(min(vertices[vertex, COUNT], LOOK_AHEAD_EDGES)):
+            prefetch(edges, pool[start + i])
+
+
+@inlined
 def expand(
     state: NDArray[np.uint64],
     predecessors: int,
@@ -194,7 +228,8 @@ def expand(
     stitch: bool,
     rows: NDArray[np.int32],
     episodes: NDArray[np.int64],
-    store_counters: NDArray[np.int64],
+    oldest: int,
+    oldest_slot: int,
     graph_rows: NDArray[np.int32],
     vertices: NDArray[np.int64],
     edges: NDArray[np.int32],
@@ -203,24 +238,27 @@ def expand(
     visited: NDArray[np.int64],
     pending: NDArray[np.int64],
     counters: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    swapped: NDArray[np.int64],
 ) -> None:
     """Take the next vertex from the queue and follow some of the edges that lead to it."""
     capacity = rows.shape[0]
+    look_ahead(vertices, edges, pool, queue, counters)
     head = counters[QUEUE_HEAD]
     vertex, stamp, row = queue[head, Q_VERTEX], queue[head, Q_STAMP], queue[head, Q_ROW]
-    counters[QUEUE_HEAD] = (head + 1) % queue.shape[0]
+    counters[QUEUE_HEAD] = wrap(head + 1, queue.shape[0])
     counters[QUEUE_COUNT] -= 1
     if vertices[vertex, USES] == 0 or vertices[vertex, STAMP] != stamp:
         return  # it left the graph while it waited
     counters[EXPANSIONS] += 1
     if not stitch and row >= 0:
-        if row < store_counters[TOTAL] - store_counters[LIVE]:
+        if row < oldest:
             return
         slot = row % capacity
         if episodes[rows[slot, EPISODE], FIRST] == slot:
             return
         before = np.int64(rows[slot, PREVIOUS])
-        serial = serial_of(before, capacity, store_counters)
+        serial = serial_of(before, oldest, oldest_slot, capacity)
         emit(serial, pending, counters)
         enqueue(edges[graph_rows[before, ROW_EDGE], SOURCE], serial, vertices, queue, visited, counters)
         return
@@ -230,8 +268,9 @@ def expand(
             follow_edge(
                 pool[start + i],
                 state,
+                oldest,
+                oldest_slot,
                 capacity,
-                store_counters,
                 vertices,
                 edges,
                 pool,
@@ -241,17 +280,22 @@ def expand(
                 counters,
             )
         return
-    chosen = np.empty(predecessors, np.int64)
     if by_visits:
-        draw_by_visits(state, start, count, edges, pool, chosen)
+        draw_by_visits(state, start, count, edges, pool, predecessors, chosen)
     else:
-        draw_distinct(state, count, chosen)
+        draw_distinct(state, count, predecessors, chosen, swapped)
+    for i in range(predecessors):
+        source = edges[pool[start + chosen[i]], SOURCE]
+        prefetch(vertices, source)
+        prefetch(visited, source)
+        prefetch(pool, edges[pool[start + chosen[i]], E_START])
     for i in range(predecessors):
         follow_edge(
             pool[start + chosen[i]],
             state,
+            oldest,
+            oldest_slot,
             capacity,
-            store_counters,
             vertices,
             edges,
             pool,
@@ -262,7 +306,7 @@ def expand(
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_pseudo_terminals(
     state: NDArray[np.uint64],
     kappa: float,
@@ -301,7 +345,7 @@ def draw_pseudo_terminals(
     return roots.shape[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_roots(
     state: NDArray[np.uint64],
     num_roots: int,
@@ -312,19 +356,20 @@ def draw_roots(
     terminals: NDArray[np.int32],
     graph_counters: NDArray[np.int64],
     roots: NDArray[np.int64],
+    swapped: NDArray[np.int64],
 ) -> int:
     """Fill `roots` with where the next sweep starts; return how many there are."""
     if pseudo:
         return draw_pseudo_terminals(state, kappa, vertices, reward_sums, graph_counters, roots)
     available = graph_counters[TERMINALS]
     count = min(num_roots, available)
-    draw_distinct(state, available, roots[:count])
+    draw_distinct(state, available, count, roots, swapped)
     for i in range(count):
         roots[i] = terminals[roots[i]]
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sweep_rows(
     state: NDArray[np.uint64],
     num_roots: int,
@@ -356,12 +401,15 @@ def sweep_rows(
     The random state goes on from call to call, so the rows do not depend on how they are cut into batches.
     """
     oldest = store_counters[TOTAL] - store_counters[LIVE]
+    oldest_slot = oldest % rows.shape[0]
+    chosen = np.empty(max(predecessors, 1), np.int64)
+    swapped = np.empty(max(predecessors, num_roots), np.int64)
     filled = 0
     since_restart = 1
     while True:
         while counters[PENDING_COUNT] > 0 and filled < out.shape[0]:
             row = pending[counters[PENDING_HEAD]]
-            counters[PENDING_HEAD] = (counters[PENDING_HEAD] + 1) % pending.shape[0]
+            counters[PENDING_HEAD] = wrap(counters[PENDING_HEAD] + 1, pending.shape[0])
             counters[PENDING_COUNT] -= 1
             if row >= oldest:
                 out[filled] = row
@@ -376,7 +424,7 @@ def sweep_rows(
             counters[RESTARTS] += 1
             counters[ROOTS_NEXT] = 0
             counters[ROOTS_COUNT] = draw_roots(
-                state, num_roots, pseudo, kappa, vertices, reward_sums, terminals, graph_counters, roots[0]
+                state, num_roots, pseudo, kappa, vertices, reward_sums, terminals, graph_counters, roots[0], swapped
             )
             for i in range(counters[ROOTS_COUNT]):
                 roots[1, i] = vertices[roots[0, i], STAMP]
@@ -402,7 +450,8 @@ def sweep_rows(
             stitch,
             rows,
             episodes,
-            store_counters,
+            oldest,
+            oldest_slot,
             graph_rows,
             vertices,
             edges,
@@ -411,10 +460,12 @@ def sweep_rows(
             visited,
             pending,
             counters,
+            chosen,
+            swapped,
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def exchange(
     seed: np.uint64,
     oldest: int,

@@ -1,0 +1,43 @@
+"""The command line: one entry point, each room of the house adds its own commands."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from backsweep import __version__, demo
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser with the commands of every part."""
+    parser = argparse.ArgumentParser(
+        prog="backsweep",
+        description="Experience replay for value-based deep RL: successors are updated before the states before them.",
+    )
+    parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for part in (demo,):
+        part.add_commands(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; a refused argument or an unusable file is a message and exit code 2, not a traceback."""
+    options = build_parser().parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except KeyboardInterrupt:
+        print("backsweep: stopped", file=sys.stderr)
+        return 130
+    except (ValueError, OSError, ImportError) as error:
+        if os.environ.get("BACKSWEEP_DEBUG"):
+            raise
+        print(f"backsweep: {error}", file=sys.stderr)
+        print("(set BACKSWEEP_DEBUG=1 to see where it happened)", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""What a family of tasks gives so that it can be run as a vector or as a single environment.
+
+A lane is one running copy of a task. A family keeps all its lanes in flat arrays and moves them with numba kernels;
+`vector.py` and `single.py` put Gymnasium's two interfaces on top.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Lanes(abc.ABC):
+    """All lanes of one task, in flat arrays.
+
+        lane      streams   observations   rewards   terminated   truncated
+        0         word      array          float     bool         bool
+        1         word      array          float     bool         bool
+        ...
+
+    `observations` is the live picture of every lane: `step` and `reset` rewrite it in place.
+    """
+
+    single_observation_space: gymnasium.Space[Any]
+    single_action_space: gymnasium.spaces.Discrete
+    observations: NDArray[Any]
+
+    def __init__(self, num_lanes: int) -> None:
+        self.num_lanes = num_lanes
+        self.streams = np.zeros(num_lanes, dtype=np.uint64)
+        self.rewards = np.zeros(num_lanes, dtype=np.float64)
+        self.terminated = np.zeros(num_lanes, dtype=np.bool_)
+        self.truncated = np.zeros(num_lanes, dtype=np.bool_)
+
+    @abc.abstractmethod
+    def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
+        """Move every lane that is not `resting`; write observations, rewards, terminated and truncated."""
+
+    @abc.abstractmethod
+    def reset(self, chosen: NDArray[np.bool_]) -> None:
+        """Draw a new level for every chosen lane from its own stream and write its observation."""
+
+    @abc.abstractmethod
+    def picture(self, lane: int) -> NDArray[np.uint8]:
+        """Return an RGB image of one lane, large enough to look at."""

@@ -1,0 +1,89 @@
+"""MiniGrid's lanes."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.compilation import announce_first_compilation
+from backsweep.envs.lanes import Lanes
+from backsweep.envs.minigrid import codes, kernels, tiles
+from backsweep.envs.minigrid.levels.kernels import draw_levels
+from backsweep.envs.minigrid.options import MiniGridOptions
+
+PICTURE_TILE = 32
+
+
+class MiniGridLanes(Lanes):
+    """Levels of one MiniGrid task, side by side; the observation is the whole grid seen from above."""
+
+    def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
+        super().__init__(num_lanes)
+        announce_first_compilation()
+        self.options = options
+        self.rules = options.rules()
+        size = options.image_size
+        self.single_action_space = gymnasium.spaces.Discrete(len(options.action_names))
+        self.single_observation_space = gymnasium.spaces.Box(0, 255, (size, size, 3), np.uint8)
+        self.cells = np.zeros((num_lanes, options.width * options.height), dtype=np.uint8)
+        self.lanes = np.zeros((num_lanes, codes.LANE_COLUMNS), dtype=np.int64)
+        self.observations = np.zeros((num_lanes, size, size, 3), dtype=np.uint8)
+        canvas = tiles.make_canvas(options.width, options.height, size)
+        self.canvas = (
+            canvas.tiles,
+            canvas.first_row,
+            canvas.row_pixel,
+            canvas.first_column,
+            canvas.column_pixel,
+        )
+        self._num_actions = len(options.action_names)
+        self._everything = (
+            self._num_actions,
+            options.random_action_chance,
+            self.rules,
+            self.streams,
+            self.cells,
+            self.lanes,
+            *self.canvas,
+            self.observations,
+            self.rewards,
+            self.terminated,
+            self.truncated,
+        )
+
+    def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
+        """Move the lanes that are not resting."""
+        kernels.step_lanes(actions, resting, *self._everything)
+
+    def reset(self, chosen: NDArray[np.bool_]) -> None:
+        """Draw new levels for the chosen lanes."""
+        draw_levels(chosen, self.rules, self.streams, self.cells, self.lanes)
+        self.draw(chosen)
+
+    def draw(self, chosen: NDArray[np.bool_]) -> None:
+        """Paint the chosen lanes' observations from their cells."""
+        kernels.draw_lanes(chosen, self.rules, self.cells, self.lanes, *self.canvas, self.observations)
+
+    def place(self, lane: int, cells: NDArray[np.uint8], row: NDArray[np.int64]) -> None:
+        """Put a lane into a given situation: its cells, and its row of the lane table (columns in `codes`)."""
+        self.cells[lane] = cells
+        self.lanes[lane] = row
+        chosen = np.zeros(self.num_lanes, dtype=np.bool_)
+        chosen[lane] = True
+        self.draw(chosen)
+
+    def picture(self, lane: int) -> NDArray[np.uint8]:
+        """Return the lane's grid at 32 pixels per cell."""
+        return grid_picture(self.cells[lane], self.lanes[lane], self.options.width, self.options.height)
+
+
+def grid_picture(
+    cells: NDArray[np.uint8], row: NDArray[np.int64], width: int, height: int, tile_pixels: int = PICTURE_TILE
+) -> NDArray[np.uint8]:
+    """Return an RGB image of a grid without resizing, one tile per cell."""
+    table = tiles.paint_all(tile_pixels)
+    numbers = cells.astype(np.int64).reshape(height, width) * codes.TILES_PER_CODE
+    numbers[row[codes.Y], row[codes.X]] += 1 + row[codes.DIRECTION]
+    blocks = table[numbers]
+    return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3, 4).reshape(height * tile_pixels, width * tile_pixels, 3))

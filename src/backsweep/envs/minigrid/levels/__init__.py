@@ -1,0 +1,1 @@
+"""MiniGrid levels: drawn at random (`kernels`) and listed with their probabilities (`starts`)."""

@@ -1,0 +1,49 @@
+"""A hint to the processor that kernels can give: this entry is needed soon.
+
+Where a kernel knows its next look-ups in advance, it can ask for them early and go on; by the time it needs them they
+have arrived. A hint changes no result. Interpreted, it does nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils as numba_cgutils
+from numba.core import types
+from numba.extending import intrinsic, overload
+
+cgutils: Any = numba_cgutils
+READ, KEEP_IN_ALL_CACHES, DATA = 0, 3, 1
+
+
+def prefetch(array: Any, index: int) -> None:
+    """Ask for the start of ``array[index]``; an index of the array's first axis."""
+
+
+@overload(prefetch)
+def _compiled_prefetch(array: Any, index: int) -> Any:
+    hint: Any = _prefetch  # numba supplies the first argument
+
+    def implementation(array: Any, index: int) -> None:
+        hint(array, index)
+
+    return implementation
+
+
+@intrinsic
+def _prefetch(context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        stride = builder.extract_value(view.strides, 0)
+        position = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        start = builder.ptrtoint(view.data, stride.type)
+        byte_pointer = ir.IntType(8).as_pointer()
+        address = builder.inttoptr(builder.add(start, builder.mul(stride, position)), byte_pointer)
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number])
+        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(hint, [address, number(READ), number(KEEP_IN_ALL_CACHES), number(DATA)])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate

@@ -1,0 +1,45 @@
+"""What every test needs before anything is imported: where compiled kernels are kept, and how hypothesis runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _kernel_cache() -> Path:
+    """Return a folder for compiled kernels that is named after the sources of all of them.
+
+    numba looks only at the file that a kernel stands in, and would not notice a change in one that it calls from
+    another file. Bounds checks are part of the name: code that was compiled without them has none.
+    """
+    digest = hashlib.sha256(os.environ.get("NUMBA_BOUNDSCHECK", "0").encode())
+    for source in sorted((ROOT / "src").rglob("kernels.py")):
+        digest.update(str(source.relative_to(ROOT)).encode() + source.read_bytes())
+    return ROOT / ".pytest_cache" / f"kernels-{digest.hexdigest()[:16]}"
+
+
+if "numba" in sys.modules:
+    raise RuntimeError("numba was imported before tests/conftest.py could say where compiled kernels are kept")
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch in tests: one thread, so that parallel workers share the cores
+
+import numpy as np  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+    # Kernels count in 64 bits and let them overflow; compiled code does so in silence, numpy's scalars warn.
+    np.seterr(over="ignore")
+
+# The suite must come out the same each time, so hypothesis draws the same examples in every run. "long" looks for new
+# ones: HYPOTHESIS_PROFILE=long python -m pytest
+_common = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+}
+settings.register_profile("quick", derandomize=True, database=None, max_examples=60, **_common)
+settings.register_profile("long", max_examples=2000, **_common)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
