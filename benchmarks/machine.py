@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import time
 from datetime import UTC, datetime
 from importlib import metadata
@@ -22,6 +23,7 @@ def facts() -> dict[str, Any]:
         "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
+        "revision": _revision(),
         "packages": {name: _version(name) for name in PACKAGES},
     }
 
@@ -32,6 +34,16 @@ def _cpu() -> str:
     except OSError:
         return platform.processor() or "unknown"
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _revision() -> str | None:
+    """Return the commit that was measured; a plus marks changes that were not committed."""
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 def _version(package: str) -> str | None:

@@ -164,6 +164,7 @@ def _startup() -> tuple[list[Cell], list[Row]]:
         Row("`import backsweep`, kernels on disk", "start/warm", "import_seconds", 1.0, "s"),
         Row("First add, sample and update after that", "start/warm", "first_use_seconds", None, "s"),
         Row("Import and first use, kernels to be compiled", "start/cold", "first_use_seconds", 20.0, "s"),
+        Row("The same, in seconds of the processor", "start/cold", "cpu_seconds", None, "s"),
         Row("It says that it is compiling", "start/cold", "says_so", 1.0, "yes"),
     ]
     return cells, rows

@@ -113,6 +113,9 @@ def _peer_table(found: dict[str, dict[str, Any]], cells: list[Cell]) -> str:
         numbers = result["numbers"]
         number, unit = ("frames", "frames") if cell.family == "memory" else ("ratio", "x")
         floor = f"{numbers['floor_median_us']:.2f} us" if "floor_median_us" in numbers else ""
+        if "large_ring_ratio" in numbers:
+            large = numbers["large_ring_floor_median_us"]
+            floor += f"; large ring {large:.2f} us, {numbers['large_ring_ratio']:.2f} x"
         lines.append(f"{start} | {_amount(numbers[number], unit)} | {_times(numbers, number)} | {floor} |")
     return "\n".join(lines)
 

@@ -1,7 +1,8 @@
 """Measure everything and write the tables: ``python -m benchmarks.run``.
 
 A whole run writes docs/performance.md (between its marks) and benchmarks/results/replay.json. A run of some cells, or
-a smoke run, only prints, unless it is told where to write.
+a smoke run, only prints, unless it is told where to write. With --update the cells that are run take the place of
+those in the JSON of the last whole run; every cell says when it was measured, and under which load.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"no cell matches {options.only!r}; cells are named like {cells[0].name!r}", file=sys.stderr)
         return 2
     results: dict[str, Any] = {"machine": {**machine.facts(), "quick": options.quick}, "cells": {}}
+    if options.update:
+        results = json.loads(options.json.read_text())
     started = time.perf_counter()
     _warm_up()
     for number, cell in enumerate(chosen, 1):
@@ -45,7 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
             f"[{number}/{len(chosen)}] {time.perf_counter() - started:4.0f} s  {cell.name}", file=sys.stderr, flush=True
         )
         results["cells"][cell.name] = _run_cell(cell, options)
-    results["machine"]["seconds"] = round(time.perf_counter() - started)
+    if not options.update:
+        results["machine"]["seconds"] = round(time.perf_counter() - started)
     text = tables(results, cells, rows)
     if options.json is not None:
         options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -61,11 +65,14 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke run of a few cells; its numbers mean nothing")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose name matches, e.g. 'sample/*' or 'add'")
+    parser.add_argument("--update", action="store_true", help="with --only: renew these cells of the last whole run")
     parser.add_argument("--core", type=int, help="the core to pin cells to; by default the idlest, for each cell")
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     parser.add_argument("--docs", type=Path, help="the document whose tables are rewritten")
     options = parser.parse_args(arguments)
-    if not options.quick and options.only is None:
+    if options.update and (options.quick or options.only is None):
+        parser.error("--update needs --only, and cannot go with --quick")
+    if not options.quick and (options.only is None or options.update):
         options.json = options.json or ROOT / "benchmarks" / "results" / "replay.json"
         options.docs = options.docs or ROOT / "docs" / "performance.md"
     return options
@@ -90,7 +97,8 @@ def _environment() -> dict[str, str]:
 def _run_cell(cell: Cell, options: argparse.Namespace) -> dict[str, Any]:
     params = scaled_down(cell.params) if options.quick else cell.params
     core = machine.idlest_core() if options.core is None else options.core
-    about = {"library": cell.library, "params": params}
+    now = machine.facts()
+    about = {"library": cell.library, "params": params, **{name: now[name] for name in ("date", "load", "revision")}}
     with tempfile.TemporaryDirectory() as scratch:
         spec, result = Path(scratch) / "spec.json", Path(scratch) / "result.json"
         spec.write_text(json.dumps({"family": cell.family, "core": core, **about}))

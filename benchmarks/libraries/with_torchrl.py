@@ -51,7 +51,7 @@ class TorchRL(Library):
                 "action": tensor(transition[1]),
                 "next": {
                     "observation": tensor(transition[3]),
-                    "reward": tensor(transition[2]),
+                    "reward": tensor(transition[2], dtype=self._torch.float32),
                     "terminated": tensor(transition[4]),
                     "truncated": tensor(transition[5]),
                 },

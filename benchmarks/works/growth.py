@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.floors import GatherFloor, RowStoreFloor
+from benchmarks.floors import SMALL_RING, GatherFloor, RowStoreFloor
 from benchmarks.libraries import Wanted, build
 from benchmarks.streams import make_stream
 from benchmarks.timing import Effort, compare
@@ -57,4 +57,4 @@ def _lanes(library: str, params: dict[str, Any], lanes: int) -> dict[str, float]
     replay = build(library, Wanted(stream.frames.space, rows, lanes, params["method"]))
     replay.fill(stream, rows // lanes + 1)
     effort = Effort(params["calls"], params["seconds"])
-    return compare(add_block(replay, stream), RowStoreFloor(rows, floor_stream).block, effort, per=lanes)
+    return compare(add_block(replay, stream), RowStoreFloor(SMALL_RING, floor_stream).block, effort, per=lanes)
