@@ -113,7 +113,7 @@ def play_single(task: str, seconds: float) -> float:
 
     def step(action: int) -> bool:
         _, _, terminated, truncated, _ = env.step(action)
-        return terminated or truncated
+        return bool(terminated or truncated)
 
     return play_environment(env, step, int(env.action_space.n), seconds)
 
@@ -126,13 +126,14 @@ def play_package(task: str, seconds: float) -> float:
 def play_minigrid(task: str, seconds: float) -> float:
     """Measure MiniGrid with its RGB wrapper, without highlighting."""
     oracle = load_oracle("minigrid_oracle")
-    from minigrid.wrappers import RGBImgObsWrapper
+    from minigrid import wrappers
 
     from backsweep.envs import find_task
 
     inner = oracle.original(find_task(task).options())
     inner.highlight = False
-    env = RGBImgObsWrapper(inner, tile_size=8)
+    wrap: Any = wrappers.RGBImgObsWrapper
+    env: Any = wrap(inner, tile_size=8)
     env.reset(seed=0)
 
     def step(action: int) -> bool:
@@ -244,7 +245,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        print(measure_here(*arguments.measure, arguments.seconds))
+        task, way = arguments.measure
+        print(measure_here(task, way, arguments.seconds))
         return 0
     rounds, seconds = (1, 0.2) if arguments.quick else (3, 1.0)
     results = [measure_task(task, rounds, seconds) for task in TASKS]
