@@ -1,6 +1,6 @@
 """Measure everything and write the tables: ``python -m benchmarks.run``.
 
-A whole run writes docs/performance.md (between its marks) and benchmarks/results/replay.json. A run of some cells, or
+A whole run writes docs/performance.md and the README (between their marks) and benchmarks/results/replay.json. A run of some cells, or
 a smoke run, only prints, unless it is told where to write. With --update the cells that are run take the place of
 those in the JSON of the last whole run; every cell says when it was measured, and under which load.
 """
@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks import machine
 from benchmarks.libraries import OURS
 from benchmarks.plan import Cell, plan, scaled_down
-from benchmarks.report import tables, write_between_marks
+from benchmarks.report import headlines, tables, write_between_marks
 
 ROOT = Path(__file__).resolve().parent.parent
 ONE_THREAD = dict.fromkeys(
@@ -56,6 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
     if options.docs is not None:
         write_between_marks(options.docs, text)
+    if options.readme is not None:
+        write_between_marks(options.readme, headlines(results, rows))
     print(text)
     ours = [result for result in results["cells"].values() if result["library"] == OURS]
     return 1 if any("failed" in result for result in ours) else 0
@@ -70,11 +72,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     parser.add_argument("--docs", type=Path, help="the document whose tables are rewritten")
     options = parser.parse_args(arguments)
+    options.readme = None
     if options.update and (options.quick or options.only is None):
         parser.error("--update needs --only, and cannot go with --quick")
     if not options.quick and (options.only is None or options.update):
         options.json = options.json or ROOT / "benchmarks" / "results" / "replay.json"
         options.docs = options.docs or ROOT / "docs" / "performance.md"
+        options.readme = ROOT / "README.md"
     return options
 
 
