@@ -52,6 +52,8 @@ def headlines(results: dict[str, Any], rows: list[Row]) -> str:
 def _caption(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in machine["packages"].items())
     kind = " A smoke run: the numbers mean nothing." if machine.get("quick") else ""
+    if machine.get("note"):
+        kind += f" **{machine['note']}**"
     return (
         f"Measured on {machine['date']}: {machine['cpu']}, {machine['cores']} cores, load {machine['load']} at the "
         f"start, {machine['system']}, Python {machine['python']}, {versions}.{kind}"
