@@ -45,7 +45,8 @@ def headlines(results: dict[str, Any], rows: list[Row]) -> str:
         f"{_main_table(found, shown)}\n\n"
         "obs40 is an image of 40x40x3 bytes; 1 x is a plain `np.take` of the same rows into arrays that are there "
         "already, or a plain row store. "
-        f"{_caption(results['machine'])} All of it, with what falls short: [docs/performance.md](docs/performance.md).\n"
+        f"{_caption(results['machine'])} "
+        "All of it, with what falls short: [docs/performance.md](docs/performance.md).\n"
     )
 
 

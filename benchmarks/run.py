@@ -1,8 +1,8 @@
 """Measure everything and write the tables: ``python -m benchmarks.run``.
 
-A whole run writes docs/performance.md and the README (between their marks) and benchmarks/results/replay.json. A run of some cells, or
-a smoke run, only prints, unless it is told where to write. With --update the cells that are run take the place of
-those in the JSON of the last whole run; every cell says when it was measured, and under which load.
+A whole run writes docs/performance.md and the README (between their marks) and benchmarks/results/replay.json. A run of
+some cells, or a smoke run, only prints, unless it is told where to write. With --update the cells that are run take the
+place of those in the JSON of the last whole run; every cell says when it was measured, and under which load.
 """
 
 from __future__ import annotations

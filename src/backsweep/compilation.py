@@ -38,6 +38,15 @@ def inlined(function: Function) -> Function:
         return cast(Function, numba.njit(cache=True, nogil=True, forceinline=True)(function))
 
 
+def exact_sums(function: Function) -> Function:
+    """Compile a kernel whose floating-point sums come out the same in any order, and so may be computed in any order.
+
+    That is so where every number and every partial sum is a whole number below 2**53.
+    """
+    with _own_cache_folder():
+        return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})(function))
+
+
 @cache
 def cache_folder() -> Path:
     """Return where compiled kernels are kept: below NUMBA_CACHE_DIR if that is set, else in the user's cache."""

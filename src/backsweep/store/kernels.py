@@ -305,6 +305,31 @@ def release_observation(
             release(np.int64(stacks[number, i]), frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
 
 
+@kernel
+def stage_numbers(
+    action: NDArray[np.int64],
+    lowest_action: int,
+    highest_action: int,
+    reward: NDArray[np.float64],
+    largest_reward: float,
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    out_actions: NDArray[np.int64],
+    out_rewards: NDArray[np.float64],
+    out_flags: NDArray[np.uint8],
+) -> bool:
+    """Lay down actions, rewards and flags of all lanes; return False if any is out of range or not a number."""
+    for lane in range(action.shape[0]):
+        if action[lane] < lowest_action or action[lane] > highest_action:
+            return False
+        if not abs(reward[lane]) <= largest_reward:  # false for NaN too
+            return False
+        out_actions[lane] = action[lane]
+        out_rewards[lane] = reward[lane]
+        out_flags[lane] = (TERMINATED if terminated[lane] else 0) | (TRUNCATED if truncated[lane] else 0)
+    return True
+
+
 @inlined
 def begin_episode(
     slot: int, episodes: NDArray[np.int64], live_episodes: NDArray[np.int32], counters: NDArray[np.int64]

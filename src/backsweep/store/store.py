@@ -196,9 +196,11 @@ class Store:
             self._stage_one(observation, action, next_observation)
         else:
             self._stage_observations(observation, next_observation)
-            _lay_down(self._staged_actions, self.action_layout.check(action, n, "action"), slice(0, n))
-        _stage_rewards(self._staged_rewards, reward)
-        _stage_flags(self._staged_flags, terminated, truncated)
+        if n == 1 or not self._stage_plain_numbers(action, reward, terminated, truncated):
+            if n > 1:
+                _lay_down(self._staged_actions, self.action_layout.check(action, n, "action"), slice(0, n))
+            _stage_rewards(self._staged_rewards, reward)
+            _stage_flags(self._staged_flags, terminated, truncated)
         if mask is not None:
             self._staged_flags[~mask] = SKIP
 
@@ -235,6 +237,33 @@ class Store:
             self._staged_actions[0] = action
         else:
             _lay_down(self._staged_actions, self.action_layout.check(action, 1, "action"), slice(0, 1))
+
+    def _stage_plain_numbers(self, action: Any, reward: Any, terminated: Any, truncated: Any) -> bool:
+        """Lay down the numbers of all lanes with one kernel call if they come in the usual form and are in order.
+
+        If not, return False; the long way then converts them or says what is wrong.
+        """
+        shape = (self.num_envs,)
+        if self._discrete_action is None:
+            return False
+        for value, dtype in ((action, np.int64), (reward, np.float64), (terminated, np.bool_), (truncated, np.bool_)):
+            if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:
+                return False
+        low, high = self._discrete_action
+        return bool(
+            kernels.stage_numbers(
+                action,
+                low,
+                high,
+                reward,
+                LARGEST_REWARD,
+                terminated,
+                truncated,
+                self._staged_actions,
+                self._staged_rewards,
+                self._staged_flags,
+            )
+        )
 
     def _stage_observations(self, observation: Any, next_observation: Any) -> None:
         n = self.num_envs
