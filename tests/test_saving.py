@@ -25,7 +25,7 @@ from backsweep import (
     Uniform,
 )
 from backsweep.samplers import Experience, LiveSampler, Sampler
-from backsweep.snapshot import SnapshotError
+from backsweep.snapshot import SnapshotError, layout
 from backsweep.types import Picks
 from drive import drive
 from states import assert_same_batch, assert_same_state, state_of
@@ -233,6 +233,30 @@ def test_only_what_changed_is_written(tmp_path: Path) -> None:
     assert written < 12e6
     other = Replay.load(tmp_path)
     assert_same_batch(other.read(range(3010)), replay.read(range(3010)))
+
+
+@pytest.mark.parametrize("frame_stack", [1, 2])
+def test_every_change_reaches_the_save_where_only_changed_chunks_are_looked_at(
+    frame_stack: int, tmp_path: Path
+) -> None:
+    """Chunks of 64 records, as small as what is marked as changed together, and few changes between saves."""
+    replay = Replay(
+        gym.spaces.Box(0, 1e6, (frame_stack, 2), np.float64),
+        ACTIONS["discrete"].space,
+        500,
+        frame_stack=frame_stack,
+        encoder=ExactBytes(),
+    )
+
+    def look(state: int) -> np.ndarray:
+        return np.array([[state + k, 0.5] for k in range(frame_stack)])
+
+    with mock.patch.object(layout, "CHUNK_BYTES", 64 * 16), mock.patch.object(layout, "SMALL_BYTES", 1):
+        for t in range(1200):
+            replay.add(look(t), 0, 0.0, look(t + 1), t % 9 == 8, False)
+            if t > 480 and t % 23 == 0:
+                replay.save(tmp_path)
+                assert_same_state(state_of(Replay.load(tmp_path)), state_of(replay))
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------
