@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from backsweep.compilation import announce_first_compilation
-from backsweep.encoding import DiscreteKey, Encoder, RandomProjection
+from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
 from backsweep.samplers import Experience, Sampler, Uniform
@@ -26,6 +26,7 @@ from backsweep.store.store import Store
 from backsweep.types import Batch, Rows
 
 FILE_NAME = "backsweep-observations"
+BUILT_IN_ENCODERS = (DiscreteKey, ExactBytes, Quantized, RandomProjection)
 
 
 class Replay:
@@ -159,10 +160,13 @@ class Replay:
             store.stage(observation, action, reward, next_observation, terminated, truncated, mask)
             if final_observation is not None:
                 self._stage_finals(final_observation)
+            # An encoder of the user's own may fail, and must do so before anything has changed.
+            foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
+            keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
             first = store.total
             new = store.add()
             if self._graph is not None:
-                self._graph.follow(first, new)
+                self._graph.follow(first, new, keys)
             self._sampler.added(first, store.total)
             if self._autoreset is not None:
                 self._ended = store.staged_ends()

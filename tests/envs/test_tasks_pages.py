@@ -1,4 +1,7 @@
-"""The pages about the tasks: their examples run, their pictures are there, the benchmark's table fits in."""
+"""The pages about the tasks: docstrings run, pictures are there, the benchmark's table fits in.
+
+The code on the pages is run by tests/test_docs.py.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,6 @@ import pytest
 import backsweep.envs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-
-
-def test_examples_run() -> None:
-    text = (DOCS / "tasks.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert blocks
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "docs/tasks.md", "docs/tasks.md", 0)
-    result = doctest.DocTestRunner().run(test)
-    assert result.attempted > 20
-    assert result.failed == 0
 
 
 @pytest.mark.parametrize("module", ["exact", "making", "normalisation"])
