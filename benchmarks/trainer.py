@@ -11,7 +11,7 @@ Time is the time of the one thread on its core, so that what else the machine do
 
   same      both step the very same environment, gymnasium.make("backsweep/DoorKey-v0")
   own       ours on our task, Stable-Baselines3 on the minigrid package's environment with its image resized to 40x40
-  overhead  of the loop: what is left of a step's time when all time inside environment, network and replay is taken away
+  overhead  of the loop: what is left of a step when the time inside environment, network and replay is taken away
 """
 
 from __future__ import annotations
