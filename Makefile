@@ -20,7 +20,7 @@ $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
-demo: $(READY) ## Fill a replay from NChain and show the sweep's order beside uniform's
+demo: $(READY) ## Show the sweep's order, train every method on NChain and two on MiniGrid, draw the curves
 	$(BIN)/backsweep demo
 
 test: $(READY) ## Run the test suite, then the kernels' tests interpreted and with bounds checks
