@@ -151,11 +151,13 @@ def _registered(name: str) -> str:
 def package_env() -> Any:
     """Return DoorKey of the minigrid package: the whole grid as an image of 40x40."""
     import gymnasium as gym
-    import minigrid  # noqa: F401 - registers its ids
+    import minigrid.wrappers  # registers its ids too
     import numpy as np
-    from minigrid.wrappers import ImgObsWrapper, RGBImgObsWrapper
 
-    class Resized(gym.ObservationWrapper):  # type: ignore[type-arg]
+    wrapper: Any = gym.ObservationWrapper
+    wrappers: Any = minigrid.wrappers
+
+    class Resized(wrapper):  # type: ignore[misc]
         def __init__(self, env: Any) -> None:
             super().__init__(env)
             side = env.observation_space.shape[0]
@@ -166,7 +168,7 @@ def package_env() -> Any:
             return image[self.index][:, self.index]
 
     base = gym.make("MiniGrid-DoorKey-6x6-v0", highlight=False)
-    return Resized(ImgObsWrapper(RGBImgObsWrapper(base)))
+    return Resized(wrappers.ImgObsWrapper(wrappers.RGBImgObsWrapper(base)))
 
 
 def measure(contestant: str, steps: int) -> dict[str, float]:
