@@ -581,7 +581,7 @@ def copy_pairs(
 ) -> None:
     """Write pairs of observations to two outputs.
 
-    Both of a pair are copied in one loop: two streams at once keep the memory busier than one after the other.
+    One after the other: on a quiet machine, copying both in one loop took a third longer.
     """
     size = frames.shape[1]
     if stacks.shape[1] == 0:
@@ -589,6 +589,7 @@ def copy_pairs(
             a, b = first[item], second[item]
             for i in range(size):
                 out_first[item, i] = frames[a, i]
+            for i in range(size):
                 out_second[item, i] = frames[b, i]
         return
     for item in range(first.shape[0]):
@@ -597,6 +598,7 @@ def copy_pairs(
             start = k * size
             for i in range(size):
                 out_first[item, start + i] = frames[a, i]
+            for i in range(size):
                 out_second[item, start + i] = frames[b, i]
 
 
