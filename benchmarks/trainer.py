@@ -109,17 +109,16 @@ def measure_sb3(own: bool, steps: int) -> dict[str, float]:
     import gymnasium as gym
     import torch
     from stable_baselines3 import DQN
-    from stable_baselines3.common.callbacks import BaseCallback
 
     torch.set_num_threads(1)
     env = package_env() if own else gym.make(_registered("backsweep/DoorKey-v0"))
     marks: dict[int, float] = {}
 
-    class Marks(BaseCallback):  # type: ignore[misc]
-        def _on_step(self) -> bool:
-            if self.num_timesteps in (WARMUP + 200, WARMUP + 200 + steps):
-                marks[self.num_timesteps] = time.process_time()
-            return True
+    def mark(values: dict[str, Any], _: dict[str, Any]) -> bool:
+        step = values["self"].num_timesteps
+        if step in (WARMUP + 200, WARMUP + 200 + steps):
+            marks[step] = time.process_time()
+        return True
 
     model = DQN(
         "CnnPolicy",
@@ -137,7 +136,7 @@ def measure_sb3(own: bool, steps: int) -> dict[str, float]:
         device="cpu",
         seed=0,
     )
-    model.learn(WARMUP + 201 + steps, callback=Marks())
+    model.learn(WARMUP + 201 + steps, callback=mark)
     first, last = sorted(marks.values())
     return {"rate": steps / (last - first)}
 
