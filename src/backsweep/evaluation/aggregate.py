@@ -20,7 +20,8 @@ def aggregates(scores: dict[str, Scores], seed: int = 0, repeats: int = REPEATS)
     library, metrics = _rliable()
 
     def measures(values: Scores) -> NDArray[np.float64]:
-        return np.array([metrics.aggregate_iqm(values), metrics.aggregate_median(values), metrics.aggregate_mean(values)])
+        wanted = (metrics.aggregate_iqm, metrics.aggregate_median, metrics.aggregate_mean)
+        return np.array([measure(values) for measure in wanted])
 
     points, ends = library.get_interval_estimates(
         scores, measures, reps=repeats, random_state=np.random.RandomState(seed)

@@ -55,9 +55,7 @@ def is_solved(values: NDArray[np.float64]) -> bool:
 
 
 @kernel
-def next_choices(
-    following: NDArray[np.int64], values: NDArray[np.float64], choice: NDArray[np.int64]
-) -> None:
+def next_choices(following: NDArray[np.int64], values: NDArray[np.float64], choice: NDArray[np.int64]) -> None:
     """Write the first best action of each successor."""
     for row in range(following.size):
         choice[row] = 0
