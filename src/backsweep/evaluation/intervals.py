@@ -5,6 +5,7 @@ Scores are arrays (runs, tasks). The same quantities from rliable are what the t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,7 +24,16 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return f"{plain(self.estimate)} [{plain(self.low)}, {plain(self.high)}]"
+
+
+def plain(value: float) -> str:
+    """Return a number with three digits, without powers of ten where it can be helped; "never" for infinity."""
+    if not math.isfinite(value):
+        return "never"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def interquartile_mean(scores: Scores) -> Scores:
@@ -98,6 +108,26 @@ def probability_of_improvement(
         theirs = generator.multinomial(len(second), np.full(len(second), 1 / len(second)), size=repeats)
         drawn += np.einsum("ri,ij,rj->r", ours, wins[:, :, task], theirs) / (len(first) * len(second))
     return _interval(float(wins.mean(axis=(0, 1)).mean()), drawn / first.shape[1], level)
+
+
+def performance_profile(
+    scores: Scores,
+    thresholds: Scores,
+    *,
+    repeats: int = 300,
+    level: float = 0.95,
+    generator: np.random.Generator,
+) -> tuple[Scores, Scores, Scores]:
+    """Return which share of runs (runs, tasks) scores above each threshold, and the interval's ends."""
+
+    def share(values: Scores) -> Scores:
+        found: Scores = (values[..., None] > thresholds).mean(axis=-2)
+        return found
+
+    drawn = share(resample(scores, resampled_runs(_shape(scores), repeats, generator)))
+    tail = 100 * (1.0 - level) / 2
+    low, high = np.percentile(drawn, [tail, 100 - tail], axis=0)
+    return share(scores.reshape(-1)), low, high
 
 
 def curve_bands(

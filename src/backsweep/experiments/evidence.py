@@ -11,7 +11,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,13 @@ class Evidence:
     """Files with lines that cannot be read, and how many."""
     left_out: list[str] = field(default_factory=list)
     """What was not used, and why."""
+    _made: dict[str, Any] = field(default_factory=dict)
+
+    def once(self, name: str, make: Callable[[Evidence], Any]) -> Any:
+        """Return what `make` makes of the evidence; it is made once."""
+        if name not in self._made:
+            self._made[name] = make(self)
+        return self._made[name]
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Return the records of one kind."""

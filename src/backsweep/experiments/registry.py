@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 from backsweep.experiments.question import Question
 from backsweep.experiments.questions import (
     c01_chain_backups,
@@ -68,6 +66,4 @@ def find_question(name: str) -> Question:
     for question in QUESTIONS:
         if question.id.lower() == name.lower():
             return question
-    near = difflib.get_close_matches(name.upper(), [question.id for question in QUESTIONS], n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {QUESTIONS[0].id} to {QUESTIONS[-1].id}"
-    raise ValueError(f"unknown question {name!r}; {hint}")
+    raise ValueError(f"unknown question {name!r}; there are {QUESTIONS[0].id} to {QUESTIONS[-1].id}")

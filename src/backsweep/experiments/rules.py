@@ -144,8 +144,12 @@ def _groups(
     runs = sum(group.size for group in found.values())
     if not runs:
         return {}, NOT_RUN
-    there = sorted({label for group in found.values() for label in group.runs})
-    text = f"There are {runs} runs ({', '.join(there)}), but no task has one seed of everything that is compared."
+    there = {label for group in found.values() for label in group.runs}
+    missing = [label for label in labels if label not in there]
+    if missing:
+        text = f"{runs} runs of {', '.join(sorted(there))} are there, none of {', '.join(missing)}."
+        return {}, Verdict("not run", text)
+    text = f"There are {runs} runs, but no task has one seed of everything that is compared."
     return {}, Verdict("inconclusive", text, records=runs)
 
 

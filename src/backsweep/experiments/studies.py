@@ -65,7 +65,7 @@ def ordered(seed: int, *, graphs: int = 400) -> Records:
     yield from _orders((seed,), graphs)
 
 
-def covered(seed: int, *, steps: int = 20_000) -> Records:
+def covered(seed: int, *, steps: int = 5_000) -> Records:
     """C21."""
     yield from coverage.all_coverage((seed,), steps)
 
@@ -90,7 +90,7 @@ STUDIES: dict[str, StudyKind] = {
         {"tasks": ("minigrid/redbluedoors",), "dimensions": (1, 3)},
     ),
     "sweep-order": StudyKind(ordered, lambda graphs=400: float(graphs), "graphs", {"graphs": 5}),
-    "coverage": StudyKind(covered, lambda steps=20_000: float(steps), "rows", {"steps": 500}),
+    "coverage": StudyKind(covered, lambda steps=5_000: float(steps), "rows", {"steps": 500}),
     "no-repeats": StudyKind(
         unrepeated, lambda lander_steps=50_000: lander_steps + 1_000.0, "steps", {"lander_steps": 200}
     ),

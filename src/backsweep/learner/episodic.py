@@ -1,8 +1,8 @@
 """EBU's bookkeeping: the targets of an episode are worked out once, when the walk back through it begins.
 
-    sampler:   rows of episode 7, newest first ...........| rows of episode 3 ....
-    batches:   [............][............][.......         ....][...........]
-    targets:   all of episode 7's at its first row          all of episode 3's at its first row
+sampler:   rows of episode 7, newest first ...........| rows of episode 3 ....
+batches:   [............][............][.......         ....][...........]
+targets:   all of episode 7's at its first row          all of episode 3's at its first row
 """
 
 from __future__ import annotations

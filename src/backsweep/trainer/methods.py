@@ -46,7 +46,7 @@ def method_table(config: RunConfig) -> dict[str, Method]:
     )
 
     def mixed(sampler: Sampler) -> Sampler:
-        """eta of each batch from PER (or from uniform replay), the rest from `sampler`."""
+        """Eta of each batch from PER (or from uniform replay), the rest from `sampler`."""
         other: Sampler = per if config.mix_with == "per" else Uniform()
         return Mixture([(1.0 - config.eta, sampler), (config.eta, other)]) if config.eta > 0 else sampler
 

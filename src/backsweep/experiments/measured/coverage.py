@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,14 +16,15 @@ from backsweep.seeding import named_generator
 SHARES = (0.0, 0.1, 0.5)
 MIXED_IN = ("per", "uniform")
 BATCH = 64
-MOST_BATCHES = 20_000
-STATES, TRAP = 60, 30
+SURE = 1e-6
+STATES, TRAP = 16, 30
 
 
 def walk(seed: int, steps: int, sampler: Sampler) -> Replay:
     """Return a replay of random walks, half of which end in a trap that no ending can be reached from.
 
-    States 0 to 59 are a chain with an ending behind it; 60 to 89 are the trap, where walks last until time runs out.
+    States 0 to 15 are a chain with an ending behind it, walks start in its middle, and left of it lies the trap of 30
+    states, where walks last until time runs out.
     """
     generator = named_generator(seed, "coverage")
     replay = Replay(
@@ -43,6 +45,14 @@ def walk(seed: int, steps: int, sampler: Sampler) -> Replay:
     return replay
 
 
+def most_batches(rows: int, share: float) -> int:
+    """Return after how many batches uniform draws leave a row out with a chance of one in a million.
+
+    n draws leave a given row out with a chance of (1 - 1/rows)^n, and there are `rows` of them.
+    """
+    return math.ceil(rows * math.log(rows / SURE) / (share * BATCH))
+
+
 def batches_to_cover(seed: int, steps: int, share: float, mixed_in: str) -> dict[str, Any]:
     """Return how many batches it takes until every row has been drawn, and how many rows never were."""
     sweep, other = Topological(roots=8, predecessors=3), Prioritized() if mixed_in == "per" else Uniform()
@@ -50,8 +60,8 @@ def batches_to_cover(seed: int, steps: int, share: float, mixed_in: str) -> dict
     replay = walk(seed, steps, sampler)
     errors = named_generator(seed, "errors")
     drawn = np.zeros(steps, np.bool_)
-    batches = 0
-    while not drawn.all() and batches < MOST_BATCHES:
+    batches, limit = 0, most_batches(steps, share or min(filter(None, SHARES)))
+    while not drawn.all() and batches < limit:
         batch = replay.sample(BATCH)
         drawn[batch.row] = True
         if share and mixed_in == "per":
@@ -67,7 +77,7 @@ def batches_to_cover(seed: int, steps: int, share: float, mixed_in: str) -> dict
         "batch": BATCH,
         "batches": batches,
         "never_drawn": int((~drawn).sum()),
-        "limit": MOST_BATCHES,
+        "limit": limit,
     }
 
 

@@ -31,7 +31,7 @@ QUESTION = Question(
         "interquartile mean over tasks and paired seeds, stratified bootstrap."
     ),
     decided_by=(
-        "Reproduced if TER-single is ahead of EBU-without-timeouts at beta 0, at the end and in area, with Holm- "
+        "Reproduced if TER-single is ahead of EBU-without-timeouts at beta 0, at the end and in area, with Holm-"
         "corrected p of at most 0.05; not reproduced if it is behind as clearly or the difference is shown to be "
         "smaller than 0.05. TER without stitching and TER-shuffled stand beside it."
     ),

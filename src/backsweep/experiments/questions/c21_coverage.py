@@ -15,8 +15,8 @@ QUESTION = Question(
     ),
     claim=("Batch mixing guarantees that every stored transition keeps being updated."),
     metric=(
-        "Batches of 64 until every stored transition has been drawn at least once; transitions never drawn within "
-        "20,000 batches."
+        "Batches of 64 until every stored transition has been drawn at least once; transitions not drawn within as "
+        "many batches as leave a uniform draw a chance of one in a million to miss one (5,000 transitions stored)."
     ),
     decided_by=(
         "Shares of 0.1 and 0.5, from PER (with all errors gone to nothing, its hardest case) and from uniform "
