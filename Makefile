@@ -20,11 +20,13 @@ $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
-demo: $(READY) ## Fill a replay from NChain and show the sweep's order beside uniform's
+demo: $(READY) ## Show the sweep's order, train every method on NChain and two on MiniGrid, draw the curves
 	$(BIN)/backsweep demo
 
-test: $(READY) ## Run the test suite
-	$(BIN)/python -m pytest
+test: $(READY) ## Run the test suite, then the kernels' tests interpreted and with bounds checks
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
 
 test-browser: $(READY) ## Open the report in headless Chromium (a system package, or set CHROMIUM)
 	@for name in "$$CHROMIUM" chromium chromium-browser google-chrome; do \
@@ -39,6 +41,7 @@ lint: $(READY) ## Check style and types
 
 bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peers
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.envs
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from pathlib import Path
@@ -10,21 +9,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def _kernel_cache() -> Path:
-    """Return a folder for compiled kernels that is named after the sources of all of them.
-
-    numba looks only at the file that a kernel stands in, and would not notice a change in one that it calls from
-    another file. Bounds checks are part of the name: code that was compiled without them has none.
-    """
-    digest = hashlib.sha256(os.environ.get("NUMBA_BOUNDSCHECK", "0").encode())
-    for source in sorted((ROOT / "src").rglob("kernels.py")):
-        digest.update(str(source.relative_to(ROOT)).encode() + source.read_bytes())
-    return ROOT / ".pytest_cache" / f"kernels-{digest.hexdigest()[:16]}"
-
-
 if "numba" in sys.modules:
     raise RuntimeError("numba was imported before tests/conftest.py could say where compiled kernels are kept")
-os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
+# Kept between runs; backsweep.compilation names the folders below it after all that goes into the kernels.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernels"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch in tests: one thread, so that parallel workers share the cores
 
 import numpy as np  # noqa: E402

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from backsweep import Batch, Replay
+from backsweep.graph.graph import Graph
+from backsweep.graph.kernels import COUNT, E_COUNT, E_HEAD, E_SIZE, E_START, START
 
 
 def state_of(replay: Replay) -> dict[str, Any]:
@@ -20,10 +22,24 @@ def state_of(replay: Replay) -> dict[str, Any]:
         "sampler": sampler.arrays,
     }
     state = {f"{part}/{name}": array.copy() for part, arrays in parts.items() for name, array in arrays.items()}
+    if replay._graph is not None:
+        state["graph/pool"] = _used_places(replay._graph, state["graph/pool"])
     state["values"] = copy.deepcopy(sampler.values)
     state["ended"] = replay._ended.copy()
     state["late"] = replay._stale_updates
     return state
+
+
+def _used_places(graph: Graph, pool: np.ndarray) -> np.ndarray:
+    """Blank out the places of the pool that hold nothing: what was there before does not matter, nor is it saved."""
+    used = np.zeros(len(pool), np.bool_)
+    for vertex in graph.live_vertices().tolist():
+        start, count = graph.vertices[vertex, [START, COUNT]]
+        used[start : start + count] = True
+    for edge in graph.live_edges().tolist():
+        start, size, head, count = graph.edges[edge, [E_START, E_SIZE, E_HEAD, E_COUNT]].astype(np.int64)
+        used[start + ((head + np.arange(count)) & (size - 1))] = True
+    return np.where(used, pool, -1)
 
 
 def assert_same_state(found: dict[str, Any], expected: dict[str, Any]) -> None:

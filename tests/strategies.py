@@ -7,6 +7,7 @@ next observation is not the one it ended in, because the caller left steps out.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,9 @@ from hypothesis import strategies as st
 from backsweep import EpisodicBackward, Mixture, Prioritized, PseudoTerminals, Terminals, Topological, Uniform
 from backsweep.samplers import Sampler
 from backsweep.store.reference import Step
+
+MORE = 30 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 1
+"""What to multiply a test's own number of examples with."""
 
 STEP, TERMINATE, TRUNCATE, BOTH, SKIP, BREAK_OFF = "step", "terminate", "truncate", "both", "skip", "break off"
 MOVES = [STEP] * 6 + [TERMINATE] * 2 + [TRUNCATE, BOTH, SKIP, BREAK_OFF]

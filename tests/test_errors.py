@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -21,6 +22,7 @@ from backsweep import (
     Topological,
     Uniform,
 )
+from backsweep.encoding import LiveEncoder
 from states import assert_same_state, state_of
 from worlds import WORLDS
 
@@ -332,3 +334,34 @@ CONFIGURATIONS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_a_bad_configuration_is_refused(make: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make()
+
+
+class _Failing(LiveEncoder):
+    words = 1
+
+    def encode(self, observations: Any) -> Any:
+        if (np.asarray(observations) == 3).any():
+            raise RuntimeError("no key for 3")
+        if (np.asarray(observations) == 4).any():
+            return np.zeros(1, np.float64)
+        return np.asarray(observations, np.int64).reshape(-1, 1)
+
+
+@dataclass(frozen=True)
+class _FailingConfig:
+    def build(self, space: gym.Space[Any], generator: np.random.Generator) -> _Failing:
+        return _Failing()
+
+
+def test_an_encoder_that_fails_leaves_the_replay_as_it_was() -> None:
+    space = gym.spaces.Discrete(6)
+    replay = Replay(space, gym.spaces.Discrete(2), 8, Topological(), encoder=_FailingConfig())
+    replay.add(0, 0, 0.0, 1, True, False)
+    with pytest.raises(RuntimeError, match="no key for 3"):
+        replay.add(2, 0, 0.0, 3, False, False)
+    with pytest.raises(ValueError, match=r"encoder: _Failing.encode must return integers of shape \(2, 1\)"):
+        replay.add(2, 0, 0.0, 4, False, False)
+    assert len(replay) == 1
+    replay.add(1, 0, 0.0, 0, False, False)
+    assert replay.graph.num_edges == 2
+    assert set(replay.sample(8).row.tolist()) == {0, 1}

@@ -8,6 +8,7 @@ replay = Replay(
 )
 """
 
+from backsweep import envs  # with it the tasks are registered, and gymnasium.make knows them
 from backsweep.encoding import DiscreteKey, ExactBytes, Quantized, RandomProjection
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
@@ -30,4 +31,5 @@ __all__ = [
     "Terminals",
     "Topological",
     "Uniform",
+    "envs",
 ]

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from backsweep import __version__, demo
-from backsweep.trainer import cli as training
+from backsweep.envs import cli as tasks_cli
+from backsweep.trainer import cli as trainer_cli
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -19,7 +20,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for part in (demo, training):
+    for part in (demo, tasks_cli, trainer_cli):
         part.add_commands(commands)
     return parser
 

@@ -1,8 +1,8 @@
 """How kernels are compiled: without the interpreter lock, once per installation, and never from a stale cache.
 
 numba keeps compiled code on disk and compiles anew when the file of a function changes. It does not look at the other
-files whose functions and constants went into it. So all kernels share one cache folder that is named after the
-contents of every kernels.py of the package: a change in any of them starts a new one.
+files whose functions and constants went into it, nor at whether bounds checks are asked for. So all kernels share one
+cache folder that is named after all of that: a change in any of it starts a new one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import numba
 import xxhash
 
 _numba: Any = numba.config
+COMPILED = ("kernels.py", "codes.py", "prefetching.py")
+"""The files that compiled code is made of: kernels, the constants of some, and the hint that they give."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -36,12 +38,21 @@ def inlined(function: Function) -> Function:
         return cast(Function, numba.njit(cache=True, nogil=True, forceinline=True)(function))
 
 
+def exact_sums(function: Function) -> Function:
+    """Compile a kernel whose floating-point sums come out the same in any order, and so may be computed in any order.
+
+    That is so where every number and every partial sum is a whole number below 2**53.
+    """
+    with _own_cache_folder():
+        return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})(function))
+
+
 @cache
 def cache_folder() -> Path:
     """Return where compiled kernels are kept: below NUMBA_CACHE_DIR if that is set, else in the user's cache."""
     package = Path(__file__).parent
-    digest = xxhash.xxh3_64()
-    for path in sorted(package.rglob("kernels.py")):
+    digest = xxhash.xxh3_64(f"bounds checks: {_numba.BOUNDSCHECK}".encode())
+    for path in sorted(path for name in COMPILED for path in package.rglob(name)):
         digest.update(path.relative_to(package).as_posix().encode())
         digest.update(path.read_bytes())
     base = _numba.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -86,7 +86,7 @@ def space_to_json(space: gym.Space[Any]) -> dict[str, Any]:
             "dtype": str(space.dtype),
         }
     if isinstance(space, gym.spaces.MultiBinary):
-        return {"class": "MultiBinary", "n": list(space.shape)}
+        return {"class": "MultiBinary", "n": list(space.shape) if isinstance(space.n, tuple) else int(space.n)}
     if isinstance(space, gym.spaces.Dict):
         return {"class": "Dict", "spaces": [[key, space_to_json(part)] for key, part in space.spaces.items()]}
     if isinstance(space, gym.spaces.Tuple):
@@ -111,7 +111,7 @@ def space_from_json(data: dict[str, Any]) -> gym.Space[Any]:
         return gym.spaces.MultiBinary(data["n"])
     if kind == "Dict":
         # A dict would be sorted by its keys; pairs keep the order that the memory layout goes by.
-        return gym.spaces.Dict({key: space_from_json(part) for key, part in data["spaces"]})
+        return gym.spaces.Dict([(key, space_from_json(part)) for key, part in data["spaces"]])
     if kind == "Tuple":
         return gym.spaces.Tuple([space_from_json(part) for part in data["spaces"]])
     raise ValueError(f"unknown space class {kind!r}")

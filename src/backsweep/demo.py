@@ -22,15 +22,18 @@ SHOWN = 40  # rows of each sampler that the pictures show
 def add_commands(commands: Any) -> None:
     """Add ``backsweep demo``."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "demo", help="fill a replay from a chain of states and show the sweep's order beside uniform's"
+        "demo", help="show the sweep's order beside uniform's, then train agents and draw their curves"
     )
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture (default: demo)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the walk and of the samplers (default: 0)")
-    parser.set_defaults(run=lambda options: run(options.out, options.seed))
+    parser.add_argument(
+        "--no-training", action="store_true", help="stop before agents are trained (some three minutes)"
+    )
+    parser.set_defaults(run=lambda options: run(options.out, options.seed, not options.no_training))
 
 
-def run(out: Path, seed: int) -> None:
-    """Print the order of updates under both samplers and draw it."""
+def run(out: Path, seed: int, learn: bool = False) -> None:
+    """Print the order of updates under both samplers and draw it; then train agents, if asked to."""
     print(f"A random walk of {STEPS} steps on a chain of {LENGTH} states; only the last one, G, gives a reward.")
     print("A state's value can be right only after its right-hand neighbour's. Which states does each sampler pick?\n")
     orders = {}
@@ -41,11 +44,13 @@ def run(out: Path, seed: int) -> None:
     path = out / "sweep.png"
     draw(orders, path)
     stats = replay.stats()
-    print(
-        f"{stats['rows']:,.0f} transitions hold {stats['distinct_observations']:.0f} distinct observations."
-    )
+    print(f"{stats['rows']:,.0f} transitions hold {stats['distinct_observations']:.0f} distinct observations.")
     print(f"The picture: {path}")
-    print("Next: the 15-line example in README.md, and docs/follow_one_transition.md to see how it works.")
+    print("The 15-line example in README.md uses it; docs/follow_one_transition.md shows how it works.")
+    if learn:
+        from backsweep.trainer import demo as training
+
+        training.run(out)
 
 
 def filled_replay(sampler: Sampler, seed: int) -> Replay:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from backsweep.compilation import announce_first_compilation
-from backsweep.encoding import DiscreteKey, Encoder, RandomProjection
+from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
 from backsweep.samplers import Experience, Sampler, Uniform
@@ -26,6 +26,7 @@ from backsweep.store.store import Store
 from backsweep.types import Batch, Rows
 
 FILE_NAME = "backsweep-observations"
+BUILT_IN_ENCODERS = (DiscreteKey, ExactBytes, Quantized, RandomProjection)
 
 
 class Replay:
@@ -159,10 +160,13 @@ class Replay:
             store.stage(observation, action, reward, next_observation, terminated, truncated, mask)
             if final_observation is not None:
                 self._stage_finals(final_observation)
+            # An encoder of the user's own may fail, and must do so before anything has changed.
+            foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
+            keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
             first = store.total
             new = store.add()
             if self._graph is not None:
-                self._graph.follow(first, new)
+                self._graph.follow(first, new, keys)
             self._sampler.added(first, store.total)
             if self._autoreset is not None:
                 self._ended = store.staged_ends()
@@ -211,7 +215,7 @@ class Replay:
                     f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, "
                     f"got {rows[~live][0]}"
                 )
-            return self._read(rows, None, None)
+            return self._read(rows.copy(), None, None)
 
     def _read(self, row: Rows, weight: NDArray[np.float32] | None, source: NDArray[np.int64] | None) -> Batch:
         out = self._store.read(row, self._n_step, self._gamma)
@@ -418,6 +422,37 @@ class Replay:
         from backsweep.saving import load_replay
 
         return load_replay(folder, sampler=sampler, encoder=encoder, file=file)
+
+    @classmethod
+    def from_minari(cls, dataset: Any, **options: Any) -> Replay:
+        """Return a replay that holds every transition of a Minari data set.
+
+        Parameters
+        ----------
+        dataset
+            A `minari.MinariDataset`, or the id of one that is stored locally.
+        options
+            What `Replay` takes beside the spaces; by default the capacity is the data set's number of steps.
+        """
+        from backsweep.minari_data import replay_from_minari
+
+        return replay_from_minari(dataset, **options)
+
+    def to_minari(self, dataset_id: str, **details: Any) -> Any:
+        """Store the live transitions as a local Minari data set and return it.
+
+        An episode without an end is stored with its last step marked as truncated.
+
+        Parameters
+        ----------
+        dataset_id
+            The new data set's id, such as "nchain/random-v0".
+        details
+            Passed on to `minari.create_dataset_from_buffers`: `env`, `author`, `description` and so on.
+        """
+        from backsweep.minari_data import replay_to_minari
+
+        return replay_to_minari(self, dataset_id, **details)
 
 
 def _positive_int(name: str, value: Any) -> int:

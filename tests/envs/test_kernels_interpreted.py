@@ -49,8 +49,9 @@ print(digest.hexdigest())
 
 
 def start(**variables: str) -> subprocess.Popen[str]:
-    """Run the script in a fresh process with only these of numba's variables."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    """Run the script in a fresh process with only these of numba's variables, and its cache where it was."""
+    kept = {name for name in os.environ if not name.startswith("NUMBA_") or name == "NUMBA_CACHE_DIR"}
+    environment = {name: os.environ[name] for name in kept}
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
         stdout=subprocess.PIPE,

@@ -12,20 +12,20 @@ from backsweep.graph import kernels
 from backsweep.graph.reference import graph_of
 from backsweep.store.reference import Step
 from drive import drive
-from strategies import Plan, long_stream, plans, topological
+from strategies import MORE, Plan, long_stream, plans, topological
 from twins import BadEncoder, Twin
 from worlds import WORLDS
 
 
 @pytest.mark.kernels
-@settings(max_examples=150)
+@settings(max_examples=150 * MORE)
 @given(plans(topological()))
 def test_the_graph_is_that_of_both_twins_after_every_call(plan: Plan) -> None:
     drive(plan)
 
 
 @pytest.mark.kernels
-@settings(max_examples=100)
+@settings(max_examples=100 * MORE)
 @given(plans(topological()), st.integers(1, 5))
 def test_collisions_are_counted_and_observations_never_mixed_up(plan: Plan, keys: int) -> None:
     drive(plan, encoder=BadEncoder(keys))
@@ -40,22 +40,30 @@ def test_every_encoder_gives_the_same_graph_where_it_tells_all_states_apart(enco
             twin.check_graph()
 
 
-@pytest.mark.parametrize(
-    ("capacity", "num_envs", "states"), [(1, 1, 3), (7, 1, 4), (64, 1, 60), (50, 7, 128), (5, 5, 6)]
-)
+@pytest.mark.kernels
+@pytest.mark.parametrize(("capacity", "num_envs", "states"), [(1, 1, 3), (7, 1, 4), (20, 3, 40), (5, 5, 6)])
+def test_many_times_around_the_ring(capacity: int, num_envs: int, states: int) -> None:
+    go_around(capacity, num_envs, states, 1200)
+
+
+@pytest.mark.parametrize(("capacity", "num_envs", "states"), [(64, 1, 60), (50, 7, 128)])
 def test_hundreds_of_times_around_the_ring(capacity: int, num_envs: int, states: int) -> None:
-    """Long enough that the pool is packed many times and tables are full of holes and wrapped runs."""
+    go_around(capacity, num_envs, states, 9000)
+
+
+def go_around(capacity: int, num_envs: int, states: int, rows: int) -> None:
+    """Go on so long that the pool is packed several times and tables are full of holes and wrapped runs."""
     twin = Twin(sampler=Topological(), capacity=capacity, num_envs=num_envs)
     packed, used = 0, 0
-    for number, steps in enumerate(long_stream(4, 6000 // num_envs, num_envs, states, terminals=3)):
+    for number, steps in enumerate(long_stream(4, rows // num_envs, num_envs, states, terminals=3)):
         twin.add(steps)
         now = int(twin.replay._graph.counters[kernels.POOL_USED])  # type: ignore[union-attr]
         packed += now < used
         used = now
-        if number % 61 == 0:
+        if number % 17 == 0:
             twin.check_graph()
     twin.check_graph()
-    assert packed > 5 or capacity == 1
+    assert packed >= 3 or capacity == 1
 
 
 def test_one_vertex_with_many_predecessors_and_one_edge_with_many_rows() -> None:
@@ -72,7 +80,7 @@ def test_one_vertex_with_many_predecessors_and_one_edge_with_many_rows() -> None
                 twin.check_graph()
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 * MORE)
 @given(plans(st.just(Uniform())), st.integers(0, 40))
 def test_a_graph_that_is_asked_for_late_is_the_same_and_stays_so(plan: Plan, moment: int) -> None:
     twin = Twin(sampler=plan.sampler, capacity=plan.capacity, num_envs=plan.num_envs, encoder=BadEncoder(3))

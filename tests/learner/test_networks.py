@@ -6,10 +6,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from backsweep.learner.discor import error_network
 from backsweep.learner.networks import Network, in_network_order, network_for
+from backsweep.learner.patches import Convolution, cut_patches, paste_patches
 from backsweep.seeding import named_generator
 
 NATURE = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -31,7 +32,9 @@ def _inputs(network: Network, lanes: int, batch: int) -> torch.Tensor:
 
 def _flat(network: Network, lanes: int) -> torch.Tensor:
     flat = network.initial([named_generator(lane, "network") for lane in range(lanes)], torch.float64)
-    return flat if network.form != "table" else flat + torch.linspace(-1, 1, flat.numel(), dtype=flat.dtype).view_as(flat)
+    return (
+        flat if network.form != "table" else flat + torch.linspace(-1, 1, flat.numel(), dtype=flat.dtype).view_as(flat)
+    )
 
 
 def _plain(network: Network, parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -45,15 +48,17 @@ def _plain(network: Network, parameters: dict[str, torch.Tensor], x: torch.Tenso
             for index, stage in enumerate(network.stages):
                 weight = parameters[f"conv{index}.weight"]
                 kernel = weight.view(stage.kernel, stage.kernel, stage.channels, stage.outputs).permute(3, 2, 0, 1)
-                x = F.relu(F.conv2d(x, kernel, parameters[f"conv{index}.bias"][0], stride=stage.stride))
+                x = functional.relu(
+                    functional.conv2d(x, kernel, parameters[f"conv{index}.bias"][0], stride=stage.stride)
+                )
             x = x.permute(0, 2, 3, 1)
         x = x.flatten(1)
         last = len(network.widths) - 2
         for index in range(last + 1):
             x = x @ parameters[f"linear{index}.weight"] + parameters[f"linear{index}.bias"]
-            x = F.relu(x) if index < last else x
+            x = functional.relu(x) if index < last else x
         values = x
-    return F.softplus(values) if network.non_negative else values
+    return functional.softplus(values) if network.non_negative else values
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.form}{network.input_shape}")
@@ -124,3 +129,44 @@ def test_what_cannot_be_is_refused() -> None:
         network_for(gym.spaces.Dict({"a": gym.spaces.Discrete(2)}), 2)
     with pytest.raises(ValueError, match="table"):
         network_for(gym.spaces.Discrete(4), 2, (), (64,))
+
+
+def test_kernels_and_torch_cut_and_paste_alike() -> None:
+    stage = Convolution(11, 9, 2, 3, 4, 3)
+    generator = named_generator(0, "patches")
+    grid = torch.from_numpy(generator.integers(0, 256, (2, 3, 11, 9, 2), np.uint8))
+    patches = cut_patches(grid, stage, torch.float64, 0.5)
+    expected = functional.unfold(
+        grid.view(6, 11, 9, 2).permute(0, 3, 1, 2).double() * 0.5, 4, stride=3
+    )  # (6, 2*4*4, places)
+    expected = expected.view(6, 2, 4, 4, stage.places).permute(0, 4, 2, 3, 1).reshape(2, 3 * stage.places, stage.patch)
+    assert torch.equal(patches, expected)
+    active = torch.from_numpy(generator.normal(size=(2, 3, 11, 9, 2))).relu()
+    pasted = paste_patches(patches, active, stage)
+    columns = patches.view(6, stage.places, 4, 4, 2).permute(0, 4, 2, 3, 1).reshape(6, 32, stage.places)
+    folded = functional.fold(columns, (11, 9), 4, stride=3).permute(0, 2, 3, 1).view(2, 3, 11, 9, 2)
+    torch.testing.assert_close(pasted, folded * (active > 0))
+
+
+def test_devices_without_kernels_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Elsewhere:
+        """A tensor that says it is on another device, to take the path without kernels."""
+
+        def __init__(self, tensor: torch.Tensor) -> None:
+            self.tensor = tensor
+            self.device = torch.device("meta")
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.tensor, name)
+
+    stage = Convolution(11, 9, 2, 3, 4, 3)
+    generator = named_generator(1, "patches")
+    grid = torch.from_numpy(generator.normal(size=(2, 3, 11, 9, 2)))
+    here = cut_patches(grid, stage, torch.float64, 0.5)
+    there = cut_patches(Elsewhere(grid), stage, torch.float64, 0.5)  # type: ignore[arg-type]
+    assert torch.equal(here, there)
+    active = grid.relu()
+    torch.testing.assert_close(
+        paste_patches(here, active, stage),
+        paste_patches(Elsewhere(here), active, stage),  # type: ignore[arg-type]
+    )

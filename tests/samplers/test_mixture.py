@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from backsweep import Mixture, Prioritized, Topological, Uniform
 from backsweep.samplers.mixture import LiveMixture
 from backsweep.store.reference import Step
+from strategies import MORE
 from twins import Twin
 
 
@@ -23,7 +24,7 @@ def live(shares: list[float], capacity: int = 100) -> LiveMixture:
     return sampler
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 * MORE)
 @given(
     st.lists(st.integers(0, 10), min_size=1, max_size=8).filter(any),
     st.lists(st.integers(1, 9), min_size=1, max_size=60),

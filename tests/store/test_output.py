@@ -78,6 +78,14 @@ def test_anything_made_of_a_batch_keeps_it(kind: int) -> None:
     expected[kind]()
 
 
+def test_the_rows_of_a_batch_are_its_own() -> None:
+    replay = filled("uint8")
+    rows = np.array([5, 6, 7])
+    batch = replay.read(rows)
+    rows[:] = 0
+    assert batch.row.tolist() == [5, 6, 7]
+
+
 def test_a_batch_that_was_let_go_is_used_again() -> None:
     replay = filled("uint8")
     address = replay.read([1, 2]).observation.ctypes.data

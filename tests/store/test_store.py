@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from backsweep import Replay, Topological, Uniform
 from backsweep.store.reference import Step
 from drive import drive
-from strategies import Plan, episodic_backward, long_stream, plans, samplers
+from strategies import MORE, Plan, episodic_backward, long_stream, plans, samplers
 from twins import Twin
 from worlds import ACTIONS, WORLDS
 
 
 @pytest.mark.kernels
-@settings(max_examples=100)
+@settings(max_examples=100 * MORE)
 @given(plans(episodic_backward()))
 def test_rows_episodes_and_contents_are_those_of_the_twin(plan: Plan) -> None:
     drive(plan)
@@ -30,10 +30,10 @@ def test_rows_episodes_and_contents_are_those_of_the_twin(plan: Plan) -> None:
 def test_every_kind_of_observation_comes_back_as_it_went_in(world: str) -> None:
     for num_envs in (1, 3):
         twin = Twin(sampler=Topological(), capacity=12, num_envs=num_envs, world=WORLDS[world], n_step=2)
-        for number, steps in enumerate(long_stream(7, 40, num_envs, states=9)):
+        for number, steps in enumerate(long_stream(7, 100, num_envs, states=9 if num_envs == 1 else 40)):
             twin.add(steps)
             twin.sample(5)
-            if number % 4 == 0:
+            if number % 5 == 0:
                 twin.check()
 
 
@@ -80,7 +80,7 @@ def n_steps_by_hand(
     return reward, 0.0 if step.terminated else discount, step.next_observation, step.terminated
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 * MORE)
 @given(plans(samplers()), st.integers(1, 6))
 def test_n_steps_are_those_worked_out_by_hand(plan: Plan, n_step: int) -> None:
     twin = Twin(

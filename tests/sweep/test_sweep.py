@@ -1,11 +1,159 @@
-import pytest
-from hypothesis import given
+"""The sweep against Algorithm 1 of the paper, line by line, while the graph changes under it."""
 
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backsweep import PseudoTerminals, Topological
+from backsweep.samplers.reference import ReferenceTopological
+from backsweep.store.reference import Step
+from backsweep.sweep.kernels import QUEUE_COUNT
 from drive import drive
-from strategies import Plan, plans, topological
+from strategies import MORE, Plan, long_stream, plans, topological
+from twins import BadEncoder, Twin
 
 
 @pytest.mark.kernels
+@settings(max_examples=150 * MORE)
 @given(plans(topological()))
 def test_rows_are_those_of_algorithm_1(plan: Plan) -> None:
-    drive(plan)
+    twin = drive(plan, check_every=20)
+    same_counts(twin)
+
+
+@pytest.mark.kernels
+@settings(max_examples=60 * MORE)
+@given(plans(topological(), most_states=40), st.integers(1, 20))
+def test_rows_are_those_of_algorithm_1_where_keys_collide(plan: Plan, keys: int) -> None:
+    twin = drive(plan, encoder=BadEncoder(keys), check_every=20)
+    same_counts(twin)
+
+
+def same_counts(twin: Twin) -> None:
+    assert isinstance(twin.reference, ReferenceTopological)
+    stats = twin.replay.stats()
+    assert stats["sweep_restarts"] == twin.reference.sweep.restarts
+    assert stats["sweep_expansions"] == twin.reference.sweep.expansions
+
+
+@pytest.mark.parametrize("predecessors", [None, 1, 3])
+@pytest.mark.parametrize("trees", ["shared", "separate"])
+def test_long_sweeps_over_a_graph_that_changes_slowly(predecessors: int | None, trees: str) -> None:
+    sampler = Topological(roots=4, predecessors=predecessors, trees=trees)  # type: ignore[arg-type]
+    twin = Twin(sampler=sampler, capacity=200, num_envs=2)
+    for steps in long_stream(3, 1000, 2, states=100, terminals=6):
+        twin.add(steps)
+        twin.sample(4)
+    same_counts(twin)
+
+
+@pytest.mark.kernels
+def test_each_vertex_is_expanded_once_in_a_sweep() -> None:
+    """On a complete graph a whole sweep over all predecessors gives every transition once."""
+    states = 6
+    twin = Twin(sampler=Topological(predecessors=None, roots=1), capacity=states * states + 1)
+    for source in range(states):
+        for target in range(states):
+            twin.add([Step(source, 0, 0.0, target, False, True)])
+    twin.add([Step(0, 0, 0.0, 99, True, False)])
+    for _ in range(3):
+        batch = twin.sample(states * states + 1)
+        assert batch is not None
+        assert sorted(batch.row.tolist()) == list(range(states * states + 1))
+        assert batch.row[0] == states * states
+
+
+@pytest.mark.kernels
+def test_the_rows_do_not_depend_on_how_they_are_cut_into_batches() -> None:
+    def rows(sizes: list[int], **options: object) -> list[int]:
+        twin = Twin(sampler=Topological(**options), capacity=60, seed=9)  # type: ignore[arg-type]
+        for steps in long_stream(3, 60, 1, states=20):
+            twin.add(steps)
+        return [row for size in sizes for row in twin.replay.sample(size).row.tolist()]
+
+    for options in ({}, {"trees": "separate"}, {"stitch": False}, {"draw": "visits", "predecessors": 2}):
+        assert rows([60] * 4, **options) == rows([1] * 240, **options) == rows([7] * 34 + [2], **options)
+
+
+@pytest.mark.kernels
+def test_a_queue_full_of_vertices_that_left_the_graph_is_cleared() -> None:
+    """Six vertices wait, kept alive, while those that they lead to come and go in numbers.
+
+    Each round one of the six is expanded and puts ten vertices behind the others; before the next round these ten have
+    left the graph. The queue has room for all vertices that can be alive, but not for so many that are gone.
+    """
+    waiting, new = 6, 10
+    twin = Twin(sampler=Topological(predecessors=None, roots=1), capacity=2 * waiting + new)
+    state = 20
+
+    def keep_alive() -> None:
+        for place in range(waiting):
+            twin.add([Step(1 + place, 0, 0.0, 0, True, False)])
+
+    keep_alive()
+    twin.sample(waiting)
+    longest = 0
+    for place in range(waiting):
+        keep_alive()
+        for _ in range(new):
+            twin.add([Step(state, 0, 0.0, 1 + place, False, True)])
+            state += 1
+        twin.sample(new)
+        sampler = twin.replay._sampler
+        longest = max(longest, int(sampler._sweep._counters[QUEUE_COUNT]))  # type: ignore[attr-defined]
+        assert longest <= 2 * twin.replay.capacity
+    assert longest > 35  # it was nearly full, and a fifth round would not have fitted
+    twin.sample(20)
+    same_counts(twin)
+
+
+@pytest.mark.kernels
+def test_a_vertex_that_comes_back_is_another_one() -> None:
+    """It left the graph while it waited, and was made anew in the same place: what waits is the old one."""
+    twin = Twin(sampler=Topological(roots=1, predecessors=None), capacity=3)
+    twin.add([Step(1, 0, 0.0, 0, True, False)])
+    twin.add([Step(2, 0, 0.0, 0, True, False)])
+    twin.sample(1)  # 0 is expanded; 1 and 2 wait
+    for _ in range(4):
+        twin.add([Step(7, 0, 0.0, 8, False, True)])  # everything leaves
+    twin.add([Step(5, 0, 0.0, 1, False, True)])  # 1 is back, in the place of another
+    twin.add([Step(6, 0, 0.0, 2, False, True)])
+    twin.add([Step(1, 0, 0.0, 0, True, False)])
+    for _ in range(6):
+        twin.sample(2)
+        same_counts(twin)
+
+
+@pytest.mark.kernels
+def test_without_stitching_a_branch_stays_in_its_episode() -> None:
+    twin = Twin(sampler=Topological(roots=1, predecessors=None, stitch=False), capacity=20)
+    for start in (10, 20, 30):  # three episodes that meet in 5 and end in 0
+        twin.add([Step(start, 0, 0.0, start + 1, False, False)])
+        twin.add([Step(start + 1, 0, 0.0, 5, False, False)])
+        twin.add([Step(5, 0, 0.0, 0, True, False)])
+    for _ in range(30):
+        batch = twin.sample(3)
+        assert batch is not None
+        # The root's one edge gives one of three rows; from there on there is one way back.
+        assert batch.row.tolist() in [[2, 1, 0], [5, 4, 3], [8, 7, 6]]
+
+
+@pytest.mark.kernels
+def test_truncation_makes_no_root() -> None:
+    twin = Twin(sampler=Topological(fallback="error"), capacity=10)
+    twin.add([Step(1, 0, 0.0, 2, False, True)])
+    with pytest.raises(RuntimeError, match="no vertex to start a sweep from"):
+        twin.replay.sample(1)
+    assert twin.replay.graph.terminal_vertices.tolist() == []
+    twin.add([Step(2, 0, 0.0, 3, True, True)])
+    assert twin.replay.sample(2).row.tolist() == [1, 0]
+
+
+@pytest.mark.kernels
+def test_pseudo_terminals_need_no_terminal() -> None:
+    twin = Twin(sampler=Topological(start=PseudoTerminals(), fallback="error"), capacity=10)
+    twin.add([Step(1, 0, 0.0, 2, False, False)])
+    twin.add([Step(2, 0, 5.0, 3, False, False)])
+    assert twin.replay.sample(4).row.tolist() == [1, 0, 1, 0]

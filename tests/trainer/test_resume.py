@@ -133,9 +133,10 @@ def _stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if self.fleet.step == 800:
             raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(Session, "_look_around", look_around)
-        train(config, tmp_path / "run", quiet=True, checkpoint_interval=100)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "run", quiet=True, checkpoint_interval=100)
     return tmp_path / "run"
 
 
@@ -198,7 +199,7 @@ def test_a_full_disk_is_said_plainly_and_the_checkpoint_before_loads(
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, "_checkpoint", checkpoint)
-        with pytest.raises(RunError, match="step 900 could not be written.*No space left on device.*resume"):
+        with pytest.raises(RunError, match=r"step 900 could not be written.*No space left on device.*resume"):
             train(config, tmp_path / "run", quiet=True, checkpoint_interval=100)
     monkeypatch.undo()
     (result,) = resume(tmp_path / "run", quiet=True)

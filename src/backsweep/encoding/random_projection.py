@@ -37,7 +37,8 @@ class RandomProjection:
         """Draw the matrix for `space`."""
         sizes = [math.prod(leaf.shape or ()) for leaf in space_leaves(space)]
         entries = generator.standard_normal((self.dim, sum(sizes))) * math.sqrt(1.0 / self.dim)
-        matrix = np.rint(entries * kernels.SCALE).astype(np.int32)
+        # No normal number of 64 bits comes near these limits; they make the bound on sums of bytes hold for certain.
+        matrix = np.clip(np.rint(entries * kernels.SCALE), -(2**24) + 1, 2**24 - 1).astype(np.int32)
         return LiveRandomProjection(np.split(matrix, np.cumsum(sizes)[:-1], axis=1))
 
 
@@ -45,8 +46,12 @@ class LiveRandomProjection(LiveEncoder):
     """The projection for one space: a block of columns of M for each array of an observation."""
 
     def __init__(self, blocks: list[NDArray[np.int32]]) -> None:
-        self._blocks = [np.ascontiguousarray(block) for block in blocks]
         self.words = len(blocks[0])
+        self._set_blocks(blocks)
+
+    def _set_blocks(self, blocks: list[NDArray[np.int32]]) -> None:
+        self._blocks = [np.ascontiguousarray(block) for block in blocks]
+        self._float_blocks = [block.astype(np.float64) for block in self._blocks]  # the same numbers, for bytes
 
     @property
     def matrix(self) -> NDArray[np.int32]:
@@ -57,12 +62,12 @@ class LiveRandomProjection(LiveEncoder):
         """Return the projected keys, shape (batch, dim)."""
         if isinstance(observations, np.ndarray):  # the common case, kept short: it runs for every new observation
             keys = np.zeros((len(observations), self.words), np.int64)
-            _project(observations, self._blocks[0], keys)
+            _project(observations, self._blocks[0], self._float_blocks[0], keys)
             return keys
         parts = list(leaves(observations))
         keys = np.zeros((len(parts[0]), self.words), np.int64)
-        for part, block in zip(parts, self._blocks, strict=True):
-            _project(part, block, keys)
+        for part, block, float_block in zip(parts, self._blocks, self._float_blocks, strict=True):
+            _project(part, block, float_block, keys)
         return keys
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -72,13 +77,15 @@ class LiveRandomProjection(LiveEncoder):
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over a saved matrix."""
         sizes = np.cumsum([block.shape[1] for block in self._blocks])[:-1]
-        self._blocks = [np.ascontiguousarray(block) for block in np.split(arrays["matrix"], sizes, axis=1)]
+        self._set_blocks(np.split(arrays["matrix"], sizes, axis=1))
 
 
-def _project(observations: NDArray[Any], block: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
+def _project(
+    observations: NDArray[Any], block: NDArray[np.int32], float_block: NDArray[np.float64], keys: NDArray[np.int64]
+) -> None:
     flat = observations.reshape(len(observations), -1)
-    if flat.dtype == np.uint8:
-        kernels.project_bytes(np.ascontiguousarray(flat), block, keys)
+    if flat.dtype == np.uint8 and flat.shape[1] <= kernels.LARGEST_IMAGE:
+        kernels.project_bytes(np.ascontiguousarray(flat), float_block, keys)
     elif flat.dtype.kind == "f":
         kernels.project_floats(np.ascontiguousarray(flat, dtype=np.float64), block, keys)
     else:

@@ -79,7 +79,7 @@ class AtariOptions:
         return (-21.0, 21.0) if self.game == "pong" else None
 
 
-def make_atari(options: AtariOptions) -> gymnasium.Env[Any, Any]:
+def make_atari(options: AtariOptions, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
     """Return one game as a plain environment."""
     if importlib.util.find_spec("ale_py") is None or importlib.util.find_spec("cv2") is None:
         raise ImportError("Atari tasks need ale-py and OpenCV: pip install 'backsweep[atari]'")
@@ -88,8 +88,11 @@ def make_atari(options: AtariOptions) -> gymnasium.Env[Any, Any]:
     gymnasium.register_envs(ale_py)
     env: gymnasium.Env[Any, Any] = gymnasium.make(
         f"ALE/{options.game.capitalize()}-v5",
+        render_mode=render_mode,
         frameskip=1,
         repeat_action_probability=options.sticky_action_chance,
+        # The step limit below is the one that counts; the emulator's own must not come before it.
+        max_num_frames_per_episode=FRAMES_PER_STEP * (options.max_steps + options.noop_max + 1),
     )
     env = gymnasium.wrappers.AtariPreprocessing(
         env,

@@ -43,7 +43,7 @@ class LunarLanderOptions:
         return None
 
 
-def make_lunarlander(options: LunarLanderOptions) -> gymnasium.Env[Any, Any]:
+def make_lunarlander(options: LunarLanderOptions, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
     """Return LunarLander as a plain environment."""
     if importlib.util.find_spec("Box2D") is None:
         raise ImportError("LunarLander needs Box2D: pip install 'backsweep[lunarlander]'")
@@ -51,4 +51,4 @@ def make_lunarlander(options: LunarLanderOptions) -> gymnasium.Env[Any, Any]:
         # Box2D's binding warns while it loads, and crashes the interpreter where warnings are errors.
         warnings.simplefilter("ignore", DeprecationWarning)
         importlib.import_module("Box2D")
-    return gymnasium.make("LunarLander-v3", max_episode_steps=options.max_steps)
+    return gymnasium.make("LunarLander-v3", render_mode=render_mode, max_episode_steps=options.max_steps)

@@ -69,7 +69,7 @@ def make_single(task: str, render_mode: str | None = None, **options: Any) -> gy
     """Return one lane of a task as a plain Env: what `gymnasium.make` calls."""
     chosen = find_task(task).options(**options)
     if isinstance(chosen, (AtariOptions, LunarLanderOptions)):
-        return _make_outside(chosen)
+        return _make_outside(chosen, render_mode)
     return LaneEnv(make_lanes(chosen, 1), render_mode=render_mode)
 
 
@@ -91,6 +91,11 @@ def make_lanes(options: Any, num_lanes: int) -> Lanes:
     return SokobanLanes(options, num_lanes)
 
 
-def _make_outside(options: AtariOptions | LunarLanderOptions) -> gymnasium.Env[Any, Any]:
-    env = make_atari(options) if isinstance(options, AtariOptions) else make_lunarlander(options)
+def _make_outside(
+    options: AtariOptions | LunarLanderOptions, render_mode: str | None = None
+) -> gymnasium.Env[Any, Any]:
+    if isinstance(options, AtariOptions):
+        env = make_atari(options, render_mode)
+    else:
+        env = make_lunarlander(options, render_mode)
     return RandomActions(env, options.random_action_chance) if options.random_action_chance > 0.0 else env

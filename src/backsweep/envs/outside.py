@@ -61,7 +61,9 @@ class OutsideVectorEnv(SyncVectorEnv):
         first = self.lane_seeds is None
         seeds = seeds_for_reset(seed, self.num_envs, self._first_seed if first else None)
         known = self.lane_seeds or lane_seeds(0, self.num_envs)
-        self.lane_seeds = [old if new is None else new for old, new in zip(known, seeds, strict=True)]
+        mask = (options or {}).get("reset_mask", [True] * self.num_envs)
+        pairs = zip(known, seeds, mask, strict=True)
+        self.lane_seeds = [new if new is not None and chosen else old for old, new, chosen in pairs]
         # The packages' own generators take 32-bit seeds.
         small = [None if entry is None else entry % (1 << 31) for entry in seeds]
         result: tuple[Any, dict[str, Any]] = super().reset(seed=small, options=options)

@@ -160,14 +160,18 @@ _TASKS = (
         _minigrid(
             f"{kind}crossing-{grade}",
             f"{kind.capitalize()}Crossing{grade.capitalize()}",
-            f"reach the goal through {crossings} {obstacle}",
+            f"reach the goal through {obstacle}",
             3 * MILLION,
             level=f"{kind}crossing",
             size=9,
             crossings=crossings,
         )
-        for kind, obstacle in (("simple", "wall"), ("lava", "river of lava"))
-        for grade, crossings in (("easy", 1), ("hard", 2))
+        for kind, grade, crossings, obstacle in (
+            ("simple", "easy", 1, "one wall"),
+            ("simple", "hard", 2, "two walls"),
+            ("lava", "easy", 1, "one river of lava"),
+            ("lava", "hard", 2, "two rivers of lava"),
+        )
     ),
     *(_sokoban(*room) for room in SOKOBAN_BUDGETS),
     *(_atari(game) for game in ("pong", "freeway", "kangaroo", "venture")),

@@ -62,6 +62,7 @@ def sokoban_settings(budget: int) -> TrainingSettings:
     return TrainingSettings(network=DEEP_NETWORK, budget=budget, batch_size=32, target_interval=10_000)
 
 
+# The paper does not state how long it trained on Atari; the budget is this project's.
 ATARI_SETTINGS = TrainingSettings(
     network=DEEP_NETWORK,
     budget=10_000_000,

@@ -34,9 +34,7 @@ class ExactEvaluator:
         self._task = task
         self._best = task.optimal_values(discount)
 
-    def scores(
-        self, values: Callable[[NDArray[Any]], NDArray[np.floating]], random_chance: float = 0.0
-    ) -> ExactScores:
+    def scores(self, values: Callable[[NDArray[Any]], NDArray[np.floating]], random_chance: float = 0.0) -> ExactScores:
         """Return the scores of the policy that is greedy in `values`, with some random actions."""
         q = np.empty(self._best.shape)
         for states, observations in self._task.batches(BATCH):

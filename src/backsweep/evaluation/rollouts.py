@@ -41,7 +41,11 @@ def play(
     would favour short episodes.
     """
     result = Rollouts(
-        np.zeros(episodes), np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes, np.bool_), np.zeros(episodes)
+        np.zeros(episodes),
+        np.zeros(episodes),
+        np.zeros(episodes, np.int64),
+        np.zeros(episodes, np.bool_),
+        np.zeros(episodes),
     )
     current = np.arange(envs.num_envs)
     fresh = np.ones(envs.num_envs, np.bool_)

@@ -57,7 +57,11 @@ class CheapBatches:
                 ter["max (µs)"] <= per["max (µs)"],
             ),
         ]
-        summary = f"Batches of {records[0]['batch']} from {size:,} rows of {records[0]['task']}; medians over rounds."
+        summary = (
+            f"A TER batch takes {mean:.0f} µs on average and at worst {ter['max (µs)']:,.0f}, a PER batch {other:.0f} and at "
+            f"worst {per['max (µs)']:,.0f}. Batches of {records[0]['batch']} from {size:,} rows of {records[0]['task']}; "
+            "medians over rounds, on a machine that did other work too."
+        )
         return all_parts(parts, summary, table, len(records))
 
 
@@ -88,14 +92,15 @@ class NoCollisions:
             )
             table.append(row)
         clean = all(part.holds for part in parts)
+        counts = {
+            dimension: sum(record["collisions"] for record in records if record["dimension"] == dimension)
+            for dimension in sorted({record["dimension"] for record in records})
+        }
+        listed = ", ".join(f"{count} at d = {dimension}" for dimension, count in counts.items())
+        then = "the graph is the same at every dimension" if clean else "runs would have to decide"
         summary = (
-            "All states of all levels were enumerated. "
-            + (
-                "No key is shared, so the graph is the same at every dimension."
-                if clean
-                else "Some keys are shared; runs decide."
-            )
-            + " Training at each dimension was not part of this."
+            f"Collisions among all states of all levels: {listed}; so {then}. Training at each dimension was not part of "
+            "this."
         )
         return all_parts(parts, summary, table, len(records))
 
@@ -178,7 +183,11 @@ class FullCoverage:
                 parts.append(
                     Part("without mixing some rows never are", f"{min(never):,} to {max(never):,} rows", min(never) > 0)
                 )
-        summary = "A replay where a part of the states cannot reach any ending; PER's worst case, all errors gone."
+        undrawn = [record["never_drawn"] for record in records if record["eta"]]
+        summary = (
+            f"With mixing {max(undrawn, default=0):,} rows were left undrawn at most. Part of the states cannot reach any "
+            "ending, and PER meets its worst case, all errors gone."
+        )
         return all_parts(parts, summary, table, len(records))
 
 
@@ -213,7 +222,7 @@ class LikeEbu:
             else ""
         )
         summary = (
-            "Which rows, in which order; EBU's targets differ beyond that. With all roots in one queue, episodes are "
-            f"interleaved instead.{lander}"
+            "A sweep with its roots one by one hands out episodes from their ends, as EBU does; EBU's targets differ beyond "
+            f"that. With all roots in one queue, episodes are interleaved instead.{lander}"
         )
         return all_parts(parts, summary, table, len(records) + len(landers))

@@ -61,12 +61,45 @@ class Graph:
         self.terminals = reserve((most_vertices,), np.int32)
         self._observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(kernels.GRAPH_COUNTERS, np.int64)
+        # The arrays never move, so the long list of arguments is put together once.
+        self._add_arguments = (
+            store.rows,
+            store.values,
+            self.vertices,
+            self.reward_sums,
+            self._vertex_table,
+            self.edges,
+            self._edge_table,
+            self.pool,
+            self.graph_rows,
+            self._returns,
+            self.terminals,
+            self._observation_vertex,
+            self.counters,
+        )
         self._no_keys = np.empty((0, encoder.words), np.int64)
 
-    def follow(self, first: int, new: int) -> None:
+    def keys_of_staged(self) -> NDArray[np.int64]:
+        """Return the keys of all that is staged in the store, refusing keys of a wrong form.
+
+        Only for encoders that might fail: a key is otherwise computed once, when its observation turns out to be new.
+        """
+        store = self._store
+        keys = np.asarray(self._encoder.encode(store.staged))
+        expected = (2 * store.num_envs, self._encoder.words)
+        if keys.shape != expected or keys.dtype.kind not in "iu":
+            raise ValueError(
+                f"encoder: {type(self._encoder).__name__}.encode must return integers of shape {expected}, "
+                f"got {keys.dtype} of shape {keys.shape}"
+            )
+        return keys.astype(np.int64)
+
+    def follow(self, first: int, new: int, staged_keys: NDArray[np.int64] | None = None) -> None:
         """Take in the rows from serial number `first` on, of which `new` observations are fresh in the store."""
         store = self._store
-        if new:
+        if staged_keys is not None:
+            keys = staged_keys[store.fresh[:new, 0]]
+        elif new:
             staged = store.staged
             if new == 1 and store.layout.single is not None:
                 place = store.fresh[0, 0]
@@ -91,26 +124,7 @@ class Graph:
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
 
     def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
-        kernels.add_rows(
-            first,
-            last,
-            oldest,
-            fresh,
-            keys,
-            self._store.rows,
-            self._store.values,
-            self.vertices,
-            self.reward_sums,
-            self._vertex_table,
-            self.edges,
-            self._edge_table,
-            self.pool,
-            self.graph_rows,
-            self._returns,
-            self.terminals,
-            self._observation_vertex,
-            self.counters,
-        )
+        kernels.add_rows(first, last, oldest, fresh, keys, *self._add_arguments)
 
     # -- looking --------------------------------------------------------------------------------------------------
 

@@ -294,7 +294,7 @@ def push(
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-@inlined
+@kernel
 def find_or_make_vertex(
     key: NDArray[np.int64],
     vertices: NDArray[np.int64],
@@ -340,7 +340,7 @@ def leave_vertex(
         counters[VERTICES_LIVE] -= 1
 
 
-@inlined
+@kernel
 def remove_row(
     slot: int,
     vertices: NDArray[np.int64],

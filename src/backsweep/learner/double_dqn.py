@@ -137,7 +137,9 @@ class Learner:
         if self.errors is not None:
             next_action = next_online.argmax(dim=-1, keepdim=True)
             weight = weight * self.errors.update(prepared, size, action, next_action, td_error, discount)
-        gradient = torch.zeros_like(values[:, :size]).scatter_(-1, action, huber_gradient(td_error, weight).unsqueeze(-1))
+        gradient = torch.zeros_like(values[:, :size]).scatter_(
+            -1, action, huber_gradient(td_error, weight).unsqueeze(-1)
+        )
         network.backward(self._online_views, tape.first(1, halves), gradient, self._gradient_views)
         self.optimiser.step(self.online, self._gradient)
         self.updates += 1
@@ -168,9 +170,7 @@ class Learner:
                 staged[lane, size:] = in_network_order(self.network, batch.next_observation)
         return self._stage.to(self.device)
 
-    def _note(
-        self, td_error: torch.Tensor, weight: torch.Tensor, chosen: torch.Tensor, target: torch.Tensor
-    ) -> None:
+    def _note(self, td_error: torch.Tensor, weight: torch.Tensor, chosen: torch.Tensor, target: torch.Tensor) -> None:
         numbers = (
             huber_loss(td_error, weight),
             td_error.abs().mean(dim=1),

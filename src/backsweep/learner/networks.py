@@ -7,7 +7,7 @@ of a batched product, on a CPU as on a GPU, and so that the patches of an observ
 network, the target network and the gradient.
 
     observations (L, B, height, width, channels) ──cut──> patches (L, B * places, kernel * kernel * channels)
-        @ weight (L, kernel * kernel * channels, outputs) + bias ──ReLU──> (L, B, height', width', outputs) ... (L, B, A)
+        @ weight (L, kernel * kernel * channels, outputs) + bias ──ReLU──> (L, B, height', width', outputs) ...
 """
 
 from __future__ import annotations
@@ -24,47 +24,29 @@ import torch
 from numpy.typing import NDArray
 
 from backsweep.learner.parameters import ParameterLayout
+from backsweep.learner.patches import Convolution, cut_patches, paste_patches
 
 Parameters = Mapping[str, torch.Tensor]
 IMAGE_SCALE = 1.0 / 255.0
 
 
 @dataclass(frozen=True)
-class Convolution:
-    """One convolution on a square-kernel grid: what comes in and what goes out."""
-
-    height: int
-    width: int
-    channels: int
-    outputs: int
-    kernel: int
-    stride: int
-
-    @property
-    def out_height(self) -> int:
-        """Rows of the result."""
-        return (self.height - self.kernel) // self.stride + 1
-
-    @property
-    def out_width(self) -> int:
-        """Columns of the result."""
-        return (self.width - self.kernel) // self.stride + 1
-
-    @property
-    def patch(self) -> int:
-        """Numbers in a patch."""
-        return self.kernel * self.kernel * self.channels
-
-
-@dataclass(frozen=True)
 class Tape:
-    """What `forward` keeps for `backward`: the matrix that went into each layer, and what came out of the last."""
+    """What `forward` keeps for `backward`: what went into each layer, and what came out of each convolution.
+
+    A matrix behind a ReLU is zero just where the ReLU was off, so it is its own mask.
+    """
 
     inputs: tuple[torch.Tensor, ...]
+    grids: tuple[torch.Tensor, ...] = ()
 
     def first(self, rows: int, of: int) -> Tape:
         """Return the tape of the first `rows` of the `of` rows that went in."""
-        return Tape(tuple(matrix[:, : matrix.shape[1] // of * rows] for matrix in self.inputs))
+
+        def cut(matrices: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            return tuple(matrix[:, : matrix.shape[1] // of * rows] for matrix in matrices)
+
+        return Tape(cut(self.inputs), cut(self.grids))
 
 
 @dataclass(frozen=True)
@@ -163,8 +145,7 @@ class Network:
         if self.form == "vector":
             flat = observations.reshape(*observations.shape[:2], -1)
             return flat.to(dtype) if self.scale == 1.0 else flat.to(dtype).mul_(self.scale)
-        stage = self.stages[0]
-        return cut_patches(observations.to(dtype).mul_(self.scale), stage)
+        return cut_patches(observations, self.stages[0], dtype, self.scale)
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
         """Return the values (L, B, A) of prepared observations."""
@@ -176,14 +157,17 @@ class Network:
             lanes = torch.arange(prepared.shape[0], device=prepared.device)[:, None]
             values = parameters["table"][lanes, prepared]
             return (_softplus(values), Tape((prepared, values))) if self.non_negative else (values, Tape((prepared,)))
-        tape, rows, lanes_count = [], prepared, prepared.shape[0]
+        tape, grids, rows, lanes_count = [], [], prepared, prepared.shape[0]
         for index, stage in enumerate(self.stages):
             tape.append(rows)
             weight, bias = parameters[f"conv{index}.weight"], parameters[f"conv{index}.bias"]
             result = torch.baddbmm(bias, rows, weight).relu_()
             grid = result.view(lanes_count, -1, stage.out_height, stage.out_width, stage.outputs)
-            following = self.stages[index + 1] if index + 1 < len(self.stages) else None
-            rows = grid.flatten(2) if following is None else cut_patches(grid, following)
+            grids.append(grid)
+            if index + 1 < len(self.stages):
+                rows = cut_patches(grid, self.stages[index + 1], grid.dtype)
+            else:
+                rows = grid.flatten(2)
         last = len(self.widths) - 2
         for index in range(last + 1):
             tape.append(rows)
@@ -192,15 +176,11 @@ class Network:
                 rows.relu_()
         if self.non_negative:
             tape.append(rows)
-            return _softplus(rows), Tape(tuple(tape))
-        return rows, Tape(tuple(tape))
+            return _softplus(rows), Tape(tuple(tape), tuple(grids))
+        return rows, Tape(tuple(tape), tuple(grids))
 
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
-        """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values.
-
-        Each matrix on the tape is what went into a layer, and behind a ReLU it is zero just where the ReLU was off: the
-        tape is its own mask.
-        """
+        """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values."""
         inputs = list(tape.inputs)
         if self.non_negative:
             gradient = gradient * torch.sigmoid(inputs.pop())
@@ -222,33 +202,8 @@ class Network:
             torch.bmm(rows.mT, gradient, out=out[f"conv{index}.weight"])
             torch.sum(gradient, dim=1, keepdim=True, out=out[f"conv{index}.bias"])
             if index:
-                spread = torch.bmm(gradient, parameters[f"conv{index}.weight"].mT).mul_(rows > 0)
-                gradient = paste_patches(spread, stage)
-
-
-def cut_patches(grid: torch.Tensor, stage: Convolution) -> torch.Tensor:
-    """Return the patches (L, B * places, patch) of a contiguous grid (L, B, height, width, channels)."""
-    lanes, batch, _, width, channels = grid.shape
-    grid = grid.contiguous()
-    row, run = width * channels, stage.kernel * channels
-    view = grid.as_strided(
-        (lanes, batch, stage.out_height, stage.out_width, stage.kernel, run),
-        (grid.stride(0), grid.stride(1), stage.stride * row, stage.stride * channels, row, 1),
-    )
-    return view.reshape(lanes, batch * stage.out_height * stage.out_width, stage.patch)
-
-
-def paste_patches(patches: torch.Tensor, stage: Convolution) -> torch.Tensor:
-    """Return the grid in which every patch has been added at its place: the transpose of `cut_patches`."""
-    lanes = patches.shape[0]
-    kernel, stride = stage.kernel, stage.stride
-    parts = patches.view(lanes, -1, stage.out_height, stage.out_width, kernel, kernel, stage.channels)
-    grid = patches.new_zeros(lanes, parts.shape[1], stage.height, stage.width, stage.channels)
-    tall, wide = stride * (stage.out_height - 1) + 1, stride * (stage.out_width - 1) + 1
-    for i in range(kernel):
-        for j in range(kernel):
-            grid[:, :, i : i + tall : stride, j : j + wide : stride] += parts[:, :, :, :, i, j]
-    return grid
+                spread = torch.bmm(gradient, parameters[f"conv{index}.weight"].mT)
+                gradient = paste_patches(spread, tape.grids[index - 1], stage)
 
 
 def _softplus(values: torch.Tensor) -> torch.Tensor:

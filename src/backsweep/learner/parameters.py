@@ -1,6 +1,6 @@
 """Parameters of many lanes in one flat tensor.
 
-    flat  (lanes, size)   ──views──>   {"conv0.weight": (lanes, inputs, outputs), "conv0.bias": (lanes, 1, outputs), ...}
+    flat (lanes, size)  ──views──>  {"conv0.weight": (lanes, inputs, outputs), "conv0.bias": (lanes, 1, outputs), ...}
 
 The views share the flat tensor's memory. An optimiser works on the flat tensor in a handful of operations, copying the
 target network is one copy, and a lane is one row.

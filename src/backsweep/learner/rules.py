@@ -21,7 +21,7 @@ class TargetRule:
     temperature: float = 10.0
     """DisCor: where the temperature starts."""
     error_target: bool = True
-    """DisCor: whether Delta(s', a') comes from a target copy, at the online network's action. The released code took the
-    maximum of the error network itself (D13)."""
+    """DisCor: whether Delta(s', a') comes from a target copy, at the online network's action. The released code took
+    the maximum of the error network itself (D13)."""
     backward_source: int = 0
     """EBU: which part of a mixture gives the episodes; rows of other parts get one-step targets."""

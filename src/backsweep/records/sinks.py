@@ -46,7 +46,7 @@ class TensorBoard:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise ValueError("TensorBoard is not installed: pip install 'backsweep[tensorboard]'") from error
-        self._writer: Any = SummaryWriter(os.fspath(folder))  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(os.fspath(folder))
 
     def write(self, record: Record) -> None:
         """Write every number of the record."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.compilation import inlined, kernel
+from backsweep.prefetching import prefetch
 from backsweep.seeding.kernels import draw_below, draw_unit
 from backsweep.store.kernels import (
     EPISODE,
@@ -34,6 +35,7 @@ from backsweep.store.kernels import (
 )
 
 FAN_OUT = 8
+LARGEST_PRIORITY = 1e100  # so that the sum of all stays finite, whatever the errors
 TRIES = 64
 
 Tree: TypeAlias = NDArray[np.float64]
@@ -91,6 +93,17 @@ def build_trees(leaves: NDArray[np.float64], levels: NDArray[np.int64], sums: Tr
             refresh_node(level, node, levels, sums, minima)
 
 
+@inlined
+def prefetch_path(slot: int, levels: NDArray[np.int64], sums: Tree, minima: Tree) -> None:
+    """Ask for a leaf and the lowest nodes above it; those near the root are at hand anyway."""
+    node = slot
+    for level in range(levels.shape[0] - 2, max(levels.shape[0] - 5, 0), -1):
+        prefetch(sums, levels[level] + node)
+        if minima.shape[0] > 0:
+            prefetch(minima, levels[level] + node)
+        node //= FAN_OUT
+
+
 @kernel
 def update_priorities(
     row: NDArray[np.int64],
@@ -108,9 +121,11 @@ def update_priorities(
     leaf_level = levels.shape[0] - 2
     nodes = np.empty(row.shape[0], np.int64)
     for i in range(row.shape[0]):
-        priority = (min(abs(error[i]), clip) + epsilon) ** alpha
-        largest = max(largest, priority)
         nodes[i] = row[i] % capacity
+        prefetch_path(nodes[i], levels, sums, minima)
+    for i in range(row.shape[0]):
+        priority = min((min(abs(error[i]), clip) + epsilon) ** alpha, LARGEST_PRIORITY)
+        largest = max(largest, priority)
         sums[levels[leaf_level] + nodes[i]] = priority
         if minima.shape[0] > 0:
             minima[levels[leaf_level] + nodes[i]] = priority
@@ -164,7 +179,8 @@ def draw_prioritized(
     """
     state = np.empty(1, np.uint64)
     state[0] = seed
-    leaves = levels[-2]
+    leaf_level = levels.shape[0] - 2
+    leaves = levels[leaf_level]
     count = row.shape[0]
     total = sums[0]
     tickets = np.empty(count, np.float64)
@@ -173,11 +189,13 @@ def draw_prioritized(
         tickets[i] = (i + unit) / count * total if stratified else unit * total
         row[i] = 0
     # All tickets go down a level together: while one waits for memory the others go on.
-    for level in range(1, levels.shape[0] - 1):
+    for level in range(1, leaf_level + 1):
         for i in range(count):
             chosen, passed = choose_child(levels[level] + FAN_OUT * row[i], tickets[i], sums)
             tickets[i] -= passed
             row[i] = FAN_OUT * row[i] + chosen
+            if level < leaf_level:
+                prefetch(sums, levels[level + 1] + FAN_OUT * row[i])
     smallest = np.inf
     for i in range(count):
         smallest = min(smallest, sums[leaves + row[i]])

@@ -13,6 +13,8 @@ from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerSta
 from backsweep.seeding import named_generator, random_word
 from backsweep.types import Picks, Rows
 
+MOST_KNOWN_SOURCES = 64
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -60,6 +62,7 @@ class LiveMixture(LiveSampler):
         ]
         self._shares = [float(share) for share, _ in config.parts]
         self._owed = [0.0] * len(self.parts)
+        self._known_sources: dict[tuple[int, ...], NDArray[np.int64]] = {}
         self._active = [part for part in self.parts if part.uses_priorities]
 
     def split(self, count: int) -> list[int]:
@@ -86,19 +89,27 @@ class LiveMixture(LiveSampler):
         counts = self.split(count)
         row = np.empty(count, np.int64)
         weight = np.ones(count, np.float32)
-        source = np.empty(count, np.int64)
         place = 0
-        for index, part in enumerate(self.parts):
-            share = counts[index]
+        for part, share in zip(self.parts, counts, strict=True):
             if share == 0:
                 continue
             picks = part.pick(share)
             row[place : place + share] = picks.row
             if picks.weight is not None:
                 weight[place : place + share] = picks.weight
-            source[place : place + share] = index
             place += share
-        return Picks(row, weight, source)
+        return Picks(row, weight, self._sources(tuple(counts)))
+
+    def _sources(self, counts: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the part of each row; there are few ways to split a batch, so the answers are kept."""
+        source = self._known_sources.get(counts)
+        if source is None:
+            source = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+            source.flags.writeable = False
+            if len(self._known_sources) >= MOST_KNOWN_SOURCES:
+                self._known_sources.clear()
+            self._known_sources[counts] = source
+        return source
 
     def added(self, first: int, last: int) -> None:
         """Tell every part."""

@@ -51,6 +51,10 @@ class Prioritized:
                 raise ValueError(f"Prioritized: {name} must be 0 or more and finite, got {value!r}")
         if not (isinstance(self.epsilon, (int, float)) and math.isfinite(self.epsilon) and self.epsilon > 0):
             raise ValueError(f"Prioritized: epsilon must be positive and finite, got {self.epsilon!r}")
+        if self.epsilon**self.alpha == 0.0:
+            raise ValueError(
+                f"Prioritized: epsilon ** alpha must not vanish, got {self.epsilon!r} ** {self.alpha!r} = 0.0"
+            )
         if self.clip is not None and not self.clip > 0:
             raise ValueError(f"Prioritized: clip must be positive or None, got {self.clip!r}")
         if self.beta_rows is not None and self.beta_rows < 1:

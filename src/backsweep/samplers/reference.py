@@ -112,7 +112,10 @@ class ReferencePrioritized(_Memoryless):
     def update(self, row: int, error: float) -> None:
         """Set a priority from an absolute TD error."""
         clip = math.inf if self.config.clip is None else self.config.clip
-        priority = (min(error, clip) + self.config.epsilon) ** self.config.alpha
+        try:
+            priority = min((min(error, clip) + self.config.epsilon) ** self.config.alpha, 1e100)
+        except OverflowError:
+            priority = 1e100
         self.largest = max(self.largest, priority)
         self.priorities[row] = priority
 

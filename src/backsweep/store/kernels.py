@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.compilation import inlined, kernel
+from backsweep.prefetching import prefetch
 from backsweep.seeding.kernels import draw_below, mix
 
 # Columns of rows.
@@ -231,7 +232,7 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
             table[np.int64(place)] = number + 1
 
 
-@inlined
+@kernel
 def intern_observation(
     staged: NDArray[np.uint64],
     frames: NDArray[np.uint64],
@@ -302,6 +303,31 @@ def release_observation(
     elif release(number, stack_uses, stack_hashes, stack_table, counters[RECORD_COUNTERS:]):
         for i in range(depth):
             release(np.int64(stacks[number, i]), frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
+
+
+@kernel
+def stage_numbers(
+    action: NDArray[np.int64],
+    lowest_action: int,
+    highest_action: int,
+    reward: NDArray[np.float64],
+    largest_reward: float,
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    out_actions: NDArray[np.int64],
+    out_rewards: NDArray[np.float64],
+    out_flags: NDArray[np.uint8],
+) -> bool:
+    """Lay down actions, rewards and flags of all lanes; return False if any is out of range or not a number."""
+    for lane in range(action.shape[0]):
+        if action[lane] < lowest_action or action[lane] > highest_action:
+            return False
+        if not abs(reward[lane]) <= largest_reward:  # false for NaN too
+            return False
+        out_actions[lane] = action[lane]
+        out_rewards[lane] = reward[lane]
+        out_flags[lane] = (TERMINATED if terminated[lane] else 0) | (TRUNCATED if truncated[lane] else 0)
+    return True
 
 
 @inlined
@@ -597,6 +623,12 @@ def read_rows(
     second = np.empty(picked.shape[0], np.int64)
     for item in range(picked.shape[0]):
         slot = picked[item] % capacity
+        prefetch(rows, slot)
+        prefetch(values, slot)
+        prefetch(actions, slot)
+        first[item] = slot
+    for item in range(picked.shape[0]):
+        slot = first[item]
         last = slot
         reward = values[slot, REWARD]
         discount = gamma
@@ -614,6 +646,9 @@ def read_rows(
             out_action[item, i] = actions[slot, i]
         first[item] = rows[slot, OBSERVATION]
         second[item] = rows[last, NEXT_OBSERVATION]
+        if stacks.shape[1] == 0:
+            prefetch(frames, first[item])
+            prefetch(frames, second[item])
     copy_pairs(first, second, frames, stacks, out_observation, out_next)
 
 

@@ -113,6 +113,40 @@ class Store:
         self._staged_flags = np.zeros(num_envs, np.uint8)
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
         self._output = OutputPool(self.layout, self.action_layout)
+        # The arrays never move, so the long lists of arguments are put together once.
+        self._add_arguments = (
+            self._staged_words,
+            self._staged_action_bytes,
+            self._staged_rewards,
+            self._staged_flags,
+            self.fresh,
+            self.rows,
+            self.values,
+            self._actions,
+            self.episodes,
+            self.live_episodes,
+            self._lanes,
+            self.counters,
+            self._frames.records,
+            self._frames.uses,
+            self._frames.hashes,
+            self._frames.table,
+            self._frames.changed,
+            self._stacks.records,
+            self._stacks.uses,
+            self._stacks.hashes,
+            self._stacks.table,
+            self._stacks.changed,
+            self._weights,
+            self._record_counters,
+        )
+        self._read_arguments = (
+            self.rows,
+            self.values,
+            self._actions,
+            self._frames.records,
+            self._stacks.records,
+        )
 
     def _frame_shape(self) -> tuple[int, int]:
         """Return how many frames a stack has (0: no stacks) and how many words a frame has."""
@@ -162,9 +196,11 @@ class Store:
             self._stage_one(observation, action, next_observation)
         else:
             self._stage_observations(observation, next_observation)
-            _lay_down(self._staged_actions, self.action_layout.check(action, n, "action"), slice(0, n))
-        _stage_rewards(self._staged_rewards, reward)
-        _stage_flags(self._staged_flags, terminated, truncated)
+        if n == 1 or not self._stage_plain_numbers(action, reward, terminated, truncated):
+            if n > 1:
+                _lay_down(self._staged_actions, self.action_layout.check(action, n, "action"), slice(0, n))
+            _stage_rewards(self._staged_rewards, reward)
+            _stage_flags(self._staged_flags, terminated, truncated)
         if mask is not None:
             self._staged_flags[~mask] = SKIP
 
@@ -202,6 +238,33 @@ class Store:
         else:
             _lay_down(self._staged_actions, self.action_layout.check(action, 1, "action"), slice(0, 1))
 
+    def _stage_plain_numbers(self, action: Any, reward: Any, terminated: Any, truncated: Any) -> bool:
+        """Lay down the numbers of all lanes with one kernel call if they come in the usual form and are in order.
+
+        If not, return False; the long way then converts them or says what is wrong.
+        """
+        shape = (self.num_envs,)
+        if self._discrete_action is None:
+            return False
+        for value, dtype in ((action, np.int64), (reward, np.float64), (terminated, np.bool_), (truncated, np.bool_)):
+            if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:
+                return False
+        low, high = self._discrete_action
+        return bool(
+            kernels.stage_numbers(
+                action,
+                low,
+                high,
+                reward,
+                LARGEST_REWARD,
+                terminated,
+                truncated,
+                self._staged_actions,
+                self._staged_rewards,
+                self._staged_flags,
+            )
+        )
+
     def _stage_observations(self, observation: Any, next_observation: Any) -> None:
         n = self.num_envs
         first = self.layout.check(observation, n, "observation")
@@ -211,33 +274,7 @@ class Store:
 
     def add(self) -> int:
         """Take in what was staged; return how many observations were new (`fresh` says which)."""
-        frames, stacks = self._frames, self._stacks
-        new: int = kernels.add_rows(
-            self._staged_words,
-            self._staged_action_bytes,
-            self._staged_rewards,
-            self._staged_flags,
-            self.fresh,
-            self.rows,
-            self.values,
-            self._actions,
-            self.episodes,
-            self.live_episodes,
-            self._lanes,
-            self.counters,
-            frames.records,
-            frames.uses,
-            frames.hashes,
-            frames.table,
-            frames.changed,
-            stacks.records,
-            stacks.uses,
-            stacks.hashes,
-            stacks.table,
-            stacks.changed,
-            self._weights,
-            self._record_counters,
-        )
+        new: int = kernels.add_rows(*self._add_arguments)
         return new
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -267,11 +304,7 @@ class Store:
             row,
             n_step,
             gamma,
-            self.rows,
-            self.values,
-            self._actions,
-            self._frames.records,
-            self._stacks.records,
+            *self._read_arguments,
             out.observation_words,
             out.next_words,
             out.action_bytes,

@@ -56,12 +56,8 @@ class Sweep:
         self._roots = np.zeros((2, roots), np.int64)
         self._counters = np.zeros(kernels.SWEEP_COUNTERS, np.int64)
         self._random = np.array([seed], np.uint64)
-
-    def advance(self, count: int) -> Rows:
-        """Return the next `count` rows, or fewer if there is nowhere to start or a whole sweep found none."""
-        out = np.empty(count, np.int64)
-        store, graph = self._store, self._graph
-        filled = kernels.sweep_rows(
+        # The arrays never move, so the long list of arguments is put together once.
+        self._arguments = (
             self._random,
             self._num_roots,
             self._predecessors,
@@ -85,8 +81,12 @@ class Sweep:
             self._pending,
             self._roots,
             self._counters,
-            out,
         )
+
+    def advance(self, count: int) -> Rows:
+        """Return the next `count` rows, or fewer if there is nowhere to start or a whole sweep found none."""
+        out = np.empty(count, np.int64)
+        filled = kernels.sweep_rows(*self._arguments, out)
         return out if filled == count else out[:filled]
 
     def statistics(self) -> dict[str, int]:

@@ -46,9 +46,7 @@ class Loaded:
     """What the session wanted to remember."""
 
 
-def save(
-    folder: Path, fleet: Fleet, names: Sequence[str], positions: Sequence[int], session: dict[str, Any]
-) -> None:
+def save(folder: Path, fleet: Fleet, names: Sequence[str], positions: Sequence[int], session: dict[str, Any]) -> None:
     """Write a checkpoint to the slot that does not hold the newest one."""
     slot = _next_slot(folder)
     digests = []
@@ -145,8 +143,8 @@ def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:
         if metadata["replays"] == [_digest(slot / f"replay-{index}") for index in range(len(metadata["replays"]))]:
             found.append((metadata["step"], slot, None))
         else:
-            error = SnapshotError(slot, "it was being written when the process ended", "Use the other slot")
-            found.append((-1, slot, error))
+            torn = SnapshotError(slot, "it was being written when the process ended", "Use the other slot")
+            found.append((-1, slot, torn))
     return sorted(found, key=lambda entry: (entry[2] is None, -entry[0]))
 
 

@@ -82,7 +82,9 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
         if {"-h", "--help"} & set(arguments):
             task = "nchain-20"
         else:
-            raise trainer.RunError("say first what to train on: a task such as minigrid/doorkey, or --env and a Gymnasium id")
+            raise trainer.RunError(
+                "say first what to train on: a task such as minigrid/doorkey, or --env and a Gymnasium id"
+            )
     named = {name: value for name in ("method", "faithful") if (value := getattr(asked, name)) is not None}
     if task is not None and asked.env is not None:
         raise trainer.RunError("give either a task or --env, not both")
@@ -138,9 +140,7 @@ def watch_command(parsed: argparse.Namespace) -> int:
     if parsed.fps < 1:
         raise trainer.RunError(f"--fps must be 1 or more, got {parsed.fps}")
     out = parsed.folder / "episode.gif" if parsed.out is None else parsed.out
-    total, length = film(
-        parsed.folder, out, episode=parsed.episode, random_chance=parsed.random_chance, fps=parsed.fps
-    )
+    total, length = film(parsed.folder, out, episode=parsed.episode, random_chance=parsed.random_chance, fps=parsed.fps)
     print(f"{out}: {length} steps, return {total:.6g}")
     return 0
 

@@ -135,7 +135,9 @@ class RunConfig:
     def __post_init__(self) -> None:
         """Refuse what cannot be run, naming the option."""
         if (self.task is None) == (self.env is None):
-            raise ValueError("give either a task or --env, not both" if self.task else "give a task, or --env and an id")
+            raise ValueError(
+                "give either a task or --env, not both" if self.task else "give a task, or --env and an id"
+            )
         if self.exact and self.task is None:
             raise ValueError("exact values are for tasks of the table; leave exact out with --env")
         positive = (

@@ -1,20 +1,20 @@
 """Where the paper and its released code differ, and what each choice means for a configuration.
 
-| #   | option                                | paper                        | released                                  |
-| D1  | capacity                              | 1M                           | Sokoban: TER 1M, every baseline 50k       |
-| D2  | ebu_double                            | True                         | False: plain maximum of the target network|
-| D3  | ebu_skipped_steps                     | 0                            | 3                                         |
-| D4  | predecessors                          | 3                            | MiniGrid 1, Sokoban 3                     |
-| D5  | eta on Sokoban                        | 0.2 (main text)              | 0.1, rounded down: 3 rows of 32           |
-| D6  | evaluation_random_chance              | 0.05                         | 0.01                                      |
-| D7  | per_beta_fraction                     | 0.25                         | 1                                         |
-| D8  | per_clip                              | none                         | 1                                         |
-| D9  | task_options actions                  | six                          | three on the crossing tasks, else seven   |
-| D10 | task_options wrong_door               | -1                           | -MAXSTEPS                                 |
-| D11 | bootstrap_at_timeout                  | True                         | False                                     |
-| D13 | discor_error_target                   | True                         | False: maximum of the error network       |
-| D14 | trees                                 | separate                     | shared                                    |
-| D15 | random_warmup                         | True                         | False: epsilon-greedy from the start      |
+| #   | option                   | paper            | released                                   |
+| D1  | capacity                 | 1M               | Sokoban: TER 1M, every baseline 50k        |
+| D2  | ebu_double               | True             | False: plain maximum of the target network |
+| D3  | ebu_skipped_steps        | 0                | 3                                          |
+| D4  | predecessors             | 3                | MiniGrid 1, Sokoban 3                      |
+| D5  | eta on Sokoban           | 0.2 (main text)  | 0.1, rounded down: 3 rows of 32            |
+| D6  | evaluation_random_chance | 0.05             | 0.01                                       |
+| D7  | per_beta_fraction        | 0.25             | 1                                          |
+| D8  | per_clip                 | none             | 1                                          |
+| D9  | task_options actions     | six              | three on the crossing tasks, else seven    |
+| D10 | task_options wrong_door  | -1               | -MAXSTEPS                                  |
+| D11 | bootstrap_at_timeout     | True             | False                                      |
+| D13 | discor_error_target      | True             | False: maximum of the error network        |
+| D14 | trees                    | separate         | shared                                     |
+| D15 | random_warmup            | True             | False: epsilon-greedy from the start       |
 
 D12 (how returns are normalised) and D16 (on which states the average Q is taken) change what is read off a run, not the
 run: records hold the plain returns beside the normalised ones, and the average Q of the method's own batches

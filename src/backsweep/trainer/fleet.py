@@ -49,7 +49,11 @@ class Fleet:
         drawn = [lane.explorer.draw(lane.epsilon(self.step)) for lane in self.lanes]
         if all(random.all() for random, _ in drawn):
             return [actions for _, actions in drawn]
-        seen = self.lanes[0].observations[None] if len(drawn) == 1 else np.stack([lane.observations for lane in self.lanes])
+        seen = (
+            self.lanes[0].observations[None]
+            if len(drawn) == 1
+            else np.stack([lane.observations for lane in self.lanes])
+        )
         best = self.learner.greedy(seen)
         return [np.where(random, actions, best[lane]) for lane, (random, actions) in enumerate(drawn)]
 

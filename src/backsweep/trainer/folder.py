@@ -29,7 +29,13 @@ from backsweep.snapshot import SnapshotError
 from backsweep.snapshot.lock import writer_lock
 from backsweep.trainer.config import RunConfig
 
-CONFIG, MACHINE, SESSIONS, FINISHED, FLEET = "config.json", "machine.json", "sessions.jsonl", "finished.json", "fleet.json"
+CONFIG, MACHINE, SESSIONS, FINISHED, FLEET = (
+    "config.json",
+    "machine.json",
+    "sessions.jsonl",
+    "finished.json",
+    "fleet.json",
+)
 PACKAGES = ("backsweep", "torch", "numpy", "numba", "gymnasium")
 
 
@@ -50,7 +56,9 @@ def default_folder(config: RunConfig, root: Path = Path("runs")) -> Path:
 def create_run(folder: Path, config: RunConfig) -> None:
     """Make a run's folder, which must not hold a run yet."""
     if (folder / CONFIG).exists():
-        raise RunError(f"{folder} holds a run already: resume it with 'backsweep resume {folder}', or choose another folder")
+        raise RunError(
+            f"{folder} holds a run already: resume it with 'backsweep resume {folder}', or choose another folder"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / CONFIG, config.to_json())

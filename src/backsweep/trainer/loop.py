@@ -49,13 +49,12 @@ def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
         clock.lap("replay")
         result = learner.update(batches, fleet.backward_targets(batches))
         clock.lap("network")
-        for index, (lane, batch, error) in reversed(
-            list(enumerate(zip(fleet.lanes, batches, result.td_error, strict=True)))
-        ):
-            if np.isfinite(error).all():
-                lane.replay.update_priorities(batch.row, error)
+        for index, (lane, batch) in reversed(list(enumerate(zip(fleet.lanes, batches, strict=True)))):
+            td_error = result.td_error[index]
+            if np.isfinite(td_error).all():
+                lane.replay.update_priorities(batch.row, td_error)
             else:
-                _retire(fleet, index, FloatingPointError(f"the TD error is {error[~np.isfinite(error)][0]}"), failed)
+                _retire(fleet, index, FloatingPointError("the TD error is not a number"), failed)
         clock.lap("replay")
         if not fleet.lanes:
             return

@@ -41,9 +41,7 @@ def method_table(config: RunConfig) -> dict[str, Method]:
         double=config.ebu_double,
         skipped_steps=config.ebu_skipped_steps,
     )
-    discor = TargetRule(
-        kind="discor", temperature=config.discor_temperature, error_target=config.discor_error_target
-    )
+    discor = TargetRule(kind="discor", temperature=config.discor_temperature, error_target=config.discor_error_target)
 
     def mixed(sampler: Sampler) -> Sampler:
         """Eta of each batch from PER (or from uniform replay), the rest from `sampler`."""

@@ -7,6 +7,8 @@ lanes[lane]   [ player's cell | steps | boxes on targets ]
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -168,6 +170,13 @@ def step_lanes(
             for cell in (here, lane[PLAYER_CELL], pushed_to):
                 if cell != ABSENT:
                     draw_cell(fixed[index], rooms[index], cell, width, colours, first_row, first_column, images[index])
+
+
+@kernel
+def copy_into(target: NDArray[Any], source: NDArray[Any]) -> None:
+    """Copy an array into another of its length; slice assignment takes seconds to compile."""
+    for place in range(source.size):
+        target[place] = source[place]
 
 
 @kernel

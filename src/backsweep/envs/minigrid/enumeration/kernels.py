@@ -80,7 +80,8 @@ def decode(
     lane: NDArray[np.int64],
 ) -> None:
     """Write the situation that a number stands for within its layout."""
-    cells[:] = base
+    for cell in range(cells.size):
+        cells[cell] = base[cell]
     lane[DIRECTION] = number % 4
     number //= 4
     agent = number % cells.size

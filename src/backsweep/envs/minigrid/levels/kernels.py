@@ -163,12 +163,16 @@ def draw_crossing(
     per_axis = max((size - 3) // 2, 0)
     rivers = np.arange(2 * per_axis)
     shuffle_front(rivers, count, stream)
-    chosen = np.sort(rivers[:count])
+    chosen = np.zeros(rivers.size, dtype=np.bool_)
+    for place in range(count):
+        chosen[rivers[place]] = True
     # Limits of the rooms along each axis: the outer walls and the rivers between them.
     columns = np.zeros(count + 2, dtype=np.int64)
     rows = np.zeros(count + 2, dtype=np.int64)
     vertical, horizontal = 0, 0
-    for river in chosen:
+    for river in range(rivers.size):
+        if not chosen[river]:
+            continue
         if river < per_axis:
             vertical += 1
             columns[vertical] = 2 + 2 * river
@@ -183,11 +187,12 @@ def draw_crossing(
         for number in range(1, horizontal + 1):
             cells[rows[number] * size + place] = rules[OBSTACLE]
     way = np.zeros(count, dtype=np.int64)
-    way[vertical:] = VERTICAL_MOVE
+    for move in range(vertical, count):
+        way[move] = VERTICAL_MOVE
     shuffle_front(way, count, stream)
     room_column, room_row = 0, 0
-    for move in way:
-        if move == HORIZONTAL_MOVE:
+    for number in range(count):
+        if way[number] == HORIZONTAL_MOVE:
             x = columns[room_column + 1]
             y = rows[room_row] + 1 + draw_below(stream, rows[room_row + 1] - rows[room_row] - 1)
             room_column += 1

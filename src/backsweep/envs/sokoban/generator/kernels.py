@@ -27,7 +27,7 @@ from backsweep.envs.sokoban.codes import (
     TARGET,
     WALL,
 )
-from backsweep.envs.sokoban.kernels import ABSENT, add_if_new, clear_set, offset_of, write_key
+from backsweep.envs.sokoban.kernels import ABSENT, add_if_new, clear_set, copy_into, offset_of, write_key
 from backsweep.seeding.kernels import draw_below, draw_unit
 
 TURN_CHANCE = 0.35
@@ -170,11 +170,12 @@ def play_backwards(
     key = np.zeros(num_boxes + 1, dtype=np.int32)
     things = np.zeros(num_boxes, dtype=np.int64)
     players[0] = player
-    boxes[0] = targets
-    best_boxes[:] = targets
+    copy_into(boxes[0], targets)
+    copy_into(best_boxes, targets)
     best_player = player
     best_score = 0
-    things[:] = 2 * targets
+    for box in range(num_boxes):
+        things[box] = 2 * targets[box]
     write_key(key, player, things)
     add_if_new(key, 0, keys, slots, table)
     count = 1
@@ -192,7 +193,7 @@ def play_backwards(
             continue
         deeper = depth + 1
         players[deeper] = there
-        boxes[deeper] = boxes[depth]
+        copy_into(boxes[deeper], boxes[depth])
         pulled[deeper] = pulled[depth]
         pulls[deeper] = pulls[depth]
         if action < NUM_DIRECTIONS:
@@ -211,7 +212,7 @@ def play_backwards(
         if score > best_score:
             best_score = score
             best_player = there
-            best_boxes[:] = boxes[deeper]
+            copy_into(best_boxes, boxes[deeper])
         next_action[deeper] = 0
         depth = deeper
     clear_set(count, slots, table)
@@ -253,7 +254,7 @@ def draw_rooms(
                     break
         if score == 0:
             return lane
-        rooms[lane] = fixed[lane]
+        copy_into(rooms[lane], fixed[lane])
         rooms[lane, player] = PLAYER
         for box in range(num_boxes):
             rooms[lane, boxes[box]] = BOX

@@ -1,0 +1,73 @@
+"""Facts about the machine that numbers are worth nothing without."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("backsweep", "numpy", "numba", "gymnasium", "torch", "cpprb", "stable-baselines3", "tianshou", "torchrl")
+
+
+def facts() -> dict[str, Any]:
+    """Return what the JSON and the table's caption say about this machine."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "revision": _revision(),
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _revision() -> str | None:
+    """Return the commit that was measured; a plus marks changes that were not committed."""
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def idlest_core(seconds: float = 0.2) -> int:
+    """Return the core that did least over the next moment."""
+    if not hasattr(os, "sched_getaffinity"):
+        return 0
+    allowed = os.sched_getaffinity(0)
+    before = _idle_ticks()
+    time.sleep(seconds)
+    after = _idle_ticks()
+    return max(sorted(allowed), key=lambda core: after.get(core, 0) - before.get(core, 0))
+
+
+def _idle_ticks() -> dict[int, int]:
+    try:
+        lines = Path("/proc/stat").read_text().splitlines()
+    except OSError:
+        return {}
+    cores = [line.split() for line in lines if line.startswith("cpu") and line[3].isdigit()]
+    return {int(fields[0][3:]): int(fields[4]) for fields in cores}

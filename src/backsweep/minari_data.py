@@ -1,0 +1,154 @@
+"""Minari data sets as filled replays, and replays as Minari data sets.
+
+episode of a data set     observations o0 o1 ... oT     actions a0 ... aT-1     rewards, terminations, truncations
+rows of a replay          (o0, a0, r0, o1), (o1, a1, r1, o2), ..., (oT-1, aT-1, rT-1, oT)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.store.kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
+
+if TYPE_CHECKING:
+    from backsweep.replay import Replay
+    from backsweep.types import Rows
+
+
+def replay_from_minari(dataset: Any, **replay_options: Any) -> Replay:
+    """Return a replay that holds every transition of a data set.
+
+    Parameters
+    ----------
+    dataset
+        A `minari.MinariDataset`, or the id of one that is stored locally.
+    replay_options
+        What `Replay` takes beside the spaces; the capacity is by default the number of steps in the data set. Episodes
+        are added one after another, so `num_envs` stays 1.
+    """
+    from backsweep.replay import Replay
+
+    minari = _import_minari()
+    if isinstance(dataset, str):
+        dataset = minari.load_dataset(dataset)
+    if not isinstance(dataset, minari.MinariDataset):
+        raise TypeError(f"dataset must be a Minari data set or the id of one, got {type(dataset).__name__}")
+    if replay_options.get("num_envs", 1) != 1:
+        raise ValueError(f"num_envs must be 1 for a data set, got {replay_options['num_envs']}")
+    steps = int(dataset.total_steps)
+    if steps == 0:
+        raise ValueError("dataset must hold at least one step, got none")
+    replay = Replay(dataset.observation_space, dataset.action_space, **{"capacity": steps, **replay_options})
+    for episode in dataset.iterate_episodes():
+        length = len(episode.rewards)
+        for step in range(length):
+            terminated, truncated = bool(episode.terminations[step]), bool(episode.truncations[step])
+            # Data that stops without a flag was cut off: the next episode is not its continuation.
+            cut = step == length - 1 and not terminated
+            replay.add(
+                _at(episode.observations, step),
+                _at(episode.actions, step),
+                float(episode.rewards[step]),
+                _at(episode.observations, step + 1),
+                terminated,
+                truncated or cut,
+            )
+    return replay
+
+
+def replay_to_minari(replay: Replay, dataset_id: str, **details: Any) -> Any:
+    """Store the live transitions of a replay as a local Minari data set and return it.
+
+    An episode that is still running, or whose end was never seen, is stored with its last step marked as truncated; one
+    whose first steps have left the replay is stored without them.
+
+    Parameters
+    ----------
+    replay
+        The replay; it stays as it is.
+    dataset_id
+        The new data set's id, such as "nchain/random-v0".
+    details
+        Passed on to `minari.create_dataset_from_buffers`: `env`, `author`, `description` and so on.
+    """
+    minari = _import_minari()
+    if len(replay) == 0:
+        raise ValueError("replay must hold at least one transition, got none")
+    from minari.data_collector import EpisodeBuffer
+
+    with replay._lock:
+        episodes = [
+            EpisodeBuffer(id=number, **_episode_data(replay, rows))
+            for number, rows in enumerate(_live_episodes(replay))
+        ]
+    # Images are kept as they are: the format's default would compress them with losses, and make new states of them.
+    return minari.create_dataset_from_buffers(
+        dataset_id,
+        episodes,
+        **{
+            "observation_space": replay.observation_space,
+            "action_space": replay.action_space,
+            "jpeg_encoding": False,
+            **details,
+        },
+    )
+
+
+def _live_episodes(replay: Replay) -> list[Rows]:
+    """Return the rows of every episode, episodes in the order of their first live row."""
+    store = replay._store
+    taken = np.zeros(len(store), dtype=np.bool_)
+    episodes = []
+    for row in range(store.oldest, store.total):
+        if not taken[row - store.oldest]:
+            rows = replay.episode(row)
+            taken[rows - store.oldest] = True
+            episodes.append(rows)
+    return episodes
+
+
+def _episode_data(replay: Replay, rows: Rows) -> dict[str, Any]:
+    """Return one episode in Minari's form."""
+    store = replay._store
+    slots = rows % store.capacity
+    out = store.read(rows, 1, 1.0)
+    flags = store.rows[slots, FLAGS]
+    terminations, truncations = (flags & TERMINATED) != 0, (flags & TRUNCATED) != 0
+    truncations[-1] |= not terminations[-1]
+    return {
+        "observations": _with_last(out.observation, out.next_observation),
+        "actions": np.array(out.action),
+        "rewards": store.values[slots, REWARD].tolist(),
+        "terminations": terminations.tolist(),
+        "truncations": truncations.tolist(),
+    }
+
+
+def _with_last(observations: Any, successors: Any) -> Any:
+    """Return the observations with the last successor behind them, as copies."""
+    if isinstance(observations, dict):
+        return {name: _with_last(part, successors[name]) for name, part in observations.items()}
+    if isinstance(observations, tuple):
+        return tuple(_with_last(part, other) for part, other in zip(observations, successors, strict=True))
+    joined: NDArray[Any] = np.concatenate([observations, successors[-1:]])
+    return joined
+
+
+def _at(tree: Any, step: int) -> Any:
+    """Return one step of an array, or of a dict or tuple of arrays."""
+    if isinstance(tree, dict):
+        return {name: _at(part, step) for name, part in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(_at(part, step) for part in tree)
+    return tree[step]
+
+
+def _import_minari() -> Any:
+    try:
+        import minari
+    except ImportError as error:
+        raise ImportError("data sets need Minari: pip install 'backsweep[minari]'") from error
+    return minari

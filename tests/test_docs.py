@@ -1,0 +1,64 @@
+"""The Python code of README.md and of every page in docs runs, in order, one namespace per page.
+
+A page that shows a subclass of a contract from `backsweep.testing` passes that contract.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backsweep.testing import EncoderContract, SamplerContract
+
+CONTRACTS = (SamplerContract, EncoderContract)
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text()
+    module = types.ModuleType(f"page_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
+    for match in BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start(1))
+        if match[1].startswith(">>>"):
+            run_session(match[1], vars(module), page, line)
+        else:
+            # Blank lines in front put the right line numbers into an error.
+            exec(compile("\n" * line + match[1], str(page), "exec"), vars(module))
+    for thing in list(vars(module).values()):
+        if isinstance(thing, type) and issubclass(thing, CONTRACTS) and thing not in CONTRACTS:
+            run_contract(thing(), tmp_path)
+
+
+def run_session(code: str, namespace: dict[str, Any], page: Path, line: int) -> None:
+    """Run a block that shows prompts and answers."""
+    session = doctest.DocTestParser().get_doctest(code, namespace, page.name, str(page), line)
+    namespace_after = session.globs
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(
+        session, clear_globs=False
+    )
+    assert result.failed == 0, f"{page.name}, line {line}: see the captured output"
+    namespace.update(namespace_after)
+
+
+def run_contract(contract: Any, folder: Path) -> None:
+    for name in dir(contract):
+        if name.startswith("test_"):
+            test = getattr(contract, name)
+            arguments = [folder / name] if "tmp_path" in test.__code__.co_varnames[: test.__code__.co_argcount] else []
+            test(*arguments)
+
+
+def test_there_are_pages_with_code() -> None:
+    with_code = [page.name for page in PAGES if BLOCK.search(page.read_text())]
+    assert {"README.md", "write_a_sampler.md"} <= set(with_code)
