@@ -34,12 +34,12 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_study_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("run", "C21", "--results", str(tmp_path), "--dry-run") == 0
+    assert call("run", "C20", "--results", str(tmp_path), "--dry-run") == 0
     assert "1 runs, 0 finished, 1 to do" in capsys.readouterr().out
-    assert call("run", "C21", "--results", str(tmp_path)) == 0
-    (file,) = (tmp_path / "coverage").glob("*.jsonl.gz")
+    assert call("run", "C20", "--results", str(tmp_path)) == 0
+    (file,) = (tmp_path / "sweep-order").glob("*.jsonl.gz")
     written = file.stat().st_mtime_ns
-    assert call("run", "C21", "--results", str(tmp_path)) == 0
+    assert call("run", "C20", "--results", str(tmp_path)) == 0
     assert "all 1 runs are finished" in capsys.readouterr().out
     assert file.stat().st_mtime_ns == written
 

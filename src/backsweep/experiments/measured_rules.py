@@ -58,9 +58,9 @@ class CheapBatches:
             ),
         ]
         summary = (
-            f"A TER batch takes {mean:.0f} µs on average and at worst {ter['max (µs)']:,.0f}, a PER batch {other:.0f} and at "
-            f"worst {per['max (µs)']:,.0f}. Batches of {records[0]['batch']} from {size:,} rows of {records[0]['task']}; "
-            "medians over rounds, on a machine that did other work too."
+            f"A TER batch takes {mean:.0f} µs on average and at worst {ter['max (µs)']:,.0f}, a PER batch {other:.0f} "
+            f"and at worst {per['max (µs)']:,.0f}. Batches of {records[0]['batch']} from {size:,} rows of "
+            f"{records[0]['task']}; medians over rounds, on a machine that did other work too."
         )
         return all_parts(parts, summary, table, len(records))
 
@@ -99,8 +99,8 @@ class NoCollisions:
         listed = ", ".join(f"{count} at d = {dimension}" for dimension, count in counts.items())
         then = "the graph is the same at every dimension" if clean else "runs would have to decide"
         summary = (
-            f"Collisions among all states of all levels: {listed}; so {then}. Training at each dimension was not part of "
-            "this."
+            f"Collisions among all states of all levels: {listed}; so {then}. Training at each dimension was not part "
+            "of this."
         )
         return all_parts(parts, summary, table, len(records))
 
@@ -185,8 +185,8 @@ class FullCoverage:
                 )
         undrawn = [record["never_drawn"] for record in records if record["eta"]]
         summary = (
-            f"With mixing {max(undrawn, default=0):,} rows were left undrawn at most. Part of the states cannot reach any "
-            "ending, and PER meets its worst case, all errors gone."
+            f"With mixing {max(undrawn, default=0):,} rows were left undrawn at most. Part of the states cannot reach "
+            "any ending, and PER meets its worst case, all errors gone."
         )
         return all_parts(parts, summary, table, len(records))
 
@@ -222,7 +222,7 @@ class LikeEbu:
             else ""
         )
         summary = (
-            "A sweep with its roots one by one hands out episodes from their ends, as EBU does; EBU's targets differ beyond "
-            f"that. With all roots in one queue, episodes are interleaved instead.{lander}"
+            "A sweep with its roots one by one hands out episodes from their ends, as EBU does; EBU's targets differ "
+            f"beyond that. With all roots in one queue, episodes are interleaved instead.{lander}"
         )
         return all_parts(parts, summary, table, len(records) + len(landers))
