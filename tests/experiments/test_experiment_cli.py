@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -96,6 +100,28 @@ def test_fleets_share_runs_with_processes_and_interrupted_runs_go_on(tmp_path: P
     assert (folder / "finished.json").exists()
     # Other settings are another run.
     assert small_grid("process", tmp_path, ("uer",), batch_size=7).finished == 0
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    long = {"steps": 6_000, "epsilon_steps": 1_000, "evaluation_interval": 6_000}
+    job = small_grid("process", tmp_path, **long).jobs[0]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "backsweep.experiments.running.worker", json.dumps(job.order)], stdout=subprocess.PIPE
+    )
+    (records,) = job.watched
+    while not records.exists() or records.stat().st_size < 100:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    (resumed,) = [entry for entry in small_grid("process", tmp_path, **long).jobs if entry.resumed]
+    before = records.read_bytes()
+    from backsweep.experiments.running.worker import work
+
+    assert work(resumed.order) == 0
+    assert records.read_bytes().startswith(before)
+    assert small_grid("process", tmp_path, **long).finished == 1
 
 
 def test_durations_in_words() -> None:
