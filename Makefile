@@ -6,10 +6,10 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test test-browser lint bench clean
 
 help: ## Show the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,12 @@ test: $(READY) ## Run the test suite, then the kernels' tests interpreted and wi
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
+
+test-browser: $(READY) ## Open the report in headless Chromium (a system package, or set CHROMIUM)
+	@for name in "$$CHROMIUM" chromium chromium-browser google-chrome; do \
+		if command -v "$$name" >/dev/null 2>&1; then exit 0; fi; \
+	done; echo "no Chromium found: install your system's chromium package, or set CHROMIUM to its path"; exit 1
+	$(BIN)/python -m pytest tests/report/test_browser.py
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check .

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from backsweep import __version__, demo
 from backsweep.envs import cli as tasks_cli
+from backsweep.experiments import cli as experiments_cli
+from backsweep.report import cli as report_cli
 from backsweep.trainer import cli as trainer_cli
 
 
@@ -20,7 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for part in (demo, tasks_cli, trainer_cli):
+    for part in (demo, tasks_cli, trainer_cli, experiments_cli, report_cli):
         part.add_commands(commands)
     return parser
 

@@ -49,15 +49,18 @@ def backward_targets(
     """
     if not 0.0 <= diffusion <= 1.0:
         raise ValueError(f"diffusion must be in 0..1, got {diffusion}")
-    table = np.array(next_target, dtype=np.float64)
-    chosen = None if next_online is None else np.asarray(next_online).argmax(axis=1)
+    # Plain lists: an episode is walked step by step, and numpy's single entries are slow.
+    table: list[list[float]] = np.asarray(next_target, np.float64).tolist()
+    chosen = None if next_online is None else np.asarray(next_online).argmax(axis=1).tolist()
+    actions, rewards, discounts = (np.asarray(column).tolist() for column in (action, reward, discount))
     targets = np.empty(len(table))
     for step in range(len(table) - 1, -1, -1):
-        best = table[step].max() if chosen is None else table[step, chosen[step]]
-        targets[step] = reward[step] + discount[step] * best
+        best = max(table[step]) if chosen is None else table[step][chosen[step]]
+        target = rewards[step] + discounts[step] * best
+        targets[step] = target
         if step:
-            entry = table[step - 1, action[step]]
-            table[step - 1, action[step]] = diffusion * targets[step] + (1.0 - diffusion) * entry
+            before = table[step - 1]
+            before[actions[step]] = diffusion * target + (1.0 - diffusion) * before[actions[step]]
     return targets
 
 

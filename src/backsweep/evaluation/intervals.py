@@ -1,0 +1,162 @@
+"""Bootstrap intervals, fast enough for every point of a curve. All resampling is stratified: runs within each task.
+
+Scores are arrays (runs, tasks). The same quantities from rliable are what the tests compare with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the interval around it."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{plain(self.estimate)} [{plain(self.low)}, {plain(self.high)}]"
+
+
+def plain(value: float) -> str:
+    """Return a number with three digits, without powers of ten where it can be helped; "never" for infinity."""
+    if not math.isfinite(value):
+        return "never"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def interquartile_mean(scores: Scores) -> Scores:
+    """Return the mean of the middle half of the last axis; as many entries are cut off at each end as fit in 25%."""
+    ordered = np.sort(scores, axis=-1)
+    cut = int(0.25 * scores.shape[-1])
+    result: Scores = ordered[..., cut : scores.shape[-1] - cut].mean(axis=-1)
+    return result
+
+
+def resampled_runs(shape: tuple[int, int], repeats: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return which run stands at each place in each resampling, (repeats, runs, tasks)."""
+    return generator.integers(shape[0], size=(repeats, *shape))
+
+
+def resample(scores: Scores, chosen: NDArray[np.int64]) -> Scores:
+    """Return scores (runs, tasks) at the chosen runs, flattened to (repeats, runs * tasks)."""
+    taken: Scores = np.take_along_axis(scores[None], chosen, axis=1)
+    return taken.reshape(len(chosen), -1)
+
+
+def bootstrap(
+    scores: Scores,
+    statistic: Callable[[Scores], Scores] = interquartile_mean,
+    *,
+    repeats: int = 2_000,
+    level: float = 0.95,
+    generator: np.random.Generator,
+) -> Interval:
+    """Return a statistic of scores (runs, tasks) with its percentile interval."""
+    drawn = statistic(resample(scores, resampled_runs(_shape(scores), repeats, generator)))
+    return _interval(float(statistic(scores.reshape(1, -1))[0]), drawn, level)
+
+
+def paired_difference(
+    first: Scores,
+    second: Scores,
+    statistic: Callable[[Scores], Scores] = interquartile_mean,
+    *,
+    repeats: int = 2_000,
+    level: float = 0.95,
+    generator: np.random.Generator,
+) -> tuple[Interval, float]:
+    """Return statistic(first) - statistic(second) with its interval, and a two-sided bootstrap p-value against 0.
+
+    Both are (runs, tasks) with the same seed in the same place, and are resampled together.
+    """
+    chosen = resampled_runs(_shape(first), repeats, generator)
+    drawn = statistic(resample(first, chosen)) - statistic(resample(second, chosen))
+    estimate = float(statistic(first.reshape(1, -1))[0] - statistic(second.reshape(1, -1))[0])
+    below, above = int((drawn <= 0).sum()), int((drawn >= 0).sum())
+    p_value = min(1.0, 2.0 * (min(below, above) + 1) / (repeats + 1))
+    return _interval(estimate, drawn, level), p_value
+
+
+def probability_of_improvement(
+    first: Scores,
+    second: Scores,
+    *,
+    repeats: int = 2_000,
+    level: float = 0.95,
+    generator: np.random.Generator,
+) -> Interval:
+    """Return the chance that a run of `first` beats one of `second` on the same task, ties counting half.
+
+    first: (runs, tasks), second: (other runs, tasks); the mean over tasks, as in rliable.
+    """
+    wins = (first[:, None] > second[None]) + 0.5 * (first[:, None] == second[None])  # (runs, other runs, tasks)
+    drawn = np.zeros(repeats)
+    for task in range(first.shape[1]):
+        ours = generator.multinomial(len(first), np.full(len(first), 1 / len(first)), size=repeats)
+        theirs = generator.multinomial(len(second), np.full(len(second), 1 / len(second)), size=repeats)
+        drawn += np.einsum("ri,ij,rj->r", ours, wins[:, :, task], theirs) / (len(first) * len(second))
+    return _interval(float(wins.mean(axis=(0, 1)).mean()), drawn / first.shape[1], level)
+
+
+def performance_profile(
+    scores: Scores,
+    thresholds: Scores,
+    *,
+    repeats: int = 300,
+    level: float = 0.95,
+    generator: np.random.Generator,
+) -> tuple[Scores, Scores, Scores]:
+    """Return which share of runs (runs, tasks) scores above each threshold, and the interval's ends."""
+
+    def share(values: Scores) -> Scores:
+        found: Scores = (values[..., None] > thresholds).mean(axis=-2)
+        return found
+
+    drawn = share(resample(scores, resampled_runs(_shape(scores), repeats, generator)))
+    tail = 100 * (1.0 - level) / 2
+    low, high = np.percentile(drawn, [tail, 100 - tail], axis=0)
+    return share(scores.reshape(-1)), low, high
+
+
+def curve_bands(
+    curves: NDArray[np.float64], *, repeats: int = 500, level: float = 0.95, generator: np.random.Generator
+) -> tuple[Scores, Scores, Scores]:
+    """Return the interquartile mean of curves (runs, points) at each point, and the interval's lower and upper ends."""
+    chosen = generator.integers(len(curves), size=(repeats, len(curves)))
+    drawn = interquartile_mean(curves.T[:, chosen])  # (points, repeats)
+    tail = 100 * (1.0 - level) / 2
+    low, high = np.percentile(drawn, [tail, 100 - tail], axis=1)
+    return interquartile_mean(curves.T), low, high
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Return p-values corrected by Holm's step-down method, in the order they were given."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for place, index in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+        corrected[index] = largest
+    return corrected
+
+
+def _shape(scores: Scores) -> tuple[int, int]:
+    runs, tasks = scores.shape
+    return runs, tasks
+
+
+def _interval(estimate: float, drawn: Scores, level: float) -> Interval:
+    tail = 100 * (1.0 - level) / 2
+    low, high = np.percentile(drawn, [tail, 100 - tail])
+    return Interval(estimate, float(low), float(high))

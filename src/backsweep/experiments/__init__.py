@@ -1,0 +1,1 @@
+"""The paper's questions as data: what each asks, which runs answer it, and the rule that decides."""

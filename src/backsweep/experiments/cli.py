@@ -1,0 +1,140 @@
+"""The commands of the questions: `backsweep experiment list`, `show` and `run`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+SCALES = ("smoke", "laptop", "paper")
+
+
+def add_commands(subparsers: Any) -> None:
+    """Add ``backsweep experiment``; each command sets `run`, from the parsed arguments to an exit code."""
+    parser = subparsers.add_parser("experiment", help="the paper's questions: list them, look at one, run it")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    listing = commands.add_parser("list", help="all questions, one line each")
+    listing.set_defaults(run=list_command)
+
+    showing = commands.add_parser("show", help="one question: its claim, its rule and its runs")
+    showing.add_argument("question", help="such as C3")
+    showing.set_defaults(run=show_command)
+
+    running = commands.add_parser("run", help="carry out a question's runs; what is done already is not done again")
+    running.add_argument("question", nargs="+", help="such as C3; several share their runs")
+    running.add_argument("--scale", choices=SCALES, default="smoke", help="how much to run (default: smoke)")
+    running.add_argument(
+        "--engine", choices=("process", "fleet"), default="process", help="a process per run, or seeds in lock-step"
+    )
+    running.add_argument("--results", type=Path, default=Path("results"), help="where records go (default: results)")
+    running.add_argument("--jobs", type=int, help="processes at a time (default: one per core)")
+    running.add_argument("--device", default="cpu", help="where networks live (default: cpu)")
+    running.add_argument("--dry-run", action="store_true", help="print the runs, the steps and an estimate of the time")
+    running.set_defaults(run=run_command)
+
+
+def list_command(parsed: argparse.Namespace) -> int:
+    """Print one line per question."""
+    from backsweep.experiments.registry import QUESTIONS
+
+    for question in QUESTIONS:
+        print(f"{question.id:>4}  {question.title}")
+    print("\n'backsweep experiment show C3' says more about one of them.")
+    return 0
+
+
+def show_command(parsed: argparse.Namespace) -> int:
+    """Print all about one question."""
+    import textwrap
+
+    from backsweep.experiments.registry import find_question
+
+    question = find_question(parsed.question)
+    print(f"{question.id}: {question.title}\n")
+    for name, text in (
+        ("question", question.question),
+        ("the paper's claim", question.claim),
+        ("measured", question.metric),
+        ("decided by", question.decided_by),
+        ("missing", question.missing),
+    ):
+        if text:
+            print(textwrap.fill(f"{name}: {text}", width=100, subsequent_indent="    "))
+    print()
+    for scale in SCALES:
+        print(_scale_line(scale, question.plan(scale)))  # type: ignore[arg-type]
+    return 0
+
+
+def run_command(parsed: argparse.Namespace) -> int:
+    """Carry out what is left of some questions' runs."""
+    from backsweep.experiments.registry import find_question
+    from backsweep.experiments.running.engine import run_jobs, usable_cores
+    from backsweep.experiments.running.jobs import Job, plan
+    from backsweep.experiments.running.progress import JobProgress, duration
+
+    if parsed.jobs is not None and parsed.jobs < 1:
+        raise ValueError(f"--jobs must be 1 or more, got {parsed.jobs}")
+    workers = usable_cores() if parsed.jobs is None else parsed.jobs
+    jobs: dict[str, Job] = {}
+    finished = total = 0
+    for name in parsed.question:
+        question = find_question(name)
+        what = question.plan(parsed.scale)
+        if what is None:
+            print(f"{question.id}: nothing to run. {question.missing}")
+            continue
+        found = plan(parsed.results, what, parsed.engine, parsed.device)
+        finished, total = finished + found.finished, total + found.total
+        jobs.update({str(job.order): job for job in found.jobs})
+    todo = list(jobs.values())
+    if parsed.dry_run:
+        from backsweep.experiments.running.estimate import estimate
+
+        for job in todo:
+            print(f"  {'goes on' if job.resumed else 'new    '}  {job.name}  {job.steps:,} {_unit(job)}")
+        seconds = estimate(todo, workers)
+        print(f"{total} runs, {finished} finished, {sum(job.runs for job in todo)} to do in {len(todo)} processes,")
+        print(f"{sum(job.steps for job in todo):,} steps; about {duration(seconds)} on {workers} cores of this machine")
+        return 0
+    if not todo:
+        print(f"all {total} runs are finished")
+        return 0
+    print(f"{total} runs, {finished} finished; {len(todo)} processes to do, {workers} at a time", flush=True)
+    failures, interrupted = run_jobs(todo, parsed.results / "logs", workers, JobProgress(len(todo)))
+    for failure in failures:
+        print(
+            f"\n{failure.job.name} failed with exit code {failure.code}; its log {failure.log} ends:", file=sys.stderr
+        )
+        print(failure.tail(), file=sys.stderr)
+    if interrupted:
+        print("interrupted; the same command goes on", file=sys.stderr)
+        return 130
+    if failures:
+        print(f"\n{len(failures)} of {len(todo)} failed; the others are done", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _scale_line(scale: str, what: Any) -> str:
+    from backsweep.experiments.question import Grid
+
+    if what is None:
+        return f"{scale:>8}: nothing to run"
+    if isinstance(what, Grid):
+        runs = what.runs()
+        labels = ", ".join(variant.label for variant in what.variants)
+        seeds = f"{what.seeds[0]} to {what.seeds[-1]}"
+        return f"{scale:>8}: {len(runs)} runs: {', '.join(what.tasks)}; {labels}; seeds {seeds}"
+    extra = f", {dict(what.arguments)}" if what.arguments else ""
+    return f"{scale:>8}: study {what.name!r}, seeds {what.seeds[0]} to {what.seeds[-1]}{extra}"
+
+
+def _unit(job: Any) -> str:
+    if job.order["kind"] != "study":
+        return "steps"
+    from backsweep.experiments.studies import STUDIES
+
+    return STUDIES[job.order["study"]].unit

@@ -1,0 +1,123 @@
+"""Bringing runs that may be compared together: same task, same settings, same seeds.
+
+Two runs belong to one group if all of their configuration is the same but the seed, the method, and the options that
+the question itself varies. Only runs of one group are compared; only runs whose configuration is the same in
+everything but the seed are averaged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.evaluation.curves import area_under
+from backsweep.experiments.evidence import Evidence, TrainedRun, configuration_key
+from backsweep.experiments.question import Variant
+
+Measure = Callable[[TrainedRun], float]
+
+
+def final_score(run: TrainedRun) -> float:
+    """Return the mean of the last tenth of a run's evaluations."""
+    count = max(1, len(run.score) // 10)
+    return float(run.score[-count:].mean())
+
+
+def area(run: TrainedRun) -> float:
+    """Return the area under a run's curve, per step."""
+    return area_under(run.steps, run.score)
+
+
+def promised(run: TrainedRun) -> float:
+    """Return the mean Q on the probe states at the end."""
+    return float(run.numbers["probe_q"][-1])
+
+
+def overestimate(run: TrainedRun) -> float:
+    """Return what the network promises at the start of an episode beyond what it keeps, at the end of the run."""
+    return float(run.numbers["start_value"][-1] - run.numbers["discounted_return"][-1])
+
+
+@dataclass
+class Group:
+    """The finished runs of one task with shared settings, by variant."""
+
+    task: str
+    settings: str
+    runs: dict[str, dict[int, TrainedRun]] = field(default_factory=dict)
+    exact: dict[str, str] = field(default_factory=dict)
+    """The whole configuration of each variant but its seed, by its short name."""
+
+    @property
+    def size(self) -> int:
+        """How many runs it holds."""
+        return sum(map(len, self.runs.values()))
+
+    def seeds(self, labels: Sequence[str]) -> list[int]:
+        """Return the seeds that all of some variants have."""
+        found = [set(self.runs.get(label, {})) for label in labels]
+        return sorted(set.intersection(*found)) if found else []
+
+
+def groups_of(evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str] = ()) -> dict[str, Group]:
+    """Return for each task its largest group of finished runs; the others are noted as left out."""
+    varied = frozenset({name for variant in variants for name in variant.options})
+    found: dict[tuple[str, str], Group] = {}
+    for run in evidence.runs:
+        if tasks and run.task not in tasks:
+            continue
+        variant = next((entry for entry in variants if _is(run, entry)), None)
+        if variant is None:
+            continue
+        if not run.finished:
+            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: not finished")
+            continue
+        key = configuration_key(run.config, varied | frozenset({"seed", "method"}))
+        group = found.setdefault((run.task, key), Group(run.task, key))
+        seeds = group.runs.setdefault(variant.label, {})
+        whole = configuration_key(run.config, frozenset({"seed"}))
+        if group.exact.setdefault(variant.label, whole) != whole:
+            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: other settings than its fellows")
+            continue
+        if run.seed in seeds:
+            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: the same run is there twice")
+            continue
+        seeds[run.seed] = run
+    best: dict[str, Group] = {}
+    for (task, _), group in sorted(found.items()):
+        rival = best.get(task)
+        if rival is None or (len(group.runs), group.size) > (len(rival.runs), rival.size):
+            best[task] = group
+        if rival is not None:
+            other = rival if best[task] is group else group
+            evidence.left_out.append(f"{task}: {other.size} runs with other settings ({other.settings}) stand apart")
+    return best
+
+
+def scores(groups: dict[str, Group], labels: Sequence[str], measure: Measure) -> dict[str, NDArray[np.float64]]:
+    """Return each variant's scores (runs, tasks); row i is the same seed of a task for every variant.
+
+    Tasks where a variant is missing are left out; all tasks are cut to the number of seeds that every task has.
+    """
+    usable = {task: group.seeds(labels) for task, group in groups.items()}
+    usable = {task: seeds for task, seeds in usable.items() if seeds}
+    if not usable:
+        return {}
+    count = min(map(len, usable.values()))
+    return {
+        label: np.array(
+            [[measure(groups[task].runs[label][seed]) for seed in seeds[:count]] for task, seeds in usable.items()]
+        ).T
+        for label in labels
+    }
+
+
+def _is(run: TrainedRun, variant: Variant) -> bool:
+    """Say whether a run is one of a variant's; options must be equal as JSON has them."""
+    if run.method != variant.method:
+        return False
+    return all(run.config.get(name) == json.loads(json.dumps(value)) for name, value in variant.options.items())

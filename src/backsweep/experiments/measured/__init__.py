@@ -1,0 +1,1 @@
+"""Questions that are measured or checked directly, without training."""

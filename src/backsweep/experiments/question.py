@@ -1,0 +1,99 @@
+"""What a question is: plain data, and a rule that was written down before the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from backsweep.experiments.evidence import Evidence
+from backsweep.experiments.verdict import Verdict
+
+Scale = Literal["smoke", "laptop", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One line of a chart: a method, with the options that this question gives it."""
+
+    label: str
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    task: str
+    variant: Variant
+    seed: int
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What the user is shown."""
+        return f"{self.task} {self.variant.label} seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Tasks x variants x seeds, all with the same options; per task, `task_options` come on top."""
+
+    tasks: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    seeds: tuple[int, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    task_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return every run of the grid."""
+        return tuple(
+            Run(task, variant, seed, {**self.options, **self.task_options.get(task, {}), **variant.options})
+            for task in self.tasks
+            for variant in self.variants
+            for seed in self.seeds
+        )
+
+
+@dataclass(frozen=True)
+class Study:
+    """Work that is not training: one of the studies of `studies.py`, with its arguments, a file for each seed."""
+
+    name: str
+    seeds: tuple[int, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Rule(Protocol):
+    """Turns evidence into a verdict."""
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Return the verdict; "not run" if there is nothing to go by."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One claim of the paper, and what would test it."""
+
+    id: str
+    title: str
+    question: str
+    """In plain words."""
+    claim: str
+    """What the paper says."""
+    metric: str
+    decided_by: str
+    """The rule in words, written before the runs; `rule` carries it out."""
+    rule: Rule
+    variants: tuple[Variant, ...] = ()
+    scales: Mapping[Scale, Grid | Study | None] = field(default_factory=dict)
+    """What is run at each scale; None where a question has nothing to run there."""
+    missing: str = ""
+    """What this project cannot run yet, said plainly."""
+
+    def plan(self, scale: Scale) -> Grid | Study | None:
+        """Return what is run at a scale."""
+        return self.scales.get(scale)

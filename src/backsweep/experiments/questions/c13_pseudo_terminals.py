@@ -1,0 +1,36 @@
+"""C13, "What if reaching the goal does not end the episode?"."""
+
+from __future__ import annotations
+
+from backsweep.experiments.question import Question, Variant
+from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SIMPLE_HARD, grids
+from backsweep.experiments.rules import Better
+
+_OPTIONS = {"task_options": {"goals_terminate": False}, "exact": False}
+_VARIANTS = tuple(Variant(label, label, _OPTIONS) for label in ("uer", "per", "ebu", "discor", "ter-pseudo"))
+_TASKS = (SIMPLE_HARD, LAVA_HARD)
+
+QUESTION = Question(
+    id="C13",
+    title="What if reaching the goal does not end the episode?",
+    question=(
+        "Sweeps start where episodes end. If the goal does not end them, can states with a high accumulated reward "
+        "take that place?"
+    ),
+    claim=(
+        "Pseudo-terminal roots (Boltzmann over average accumulated reward, kappa 0.01) work where goals do not "
+        "terminate."
+    ),
+    metric=(
+        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
+        "interquartile mean over tasks and paired seeds, stratified bootstrap."
+    ),
+    decided_by=(
+        "Reproduced if TER from pseudo-terminals is ahead of UER, PER, EBU and DisCor with Holm-corrected p of at "
+        "most 0.05 on the two tasks whose goals do not terminate; not reproduced if it is behind one as clearly or a "
+        "difference is shown to be smaller than 0.05."
+    ),
+    rule=Better("ter-pseudo", NAMES, _VARIANTS, _TASKS),
+    variants=_VARIANTS,
+    scales=grids(_TASKS, _VARIANTS),
+)

@@ -1,0 +1,40 @@
+"""C24: Choosing predecessors by visits."""
+
+from __future__ import annotations
+
+from backsweep.experiments.question import Question, Variant
+from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, grids
+from backsweep.experiments.rules import Alike, Better, Together
+
+_OPTIONS = {"task_options": {"random_action_chance": 0.1}}
+_VARIANTS = (
+    *(Variant(variant.label, variant.method, _OPTIONS) for variant in ALL),
+    Variant("ter-visits", "ter-visits", _OPTIONS),
+)
+
+QUESTION = Question(
+    id="C24",
+    title="Choosing predecessors by visits",
+    question=(
+        "In a slippery world some ways into a state are flukes. Does choosing predecessors in proportion to how often "
+        "they led there help?"
+    ),
+    claim=("Visit-proportional predecessor choice handles stochastic transitions."),
+    metric=(
+        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
+        "interquartile mean over tasks and paired seeds, stratified bootstrap."
+    ),
+    decided_by=(
+        "Reproduced if TER by visits is no worse than TER with 10% random actions on LavaCrossing-Hard (difference "
+        "within 0.05), and ahead of every baseline with Holm-corrected p of at most 0.05; not reproduced if either is "
+        "contradicted."
+    ),
+    rule=Together(
+        (
+            Alike(("ter", "ter-visits"), _VARIANTS, (LAVA_HARD,)),
+            Better("ter-visits", NAMES, _VARIANTS, (LAVA_HARD,)),
+        )
+    ),
+    variants=_VARIANTS,
+    scales=grids((LAVA_HARD,), _VARIANTS),
+)

@@ -1,0 +1,96 @@
+"""Jobs over the cores of a machine, each in a process of its own with one thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backsweep.experiments.running.jobs import Job
+from backsweep.experiments.running.progress import JobProgress
+
+ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+PATIENCE = 0.2
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that came to a bad end."""
+
+    job: Job
+    code: int
+    log: Path
+
+    def tail(self, lines: int = 15) -> str:
+        """Return the end of its log."""
+        try:
+            text = self.log.read_text(errors="replace").splitlines()
+        except OSError as error:
+            return f"(its log cannot be read: {error})"
+        return "\n".join(text[-lines:])
+
+
+@dataclass
+class Running:
+    """A job and its process."""
+
+    job: Job
+    process: subprocess.Popen[bytes]
+    log: Path
+    since: float
+
+
+def run_jobs(jobs: list[Job], logs: Path, workers: int, progress: JobProgress) -> tuple[list[Failure], bool]:
+    """Carry out all jobs, `workers` at a time; return those that failed, and whether it was interrupted.
+
+    A failing job does not keep the others from being done. Ctrl-C asks every job to stop in good order: training makes
+    a checkpoint, from which the same command goes on.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    waiting, failures = list(jobs), []
+    active: list[Running] = []
+    interrupted = False
+    with progress:
+        try:
+            while waiting or active:
+                while waiting and len(active) < workers:
+                    active.append(_start(waiting.pop(0), logs))
+                for entry in [entry for entry in active if entry.process.poll() is not None]:
+                    active.remove(entry)
+                    code = entry.process.returncode
+                    progress.ended(entry.job, code, time.monotonic() - entry.since)
+                    if code:
+                        failures.append(Failure(entry.job, code, entry.log))
+                progress.show([entry.job for entry in active], len(waiting))
+                time.sleep(PATIENCE)
+        except KeyboardInterrupt:
+            interrupted = True
+            for entry in active:
+                if entry.process.poll() is None:
+                    entry.process.send_signal(signal.SIGTERM)
+            for entry in active:
+                entry.process.wait()
+    return failures, interrupted
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start(job: Job, logs: Path) -> Running:
+    log = logs / job.log_name
+    environment: dict[str, Any] = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
+    command = [sys.executable, "-m", "backsweep.experiments.running.worker", json.dumps(job.order)]
+    with open(log, "ab") as file:
+        # A group of its own, so that Ctrl-C reaches it once, through us.
+        process = subprocess.Popen(
+            command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+        )
+    return Running(job, process, log, time.monotonic())

@@ -1,0 +1,44 @@
+"""What comes out of a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Outcome = Literal["reproduced", "not reproduced", "inconclusive", "not run"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a claim, what was found, and whether it holds; None is undecided."""
+
+    text: str
+    found: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome, why, and the numbers behind it."""
+
+    outcome: Outcome
+    summary: str
+    parts: tuple[Part, ...] = ()
+    table: list[dict[str, Any]] = field(default_factory=list)
+    """Numbers for the report, one row per line."""
+    records: int = 0
+    """How many records or runs it rests on."""
+
+
+NOT_RUN = Verdict("not run", "There are no records for this question yet.")
+
+
+def all_parts(parts: list[Part], summary: str, table: list[dict[str, Any]], records: int) -> Verdict:
+    """Return "reproduced" if every part holds, "not reproduced" if one does not, else "inconclusive"."""
+    holds = [part.holds for part in parts]
+    outcome: Outcome = "inconclusive"
+    if False in holds:
+        outcome = "not reproduced"
+    elif None not in holds and holds:
+        outcome = "reproduced"
+    return Verdict(outcome, summary, tuple(parts), table, records)

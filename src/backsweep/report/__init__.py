@@ -1,0 +1,1 @@
+"""The report: figures, tables and one page of HTML, from records alone."""

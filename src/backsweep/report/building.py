@@ -1,0 +1,121 @@
+"""From a results folder to a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from backsweep.evaluation.curves import steps_to
+from backsweep.evaluation.survival import median_interval
+from backsweep.experiments.comparing import area, final_score, groups_of, scores
+from backsweep.experiments.evidence import Evidence, read_evidence
+from backsweep.experiments.question import Question
+from backsweep.experiments.registry import QUESTIONS
+from backsweep.experiments.verdict import Verdict
+from backsweep.report.charts import Chart, charts_for
+from backsweep.seeding import named_generator
+
+GOOD_ENOUGH = 0.8  # of the way from the worst episode to the best
+
+
+@dataclass
+class Answer:
+    """A question, what came out, and what is drawn for it."""
+
+    question: Question
+    verdict: Verdict
+    charts: list[Chart] = field(default_factory=list)
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    """Scores by method, where there are training runs."""
+    thresholds: list[dict[str, Any]] = field(default_factory=list)
+    """Steps until a run is good enough, by task and method."""
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    """The configuration of the runs behind it, one row per task and method."""
+
+
+@dataclass
+class Report:
+    """All answers, and what is to be said about the records."""
+
+    answers: list[Answer]
+    evidence: Evidence
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the reader should know about the records."""
+        torn = [
+            f"{path}: {count} {'line' if count == 1 else 'lines'} could not be read and count for nothing"
+            for path, count in sorted(self.evidence.torn.items())
+        ]
+        return torn + sorted(dict.fromkeys(self.evidence.left_out))
+
+
+def make_report(results: Path) -> Report:
+    """Read a results folder and answer every question from it."""
+    evidence = read_evidence(results)
+    answers = []
+    for question in QUESTIONS:
+        answer = Answer(question, question.rule.decide(evidence))
+        if answer.verdict.outcome != "not run":
+            answer.charts = charts_for(question, evidence)
+        if question.variants and answer.charts:
+            answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
+            answer.thresholds = _thresholds(question, evidence)
+        answers.append(answer)
+    return Report(answers, evidence)
+
+
+def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return rliable's aggregates for the variants that share seeds on some task."""
+    from backsweep.evaluation.aggregate import aggregates
+
+    groups = groups_of(evidence, question.variants, getattr(question.rule, "tasks", ()))
+    labels = [v.label for v in question.variants if any(v.label in group.runs for group in groups.values())]
+    groups = {task: group for task, group in groups.items() if group.seeds(labels)}
+    rows = []
+    for name, measure in (("final score", final_score), ("area under the curve", area)):
+        values = scores(groups, labels, measure) if groups else {}
+        for label, found in (aggregates(values) if values else {}).items():
+            rows.append({"measure": name, "method": label, "tasks": len(groups), "seeds": len(values[label]), **found})
+    return rows
+
+
+def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the median of the steps until a run's score is at the threshold; runs that never are count as censored."""
+    groups = groups_of(evidence, question.variants, getattr(question.rule, "tasks", ()))
+    rows = []
+    for task, group in sorted(groups.items()):
+        for label, runs in group.runs.items():
+            found = [steps_to(run.steps, run.score, GOOD_ENOUGH) for run in runs.values()]
+            times, happened = [time for time, _ in found], [done for _, done in found]
+            rows.append(
+                {
+                    "task": task,
+                    "method": label,
+                    f"runs that reach {GOOD_ENOUGH}": f"{sum(happened)} of {len(runs)}",
+                    "median steps": median_interval(times, happened, generator=named_generator(0, task, label)),
+                }
+            )
+    return rows
+
+
+def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    groups = groups_of(evidence, question.variants, getattr(question.rule, "tasks", ()))
+    rows = []
+    for task, group in sorted(groups.items()):
+        for label, runs in group.runs.items():
+            config = next(iter(runs.values())).config
+            rows.append(
+                {
+                    "task": task,
+                    "method": label,
+                    "seeds": ", ".join(map(str, sorted(runs))),
+                    "configuration": group.exact[label],
+                    "steps": config.get("steps"),
+                    "capacity": config.get("capacity"),
+                    "faithful to": config.get("faithful"),
+                    "folder": str(next(iter(runs.values())).folder.parent.relative_to(evidence.root)),
+                }
+            )
+    return rows

@@ -1,0 +1,35 @@
+"""`backsweep report`: from records to a page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_commands(subparsers: Any) -> None:
+    """Add ``backsweep report``; it sets `run`, from the parsed arguments to an exit code."""
+    parser = subparsers.add_parser("report", help="make one page, pictures and tables from a folder of results")
+    parser.add_argument("results", type=Path, help="the folder of results")
+    parser.add_argument("--out", type=Path, default=Path("report"), help="where the report goes (default: report)")
+    parser.add_argument(
+        "--markdown", type=Path, help="also write the verdicts between the markers of this file, pictures beside it"
+    )
+    parser.set_defaults(run=report_command)
+
+
+def report_command(parsed: argparse.Namespace) -> int:
+    """Write the report, and say what is in it."""
+    from backsweep.report.building import make_report
+    from backsweep.report.writing import write_markdown, write_report
+
+    report = make_report(parsed.results)
+    page = write_report(report, parsed.out)
+    for answer in report.answers:
+        print(f"{answer.question.id:>4}  {answer.verdict.outcome:<15} {answer.question.title}")
+    for remark in report.remarks:
+        print(f"note: {remark}")
+    if parsed.markdown is not None:
+        write_markdown(report, parsed.markdown)
+    print(page)
+    return 0

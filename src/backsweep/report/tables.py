@@ -1,0 +1,61 @@
+"""Numbers as text and as CSV."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from backsweep.evaluation.intervals import Interval, plain
+from backsweep.experiments.question import Question
+from backsweep.experiments.verdict import Verdict
+
+
+def shown(value: Any) -> str:
+    """Return a value as a reader wants it."""
+    if isinstance(value, Interval):
+        return str(value)
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return plain(value)
+    return str(value)
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows as CSV; an interval takes three columns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flat = [_flat(row) for row in rows]
+    columns = list(dict.fromkeys(name for row in flat for name in row))
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+
+
+def write_verdicts(path: Path, verdicts: list[tuple[Question, Verdict]]) -> None:
+    """Write the verdict table as CSV."""
+    rows = [
+        {
+            "id": q.id,
+            "question": q.title,
+            "claim": q.claim,
+            "verdict": v.outcome,
+            "summary": v.summary,
+            "records": v.records,
+        }
+        for q, v in verdicts
+    ]
+    write_table(path, rows)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Interval):
+            result.update({name: value.estimate, f"{name} low": value.low, f"{name} high": value.high})
+        else:
+            result[name] = value
+    return result

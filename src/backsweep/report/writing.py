@@ -1,0 +1,47 @@
+"""Writing a report: the page, a picture for every chart, a CSV for every table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backsweep.report.building import Report
+from backsweep.report.figures import draw
+from backsweep.report.markdown import with_block
+from backsweep.report.page import page_of
+from backsweep.report.tables import write_table, write_verdicts
+
+
+def write_report(report: Report, out: Path) -> Path:
+    """Write everything below `out`; return the page."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_verdicts(out / "verdicts.csv", [(answer.question, answer.verdict) for answer in report.answers])
+    for answer in report.answers:
+        name = answer.question.id.lower()
+        if answer.verdict.table:
+            write_table(out / "tables" / f"{name}.csv", answer.verdict.table)
+        if answer.scores:
+            write_table(out / "tables" / f"{name}-scores.csv", answer.scores)
+        if answer.thresholds:
+            write_table(out / "tables" / f"{name}-steps.csv", answer.thresholds)
+        for chart in answer.charts:
+            draw(chart, out / "figures" / f"{chart.name}.png")
+            rows = [
+                {"view": facet.label, "line": line.name, chart.x: x, chart.y: y}
+                | ({"low": line.low[place], "high": line.high[place]} if line.low else {})
+                for facet in chart.facets
+                for line in facet.series
+                for place, (x, y) in enumerate(zip(line.x, line.y, strict=True))
+            ]
+            write_table(out / "figures" / f"{chart.name}.csv", rows)
+    page = out / "index.html"
+    page.write_text(page_of(report), encoding="utf-8")
+    return page
+
+
+def write_markdown(report: Report, path: Path) -> None:
+    """Write the verdicts into a file, between its markers, and the pictures into a folder beside it."""
+    folder = path.parent / "images"
+    for answer in report.answers:
+        for chart in answer.charts:
+            draw(chart, folder / f"{chart.name}.png")
+    path.write_text(with_block(path.read_text(encoding="utf-8"), report), encoding="utf-8")

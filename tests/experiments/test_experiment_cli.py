@@ -1,0 +1,128 @@
+"""The commands from end to end, at the smallest scale."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from backsweep.experiments import cli
+from backsweep.experiments.question import Grid, Variant
+from backsweep.experiments.running import jobs
+from backsweep.experiments.running.engine import run_jobs
+from backsweep.experiments.running.progress import JobProgress, duration
+
+
+def call(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    cli.add_commands(parser.add_subparsers(required=True))
+    parsed = parser.parse_args(["experiment", *arguments])
+    return int(parsed.run(parsed))
+
+
+def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list") == 0
+    assert "C24" in capsys.readouterr().out
+    assert call("show", "c3") == 0
+    shown = capsys.readouterr().out
+    assert "TER beats UER, PER, EBU and DisCor on 7 MiniGrid tasks" in shown
+    assert "175 runs" in shown
+    assert call("show", "C17") == 0
+    assert "nothing to run" in capsys.readouterr().out
+
+
+def test_a_study_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("run", "C20", "--results", str(tmp_path), "--dry-run") == 0
+    assert "1 runs, 0 finished, 1 to do" in capsys.readouterr().out
+    assert call("run", "C20", "--results", str(tmp_path)) == 0
+    (file,) = (tmp_path / "sweep-order").glob("*.jsonl.gz")
+    written = file.stat().st_mtime_ns
+    assert call("run", "C20", "--results", str(tmp_path)) == 0
+    assert "all 1 runs are finished" in capsys.readouterr().out
+    assert file.stat().st_mtime_ns == written
+
+
+CHAIN = {
+    "steps": 300,
+    "warmup_steps": 100,
+    "evaluation_interval": 100,
+    "evaluation_episodes": 2,
+    "record_interval": 50,
+    "probe_size": 8,
+    "capacity": 300,
+}
+
+
+def small_grid(engine: jobs.Engine, root: Path, methods: tuple[str, ...] = ("ter",), **more: object) -> jobs.Plan:
+    variants = tuple(Variant(name, name) for name in methods)
+    grid = Grid(("nchain-6",), variants, (10_000, 10_001), {**CHAIN, **more})
+    return jobs.plan(root, grid, engine)
+
+
+def test_a_failing_run_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    plan = small_grid("process", tmp_path)
+    assert (len(plan.jobs), plan.finished, plan.total) == (2, 0, 2)
+    plan.jobs[0].order["configs"]["."]["task"] = "nchain-nonsense"
+    failures, interrupted = run_jobs(plan.jobs, tmp_path / "logs", 2, JobProgress(2))
+    assert not interrupted
+    (failure,) = failures
+    assert "nchain-nonsense" in failure.tail()
+    again = small_grid("process", tmp_path)
+    assert (len(again.jobs), again.finished) == (1, 1)
+    (folder,) = (path.parent for path in tmp_path.rglob("finished.json"))
+    assert not (folder / "checkpoints").exists()
+    assert json.loads((folder / "config.json").read_text())["seed"] == 10_001
+
+
+def test_fleets_share_runs_with_processes_and_interrupted_runs_go_on(tmp_path: Path) -> None:
+    plan = small_grid("fleet", tmp_path)
+    (job,) = plan.jobs
+    assert job.runs == 2
+    from backsweep.experiments.running.worker import work
+
+    assert work(job.order) == 0
+    assert small_grid("process", tmp_path).finished == 2
+
+    # A run that was killed before it had anything to go on from begins again.
+    (broken,) = [job for job in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in job.name]
+    folder = Path(broken.order["folder"])
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(broken.order["configs"]["."]))
+    resumed = [job for job in small_grid("process", tmp_path, ("uer",)).jobs if job.resumed]
+    assert [job.order["folder"] for job in resumed] == [str(folder)]
+    assert work(resumed[0].order) == 0
+    assert (folder / "finished.json").exists()
+    # Other settings are another run.
+    assert small_grid("process", tmp_path, ("uer",), batch_size=7).finished == 0
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    long = {"steps": 6_000, "epsilon_steps": 1_000, "evaluation_interval": 6_000}
+    job = small_grid("process", tmp_path, **long).jobs[0]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "backsweep.experiments.running.worker", json.dumps(job.order)], stdout=subprocess.PIPE
+    )
+    (records,) = job.watched
+    while not records.exists() or records.stat().st_size < 100:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    (resumed,) = [entry for entry in small_grid("process", tmp_path, **long).jobs if entry.resumed]
+    before = records.read_bytes()
+    from backsweep.experiments.running.worker import work
+
+    assert work(resumed.order) == 0
+    assert records.read_bytes().startswith(before)
+    assert small_grid("process", tmp_path, **long).finished == 1
+
+
+def test_durations_in_words() -> None:
+    assert [duration(seconds) for seconds in (5, 600, 7200, 400_000)] == ["5 s", "10 min", "2.0 h", "4.6 days"]

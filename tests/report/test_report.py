@@ -1,0 +1,105 @@
+"""The report from a results folder with known answers."""
+
+from __future__ import annotations
+
+import csv
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from page_reading import Page, check_page
+
+from backsweep.experiments.evidence import read_evidence
+from backsweep.report.building import Report, make_report
+from backsweep.report.markdown import BEGIN, END, with_block
+from backsweep.report.writing import write_markdown
+from result_folders import write_run
+
+
+def test_the_page_is_whole_and_says_the_known_verdicts(folder: Path) -> None:
+    page = Page((folder / "index.html").read_text())
+    check_page(page)
+    verdicts = {row[0]: row[2] for row in page.rows if row and row[0].startswith("C") and len(row) >= 3}
+    assert len([name for name in verdicts if name[1:].isdigit()]) == 24
+    assert verdicts["C1"] == "reproduced"
+    assert verdicts["C3"] == "reproduced"
+    assert verdicts["C11"] == "not run"
+    assert page.ids[0] == "verdicts"
+    assert "nchain-player" in page.ids
+    assert page.figures == ["c1-solved", "c2-error", "c3-score", "c3-profile", "c19-solved"]
+    assert len(page.data["chain"]["views"]) == 2
+
+
+def test_pictures_and_tables_lie_beside_it(folder: Path) -> None:
+    page = Page((folder / "index.html").read_text())
+    for link in page.links:
+        if not link.startswith("#"):
+            assert (folder / link).stat().st_size > 50, link
+    with open(folder / "verdicts.csv") as file:
+        rows = {row["id"]: row for row in csv.DictReader(file)}
+    assert rows["C3"]["verdict"] == "reproduced"
+    with open(folder / "tables" / "c3.csv") as file:
+        first = next(csv.DictReader(file))
+    assert float(first["difference"]) == pytest.approx(0.3, abs=1e-9)
+    assert float(first["difference low"]) <= 0.3 + 1e-9
+    with open(folder / "tables" / "c3-scores.csv") as file:
+        scores = {(row["measure"], row["method"]): row for row in csv.DictReader(file)}
+    assert float(scores["final score", "ter"]["iqm"]) == pytest.approx(0.82, abs=0.005)
+    with open(folder / "tables" / "c3-steps.csv") as file:
+        steps = {(row["task"], row["method"]): row for row in csv.DictReader(file)}
+    # TER ends at 0.80 to 0.84 after 1,000 steps in a straight line, the others never come to 0.8.
+    assert float(steps["minigrid/unlock", "ter"]["median steps"]) == 1000.0
+    assert steps["minigrid/unlock", "uer"]["median steps"] == "inf"
+
+
+def test_the_reader_is_told_about_torn_lines_and_what_was_left_out(report: Report, folder: Path) -> None:
+    text = "\n".join(report.remarks)
+    assert "1 line could not be read" in text
+    assert "1 runs with other settings" in text
+    assert "its configuration cannot be read" in text
+    page = (folder / "index.html").read_text()
+    assert "1 line could not be read" in page
+    sources = next(answer for answer in report.answers if answer.question.id == "C3").sources
+    assert {row["seeds"] for row in sources} == {"100, 101, 102, 103, 104"}
+
+
+def test_markdown_goes_between_its_markers(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "results.md"
+    path.write_text(f"by hand\n{BEGIN}\nbefore this\n{END}\nbelow\n")
+    write_markdown(report, path)
+    text = path.read_text()
+    assert text.startswith("by hand\n")
+    assert text.endswith(f"{END}\nbelow\n")
+    assert "before this" not in text
+    assert "| C3 | MiniGrid: who learns best? | **reproduced** |" in text
+    assert (tmp_path / "images" / "c3-score.png").exists()
+    assert with_block(text, report) == text
+    with pytest.raises(ValueError, match="must hold the lines"):
+        with_block("nothing", report)
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not a folder of results"):
+        make_report(tmp_path / "nowhere")
+
+
+def test_a_thousand_runs_are_read_quickly_and_as_a_stream(tmp_path: Path) -> None:
+    for seed in range(100, 300):
+        for method in ("ter", "uer", "per", "ebu", "discor"):
+            write_run(tmp_path, "minigrid/doorkey", method, seed, 0.5 if method != "ter" else 0.7, evaluations=30)
+    started = time.process_time()
+    found = make_report(tmp_path)
+    assert time.process_time() - started < 30.0
+    assert next(answer for answer in found.answers if answer.question.id == "C3").verdict.outcome == "reproduced"
+    # A long record file: what is kept does not grow with what is passed over.
+    path = next(tmp_path.rglob("records.jsonl"))
+    with open(path, "ab") as file:
+        file.write((b'{"kind":"training","step":1,"loss":' + b"1" * 1000 + b"}\n") * 30_000)
+    (tmp_path / "alone").mkdir()
+    path.parent.rename(tmp_path / "alone" / "run")
+    tracemalloc.start()
+    read_evidence(tmp_path / "alone")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3_000_000

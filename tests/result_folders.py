@@ -1,0 +1,66 @@
+"""Results folders with known answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backsweep.experiments.tabular.setting import METHODS, backups_for
+from backsweep.experiments.tabular.study import DIFFUSIONS, moments
+
+
+def write_run(
+    root: Path,
+    task: str,
+    method: str,
+    seed: int,
+    final: float,
+    *,
+    evaluations: int = 10,
+    torn: bool = False,
+    finished: bool = True,
+    **config: Any,
+) -> Path:
+    """Write a training run whose score rises in a straight line to `final`."""
+    settings = {"task": task, "env": None, "method": method, "steps": 1000, "faithful": "paper", "task_options": {}}
+    settings.update(config)
+    key = "-".join(f"{name}{value}" for name, value in sorted(config.items()))
+    folder = root / "runs" / task.replace("/", "-") / f"{method}{key}" / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({**settings, "seed": seed}))
+    lines = []
+    for place in range(1, evaluations + 1):
+        score = final * place / evaluations
+        record = {"kind": "evaluation", "step": place * 1000 // evaluations, "mean_return": score}
+        record |= {"normalised_return": score, "exact_normalised": None, "probe_q": 0.0}
+        record |= {"start_value": 0.0, "discounted_return": 0.0, "value_error": None}
+        lines.append(json.dumps({"kind": "training", "step": record["step"]}, separators=(",", ":")))
+        lines.append(json.dumps(record, separators=(",", ":")))
+    text = "\n".join(lines) + "\n"
+    (folder / "records.jsonl").write_text(text + ('{"kind":"evaluation","step":99' if torn else ""))
+    if finished:
+        (folder / "finished.json").write_text("{}")
+    return folder
+
+
+def write_chain(root: Path, solved: dict[str, float], sets: int = 12) -> None:
+    """Write tabular records in which each method solves the chain after about so many backups."""
+    folder = root / "tabular"
+    folder.mkdir(parents=True)
+    generator = np.random.default_rng(0)
+    for seed in range(100, 100 + sets):
+        lines = []
+        for initial in ("zero", "uniform"):
+            budget = backups_for(0)
+            for method in METHODS:
+                for diffusion in DIFFUSIONS if method == "ebu" else (0.5,):
+                    at = int(solved.get(method, 9e9) * generator.uniform(0.97, 1.03))
+                    error = [max(0.0, 0.8 * (1 - moment / max(at, 1))) for moment in moments(budget)]
+                    record = {"kind": "tabular", "method": method, "data_seed": seed, "initial": initial, "batch": 1}
+                    record |= {"target_every": 0, "diffusion": diffusion, "length": 20, "episodes": 10}
+                    record |= {"backups": budget, "solved_at": at if at <= budget else None, "lost": 0, "solved": True}
+                    lines.append(json.dumps({**record, "error": error, "right": error}))
+        (folder / f"seed-{seed}.jsonl").write_text("\n".join(lines) + "\n")
