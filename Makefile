@@ -42,6 +42,7 @@ lint: $(READY) ## Check style and types
 bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peers
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.envs
+	$(BIN)/python -m benchmarks.trainer
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -109,17 +109,16 @@ def measure_sb3(own: bool, steps: int) -> dict[str, float]:
     import gymnasium as gym
     import torch
     from stable_baselines3 import DQN
-    from stable_baselines3.common.callbacks import BaseCallback
 
     torch.set_num_threads(1)
     env = package_env() if own else gym.make(_registered("backsweep/DoorKey-v0"))
     marks: dict[int, float] = {}
 
-    class Marks(BaseCallback):  # type: ignore[misc]
-        def _on_step(self) -> bool:
-            if self.num_timesteps in (WARMUP + 200, WARMUP + 200 + steps):
-                marks[self.num_timesteps] = time.process_time()
-            return True
+    def mark(values: dict[str, Any], _: dict[str, Any]) -> bool:
+        step = values["self"].num_timesteps
+        if step in (WARMUP + 200, WARMUP + 200 + steps):
+            marks[step] = time.process_time()
+        return True
 
     model = DQN(
         "CnnPolicy",
@@ -137,7 +136,7 @@ def measure_sb3(own: bool, steps: int) -> dict[str, float]:
         device="cpu",
         seed=0,
     )
-    model.learn(WARMUP + 201 + steps, callback=Marks())
+    model.learn(WARMUP + 201 + steps, callback=mark)
     first, last = sorted(marks.values())
     return {"rate": steps / (last - first)}
 
@@ -151,11 +150,13 @@ def _registered(name: str) -> str:
 def package_env() -> Any:
     """Return DoorKey of the minigrid package: the whole grid as an image of 40x40."""
     import gymnasium as gym
-    import minigrid  # noqa: F401 - registers its ids
+    import minigrid.wrappers  # registers its ids too
     import numpy as np
-    from minigrid.wrappers import ImgObsWrapper, RGBImgObsWrapper
 
-    class Resized(gym.ObservationWrapper):  # type: ignore[type-arg]
+    wrapper: Any = gym.ObservationWrapper
+    wrappers: Any = minigrid.wrappers
+
+    class Resized(wrapper):  # type: ignore[misc]
         def __init__(self, env: Any) -> None:
             super().__init__(env)
             side = env.observation_space.shape[0]
@@ -166,7 +167,7 @@ def package_env() -> Any:
             return image[self.index][:, self.index]
 
     base = gym.make("MiniGrid-DoorKey-6x6-v0", highlight=False)
-    return Resized(ImgObsWrapper(RGBImgObsWrapper(base)))
+    return Resized(wrappers.ImgObsWrapper(wrappers.RGBImgObsWrapper(base)))
 
 
 def measure(contestant: str, steps: int) -> dict[str, float]:

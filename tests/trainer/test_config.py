@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from backsweep import EpisodicBackward, Mixture, Prioritized, PseudoTerminals, Topological, Uniform
-from backsweep.trainer import METHOD_NAMES, RunConfig, method_for, run_config
+from backsweep.trainer import METHOD_NAMES, RunConfig, method_for, run_config, train
 from backsweep.trainer.clock import Clock
 from backsweep.trainer.config import SessionConfig
 from backsweep.trainer.defaults import task_options
@@ -160,3 +162,28 @@ def test_more_refusals() -> None:
 def test_a_configuration_survives_its_file() -> None:
     config = run_config("minigrid/doorkey", method="ebu", task_options={"random_action_chance": 0.1}, seed=3)
     assert RunConfig.from_json(config.to_json()) == config
+
+
+def test_atari_frames_are_kept_once(tmp_path: Path) -> None:
+    config = run_config(
+        "atari/pong",
+        method="ter",
+        steps=60,
+        warmup_steps=40,
+        capacity=1_000,
+        batch_size=4,
+        evaluation_interval=1_000,
+        evaluation_episodes=1,
+        task_options={"max_steps": 20},
+        probe_size=4,
+    )
+    assert config.frame_stack == 4
+    lane = Lane(config)
+    for _ in range(50):
+        lane.step(np.array([0]), Clock())
+    stats = lane.replay.stats()
+    assert stats["distinct_frames"] < 1.5 * stats["distinct_observations"]
+    result = train(config, tmp_path / "run", quiet=True)
+    assert result.finished
+    assert result.evaluation is not None
+    assert result.evaluation.mean_length <= 20

@@ -11,6 +11,9 @@ from typing import Literal
 
 import torch
 
+# Squares of tiny gradients sink below what a processor handles at full speed. Their root is still nothing beside eps.
+SMALLEST_SQUARE = 1e-36
+
 
 @dataclass(frozen=True, kw_only=True)
 class OptimiserSettings:
@@ -61,6 +64,7 @@ class Optimiser:
         else:
             self.mean.lerp_(gradient, 1.0 - settings.adam_beta1)
             self.square.mul_(settings.adam_beta2).addcmul_(gradient, gradient, value=1.0 - settings.adam_beta2)
+            self.square.clamp_(min=SMALLEST_SQUARE)
             correction1 = 1.0 - settings.adam_beta1**self.steps
             correction2 = 1.0 - settings.adam_beta2**self.steps
             denominator = torch.sqrt(self.square, out=self._scratch).div_(correction2**0.5).add_(settings.adam_eps)

@@ -41,6 +41,8 @@ class RunConfig:
 
     capacity: int = 1_000_000
     """Transitions that the replay holds."""
+    frame_stack: int = 1
+    """Observations are stacks of so many frames along their first axis, of which the replay keeps each once."""
     dimension: int = 3
     """TER: dimension of the random projection that tells states apart."""
     eta: float = 0.5
@@ -141,7 +143,7 @@ class RunConfig:
         if self.exact and self.task is None:
             raise ValueError("exact values are for tasks of the table; leave exact out with --env")
         positive = (
-            "steps num_envs capacity dimension roots predecessors batch_size target_interval learning_rate "
+            "steps num_envs capacity frame_stack dimension roots predecessors batch_size target_interval learning_rate "
             "evaluation_interval evaluation_episodes record_interval kappa discor_temperature probe_size"
         )
         for name in positive.split():

@@ -115,4 +115,6 @@ def _family_fields(task: Task | None, options: dict[str, Any]) -> dict[str, Any]
     fields: dict[str, Any] = {"exact": task.family in EXACT_FAMILIES and options.get("reward", "paper") == "paper"}
     if task.family == "sokoban":
         fields["eta"] = 0.2  # the main text; the appendix says 0.1
+    if task.family == "atari":
+        fields["frame_stack"] = 4
     return fields

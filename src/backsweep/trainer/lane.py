@@ -147,6 +147,7 @@ def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay
         method.sampler,
         encoder=None if is_discrete(envs.observation_space) else RandomProjection(dim=config.dimension),
         num_envs=config.num_envs,
+        frame_stack=config.frame_stack,
         gamma=config.discount,
         seed=config.seed,
     )
