@@ -24,7 +24,12 @@ LAZY = {("replay", "saving"), ("replay", "minari_data")}
 """Where a room opens the door to a later one inside a function: methods of Replay whose work is done elsewhere."""
 
 REQUIRED = {"numpy", "numba", "llvmlite", "gymnasium", "xxhash", "safetensors", "backsweep"}  # llvmlite is numba's
-AT_HOME = {"learner": {"torch"}, "trainer": {"torch", "tyro", "rich", "PIL"}, "evaluation": {"torch"}, "experiments": {"rich"}}
+AT_HOME = {
+    "learner": {"torch"},
+    "trainer": {"torch", "tyro", "rich", "PIL"},
+    "evaluation": {"torch"},
+    "experiments": {"rich"},
+}
 """Rooms that are about an optional package and useless without it."""
 
 

@@ -236,16 +236,6 @@ def test_an_unwritable_folder_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     assert_old_state_and_tidy(tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind the superuser")
-def test_a_folder_without_write_permission(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(PermissionError, match=str(tmp_path)):
-            save(tmp_path, NEW)
-    finally:
-        tmp_path.chmod(0o700)
-
-
 def test_the_error_survives_a_trip_between_processes() -> None:
     error = SnapshotError("a/b", "it is torn", "Restore it")
     again = pickle.loads(pickle.dumps(error))
