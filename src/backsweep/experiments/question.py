@@ -1,4 +1,4 @@
-"""What a question is: plain data, and a rule that was written down before the runs."""
+"""What a question is: plain data, and the rule that decides it."""
 
 from __future__ import annotations
 
