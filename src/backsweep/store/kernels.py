@@ -581,7 +581,7 @@ def copy_pairs(
 ) -> None:
     """Write pairs of observations to two outputs.
 
-    One after the other: copying both in one loop was clearly slower on a quiet machine, and looked faster on a busy one.
+    One after the other: copying both in one loop was slower on a quiet machine, though it looked faster on a busy one.
     """
     size = frames.shape[1]
     if stacks.shape[1] == 0:
