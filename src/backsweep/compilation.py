@@ -20,8 +20,8 @@ import numba
 import xxhash
 
 _numba: Any = numba.config
-COMPILED = ("kernels.py", "codes.py", "prefetching.py")
-"""The files that compiled code is made of: kernels, the constants of some, and the hint that they give."""
+COMPILED = ("kernels.py", "codes.py", "prefetching.py", "addresses.py")
+"""The files that compiled code is made of: kernels, the constants of some, and the two tools that they share."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -45,6 +45,12 @@ def exact_sums(function: Function) -> Function:
     """
     with _own_cache_folder():
         return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})(function))
+
+
+def threaded(function: Function) -> Function:
+    """Compile a kernel whose `numba.prange` loops are shared out among threads."""
+    with _own_cache_folder():
+        return cast(Function, numba.njit(cache=True, nogil=True, parallel=True)(function))
 
 
 @cache
