@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backsweep.lockstep import LockstepLanes, Member, Pace
-from backsweep.lockstep.lanes import Batches, supported
+from backsweep.lockstep.lanes import supported
 from backsweep.trainer import run_config
 from backsweep.trainer.clock import Clock
 from backsweep.trainer.config import RunConfig
@@ -32,6 +32,18 @@ def made_up_choice(step: int, seed: int) -> int:
 def made_up_errors(row: Any, step: int) -> Any:
     """What stands for a learner's TD errors: some of them large."""
     return np.sin(row * 1.7 + step).astype(np.float32) * 9.0
+
+
+class Batches:
+    """Buffers as a learner has them."""
+
+    def __init__(self, lanes: int, batch_size: int) -> None:
+        self.best, self.current = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+        rows = np.zeros((lanes, 2, batch_size), np.int64)
+        self.first, self.second = rows[:, 0], rows[:, 1]
+        self.action = np.zeros((lanes, batch_size), np.int64)
+        self.reward, self.discount, self.weight = (np.zeros((lanes, batch_size), np.float32) for _ in range(3))
+        self.td_error = np.zeros((lanes, batch_size), np.float32)
 
 
 class Alone:

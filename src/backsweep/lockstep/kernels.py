@@ -660,15 +660,12 @@ def draw_lane(
     first: NDArray[np.int64],
     second: NDArray[np.int64],
     action: NDArray[np.int64],
-    reward: NDArray[np.floating],
-    discount: NDArray[np.floating],
-    weight: NDArray[np.floating],
+    reward: NDArray[np.float32],
+    discount: NDArray[np.float32],
+    weight: NDArray[np.float32],
 ) -> None:
-    """Draw a batch: its rows, and what the learner needs of them, observations by their rows in the bank.
-
-    Rewards, discounts and weights are rounded as in a Batch, whatever the learner's precision.
-    """
-    weights = np.ones(row.shape[0], np.float32)
+    """Draw a batch: its rows, and what the learner needs of them, observations by their rows in the bank."""
+    weight[:] = 1.0
     place = 0
     for part in range(ints[LANE_PARTS]):
         share = shares[part]
@@ -681,23 +678,22 @@ def draw_lane(
                 store,
                 graph,
                 row[place : place + share],
-                weights[place : place + share],
+                weight[place : place + share],
             )
             place += share
     rows, values = int32_matrix(store, STORE_ROWS), float_matrix(store, STORE_VALUES)
     actions = int64_of_bytes(store, STORE_ACTIONS)
     capacity, offset = rows.shape[0], ints[LANE_FIRST_ROW]
-    gamma = np.float32(floats[LANE_DISCOUNT])
+    gamma = floats[LANE_DISCOUNT]
     for i in range(row.shape[0]):
         slot = row[i] % capacity
         first[i] = offset + rows[slot, OBSERVATION]
         second[i] = offset + rows[slot, NEXT_OBSERVATION]
         action[i] = actions[slot]
-        reward[i] = np.float32(values[slot, REWARD])
+        reward[i] = values[slot, REWARD]
         flags = rows[slot, FLAGS]
         ends = (flags & TERMINATED) != 0 or (not ints[LANE_BOOTSTRAP] and (flags & TRUNCATED) != 0)
-        discount[i] = np.float32(0.0) if ends else gamma
-        weight[i] = weights[i]
+        discount[i] = 0.0 if ends else gamma
 
 
 @kernel
@@ -709,13 +705,11 @@ def apply_lane(
     part_floats: NDArray[np.float64],
     part_arrays: NDArray[np.int64],
     row: NDArray[np.int64],
-    td_error: NDArray[np.floating],
+    td_error: NDArray[np.float64],
 ) -> None:
     """Set priorities from the TD errors of the last batch; an error that is not a number stops the lane."""
-    errors = np.empty(row.shape[0], np.float64)
     for i in range(row.shape[0]):
-        errors[i] = td_error[i]
-        if not np.isfinite(errors[i]):
+        if not np.isfinite(td_error[i]):
             ints[LANE_STATE] = NOT_FINITE
             ints[LANE_FAILED_AT] = step
             return
@@ -725,7 +719,7 @@ def apply_lane(
             numbers, arrays = part_floats[part], part_arrays[part]
             numbers[PART_LARGEST] = update_priorities(
                 row,
-                errors,
+                td_error,
                 capacity,
                 numbers[PART_ALPHA],
                 numbers[PART_EPSILON],
@@ -767,10 +761,10 @@ def turn_lanes(
     first: NDArray[np.int64],
     second: NDArray[np.int64],
     action: NDArray[np.int64],
-    reward: NDArray[np.floating],
-    discount: NDArray[np.floating],
-    weight: NDArray[np.floating],
-    td_error: NDArray[np.floating],
+    reward: NDArray[np.float32],
+    discount: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    td_error: NDArray[np.float64],
 ) -> None:
     """Take a turn with every lane that is still going, lanes shared out among threads.
 

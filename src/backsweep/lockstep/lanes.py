@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,21 +57,28 @@ class Pace:
     random_steps: int
 
 
-class Batches:
-    """The arrays that a turn exchanges with the learner; a learner with buffers of its own puts them in their place."""
+class Buffers(Protocol):
+    """What a turn exchanges with the learner: L lanes, B rows of a batch."""
 
-    def __init__(self, lanes: int, batch_size: int, dtype: Any = np.float32) -> None:
-        self.best = np.zeros(lanes, np.int64)
-        self.current = np.zeros(lanes, np.int64)
-        self.first, self.second, self.action = (np.zeros((lanes, batch_size), np.int64) for _ in range(3))
-        self.reward, self.discount, self.weight = (np.zeros((lanes, batch_size), dtype) for _ in range(3))
-        self.td_error = np.zeros((lanes, batch_size), dtype)
+    best: NDArray[np.int64]
+    """In: the greedy action of each lane, (L,)."""
+    current: NDArray[np.int64]
+    """Out: the bank's row of what each lane sees now, (L,)."""
+    first: NDArray[np.int64]
+    """Out, as are all that follow but the last: the bank's rows of observations, (L, B)."""
+    second: NDArray[np.int64]
+    action: NDArray[np.int64]
+    reward: NDArray[np.floating]
+    discount: NDArray[np.floating]
+    weight: NDArray[np.floating]
+    td_error: NDArray[np.floating]
+    """In: the TD errors of the last batches, (L, B)."""
 
 
 class LockstepLanes:
     """Members in lock-step. Between `hand_back` and the next turn they may be used as if they stood alone."""
 
-    def __init__(self, members: Sequence[Member], pace: Pace, batch_size: int, buffers: Any, longest: int) -> None:
+    def __init__(self, members: Sequence[Member], pace: Pace, batch_size: int, buffers: Buffers, longest: int) -> None:
         """Borrow the members.
 
         Parameters
@@ -83,7 +90,7 @@ class LockstepLanes:
         batch_size
             Rows of a batch.
         buffers
-            An object with the arrays of `Batches`.
+            Arrays that the learner reads and writes.
         longest
             How many steps are taken at most between two calls of `hand_back`.
         """
@@ -109,7 +116,7 @@ class LockstepLanes:
             for place, part in enumerate(lane_parts):
                 table = address_table([parts.arrays_of(part)])[0]
                 self._part_arrays[lane, place, : len(table)] = table
-        self._store = address_table([machine.store.add_arguments for machine in machines])
+        self.store_table = address_table([machine.store.add_arguments for machine in machines])
         self._graph = address_table([() if m.graph is None else m.graph.add_arguments for m in machines])
         if not self._graph.shape[1]:  # nobody has a graph: kernels still take a row for each
             self._graph = np.zeros((count, 13, 5), np.int64)
@@ -149,7 +156,15 @@ class LockstepLanes:
             ints[codes.LANE_FIRST_ROW], ints[codes.LANE_MOST_ROWS] = member.first_row, member.most_rows
             ints[codes.LANE_BOOTSTRAP] = member.bootstrap_at_timeout
             self.floats[lane, codes.LANE_DISCOUNT] = machine.gamma
-        self._buffers = buffers
+        self.buffers = buffers
+        # Kernels are compiled for one precision; learners have one of two.
+        self._errors = np.zeros((count, batch_size), np.float64)
+        same = buffers.reward.dtype == np.float32
+        self._numbers = (
+            (buffers.reward, buffers.discount, buffers.weight)
+            if same
+            else tuple(np.zeros((count, batch_size), np.float32) for _ in range(3))
+        )
         self._new_places = np.zeros(NEW_PER_STEP * count, np.int64)
         self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.LANE_BYTES].max())), np.uint8)
         self.borrow()
@@ -158,10 +173,12 @@ class LockstepLanes:
 
     def turn(self, step: int, *, steps: int = 0, apply: bool = False, draw: bool = False) -> None:
         """Take TD errors to the priorities, take `steps` steps from `step` on, and draw a batch, as far as asked."""
+        if apply:
+            self._errors[:] = self.buffers.td_error
         what = (codes.APPLY if apply else 0) | (codes.STEP if steps else 0) | (codes.DRAW if draw else 0)
         if draw:
             self._split()
-        buffers = self._buffers
+        buffers = self.buffers
         kernels.turn_lanes(
             what,
             step,
@@ -173,7 +190,7 @@ class LockstepLanes:
             self._task_ints,
             self._task_floats,
             self._tasks,
-            self._store,
+            self.store_table,
             self._graph,
             self._matrices,
             self._explorers,
@@ -188,11 +205,11 @@ class LockstepLanes:
             buffers.first,
             buffers.second,
             buffers.action,
-            buffers.reward,
-            buffers.discount,
-            buffers.weight,
-            buffers.td_error,
+            *self._numbers,
+            self._errors,
         )
+        if draw and self._numbers[0] is not buffers.reward:
+            buffers.reward[:], buffers.discount[:], buffers.weight[:] = self._numbers
 
     def _split(self) -> None:
         """Divide the batch between the parts of mixtures; members with the same books do it once."""
@@ -202,9 +219,14 @@ class LockstepLanes:
             if self._shares[leader, : len(counts)].tolist() != counts:
                 self._shares[np.ix_([leader, *followers], range(len(counts)))] = counts
 
+    def sources(self) -> NDArray[np.int64]:
+        """Return which part of its sampler each row of the last batches is from, (lanes, batch)."""
+        ends = self._shares.cumsum(axis=1)
+        return (np.arange(self.batch_size)[None, :, None] >= ends[:, None, :]).sum(axis=2)
+
     def new_observations(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return what the last step saw that the bank does not have: its rows there, and the bytes (count, bytes)."""
-        count = kernels.collect_new(self.ints, self._tasks, self._store, self._new_places, self._new_bytes)
+        count = kernels.collect_new(self.ints, self._tasks, self.store_table, self._new_places, self._new_bytes)
         return self._new_places[:count], self._new_bytes[:count]
 
     def all_observations(self, lane: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -247,7 +269,7 @@ class LockstepLanes:
             store = member.replay.machinery.store
             last = (store.total - 1) % store.capacity
             ints[codes.LANE_BEGAN] = not store.total or bool(store.rows[last, FLAGS] & ENDED)
-            self._buffers.current[lane] = kernels.current_row(ints, self._store[lane])
+            self.buffers.current[lane] = kernels.current_row(ints, self.store_table[lane])
 
     def hand_back(self, finished: Callable[[int, NDArray[np.float64], NDArray[np.int64]], None]) -> None:
         """Bring the members' objects up to date; `finished` is given each lane's ended episodes: returns, lengths."""
