@@ -69,8 +69,8 @@ class Learner:
     def _make_views(self) -> None:
         layout = self.network.layout
         self._gradient = torch.zeros_like(self.online)
-        self._online_views = layout.views(self.online)
-        self._target_views = layout.views(self.target)
+        self.online_views = layout.views(self.online)
+        self.target_views = layout.views(self.target)
         self._gradient_views = layout.views(self._gradient)
         self._lane_views = [layout.views(self.online[lane : lane + 1]) for lane in range(len(self.online))]
         self._lane_target_views = [layout.views(self.target[lane : lane + 1]) for lane in range(len(self.online))]
@@ -88,7 +88,7 @@ class Learner:
         """Return the best actions (lanes, envs) for observations (lanes, envs, ...)."""
         self._settle()
         prepared = self.network.prepare(self._tensor(observations), self.dtype)
-        best: NDArray[np.int64] = self.network.forward(self._online_views, prepared).argmax(dim=-1).cpu().numpy()
+        best: NDArray[np.int64] = self.network.forward(self.online_views, prepared).argmax(dim=-1).cpu().numpy()
         return best
 
     @torch.no_grad()
@@ -143,20 +143,27 @@ class Learner:
         """
         size, action = rows.action.shape[1], rows.action.unsqueeze(-1)
         network = arithmetic.network
-        values, tape = network.forward_with_tape(self._online_views, rows.prepared)
+        values, tape = network.forward_with_tape(self.online_views, rows.prepared)
         next_target = None
         if rows.halves == 2:
-            next_target = network.forward(self._target_views, rows.prepared[:, rows.prepared.shape[1] // 2 :])
+            next_target = network.forward(self.target_views, rows.prepared[:, rows.prepared.shape[1] // 2 :])
         found = arithmetic.errors(values, next_target, rows)
 
         weight = rows.weight
         if self.errors is not None:
             assert found.next_action is not None
             weight = weight * self.errors.update(
-                arithmetic, rows.prepared, size, action, found.next_action, found.td_error, rows.discount, corrections[1]
+                arithmetic,
+                rows.prepared,
+                size,
+                action,
+                found.next_action,
+                found.td_error,
+                rows.discount,
+                corrections[1],
             )
         gradient = arithmetic.gradient(found, weight, action, values.shape[-1], self._sums)
-        network.backward(self._online_views, tape.first(1, rows.halves), gradient, self._gradient_views)
+        network.backward(self.online_views, tape.first(1, rows.halves), gradient, self._gradient_views)
         arithmetic.step(self.optimiser, self.online, self._gradient, corrections[0])
         return found.td_error
 
@@ -215,7 +222,8 @@ class Learner:
         finite: NDArray[np.bool_] = torch.isfinite(self.online).all(dim=1).cpu().numpy()
         return finite
 
-    def _tensors(self) -> dict[str, torch.Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the tensors that a save must hold."""
         tensors = {
             "online": self.online,
             "target": self.target,
@@ -230,7 +238,7 @@ class Learner:
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return everything that the next update depends on, as arrays and plain JSON values."""
         self._settle()
-        arrays = {name: tensor.cpu().numpy() for name, tensor in self._tensors().items()}
+        arrays = {name: tensor.cpu().numpy() for name, tensor in self.tensors().items()}
         values = {"updates": self.updates, "optimiser_steps": self.optimiser.steps, "summed": self._summed}
         if self.errors is not None:
             values["errors_steps"] = self.errors.optimiser.steps
@@ -240,7 +248,7 @@ class Learner:
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Go on from what `state` returned; shapes must be those of this learner."""
         self._settle()
-        for name, tensor in self._tensors().items():
+        for name, tensor in self.tensors().items():
             if name not in arrays or tuple(arrays[name].shape) != tuple(tensor.shape):
                 found = arrays[name].shape if name in arrays else "nothing"
                 raise ValueError(f"the saved learner does not fit: {name} is {found}, expected {tuple(tensor.shape)}")

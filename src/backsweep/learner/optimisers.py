@@ -69,9 +69,7 @@ class Optimiser:
     def apply(self, parameters: torch.Tensor, gradient: torch.Tensor, corrections: Corrections) -> None:
         """Take the step that `count` counted. `corrections` may be a tensor, so that a recorded program can read it."""
         settings = self.settings
-        if settings.clip_norm is not None:
-            norm = gradient.norm(dim=1, keepdim=True)
-            gradient.mul_((settings.clip_norm / (norm + 1e-6)).clamp_(max=1.0))
+        self.clip(gradient)
         if settings.kind == "sgd":
             parameters.add_(gradient, alpha=-settings.learning_rate)
         elif settings.kind == "rmsprop":
@@ -87,6 +85,12 @@ class Optimiser:
                 parameters.addcmul_(torch.div(self.mean, denominator, out=denominator), corrections[1])
             else:
                 parameters.addcdiv_(self.mean, denominator, value=corrections[1])
+
+    def clip(self, gradient: torch.Tensor) -> None:
+        """Shorten each lane's gradient in place, if the settings ask for it."""
+        if self.settings.clip_norm is not None:
+            norm = gradient.norm(dim=1, keepdim=True)
+            gradient.mul_((self.settings.clip_norm / (norm + 1e-6)).clamp_(max=1.0))
 
     def _root(self) -> torch.Tensor:
         if self._scratch is None or self._scratch.shape != self.square.shape:
