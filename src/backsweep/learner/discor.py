@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 
@@ -96,6 +97,15 @@ class ErrorModel:
             self.temperature.copy_((self.prediction_sum / self.summed).clamp_(min=SMALLEST_TEMPERATURE))
             self.prediction_sum.zero_()
             self.summed = 0
+
+    def part(self, lanes: slice) -> ErrorModel:
+        """Return the error networks of some lanes, with the same memory."""
+        part = copy.copy(self)
+        part.online, part.target = self.online[lanes], self.target[lanes]
+        part.temperature, part.prediction_sum = self.temperature[lanes], self.prediction_sum[lanes]
+        part.optimiser = self.optimiser.part(lanes)
+        part._make_views()
+        return part
 
     def keep(self, lanes: torch.Tensor) -> None:
         """Go on with some lanes only."""

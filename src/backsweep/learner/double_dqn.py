@@ -6,6 +6,7 @@ The state of a learner is a handful of flat tensors with one row per lane; every
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -203,6 +204,26 @@ class Learner:
         return [{name: value / count for name, value in zip(STATISTICS, row, strict=True)} for row in rows]
 
     # -- lanes and saving -----------------------------------------------------------------------------------------
+
+    def part(self, first: int, last: int) -> Learner:
+        """Return a learner of the lanes first..last-1 whose tensors are this one's; only their counts are two things.
+
+        Whoever lets parts learn keeps the counts together with `copy_counts`.
+        """
+        lanes = slice(first, last)
+        part = copy.copy(self)
+        part.online, part.target, part._sums = self.online[lanes], self.target[lanes], self._sums[lanes]
+        part.optimiser = self.optimiser.part(lanes)
+        part.errors = None if self.errors is None else self.errors.part(lanes)
+        part._make_views()
+        return part
+
+    def copy_counts(self, other: Learner) -> None:
+        """Count on from where another learner is."""
+        self.updates, self._summed = other.updates, other._summed
+        self.optimiser.steps = other.optimiser.steps
+        if self.errors is not None and other.errors is not None:
+            self.errors.summed, self.errors.optimiser.steps = other.errors.summed, other.errors.optimiser.steps
 
     def keep(self, lanes: Sequence[int]) -> None:
         """Go on with some lanes only; the others have finished."""

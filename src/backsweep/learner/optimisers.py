@@ -6,6 +6,7 @@ All three are element by element, so a lane's update is what it would be alone. 
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -96,6 +97,14 @@ class Optimiser:
         if self._scratch is None or self._scratch.shape != self.square.shape:
             self._scratch = torch.empty_like(self.square)
         return torch.sqrt(self.square, out=self._scratch)
+
+    def part(self, lanes: slice) -> Optimiser:
+        """Return the optimiser of some lanes, with the same memory."""
+        part = copy.copy(self)
+        part.mean = self.mean[lanes] if self.mean.numel() else self.mean
+        part.square = self.square[lanes] if self.square.numel() else self.square
+        part._scratch = None
+        return part
 
     def keep(self, lanes: torch.Tensor) -> None:
         """Go on with some lanes only."""
