@@ -195,7 +195,8 @@ def test_a_lane_with_an_error_stops_and_the_others_go_on() -> None:
     together.buffers.td_error[1, 3] = np.nan
     together.together.turn(101, steps=1, apply=True)
     ((lane, reason),) = together.together.failures()
-    assert lane == 1 and reason == "at step 101: the TD error is not a number"
+    assert lane == 1
+    assert reason == "at step 101: the TD error is not a number"
     assert together.lanes[0].replay.stats()["rows_ever_added"] == 102
     assert together.lanes[1].replay.stats()["rows_ever_added"] == 101
 

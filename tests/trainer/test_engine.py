@@ -98,8 +98,11 @@ def test_a_lane_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(backsweep.trainer.engine.Engine, "advance", spoil)
-        results = {result.folder.name: result for result in train_fleet(runs, tmp_path / "f", engine="compiled", quiet=True)}
-    assert results["seed2"].error is not None and "the TD error is not a number" in results["seed2"].error
+        results = {
+            result.folder.name: result for result in train_fleet(runs, tmp_path / "f", engine="compiled", quiet=True)
+        }
+    assert results["seed2"].error is not None
+    assert "the TD error is not a number" in results["seed2"].error
     assert "at step 3" in results["seed2"].error
     for name in ("seed1", "seed3"):
         assert results[name].finished

@@ -87,7 +87,8 @@ LANE_EPISODES = 10  # in and out: episodes ended so far
 LANE_LOGGED = 11  # out: entries in the log of ended episodes
 LANE_STATE = 12  # see below
 LANE_FAILED_AT = 13  # step of the failure
-LANE_INTS = 14
+LANE_START = 14  # the number of the episode's first observation if it is stored already, else -1
+LANE_INTS = 15
 # Numbers of a lane.
 LANE_DISCOUNT = 0
 LANE_RETURN = 1  # of the running episode

@@ -56,7 +56,6 @@ from backsweep.lockstep.codes import (
     EPSILON_STEPS,
     GOING,
     KEY_OF_BYTES,
-    KEY_OF_NUMBER,
     LANE_ACTIONS,
     LANE_BEGAN,
     LANE_BOOTSTRAP,
@@ -73,6 +72,7 @@ from backsweep.lockstep.codes import (
     LANE_NEW,
     LANE_PARTS,
     LANE_RETURN,
+    LANE_START,
     LANE_STATE,
     MINIGRID,
     NO_GRAPH,
@@ -126,6 +126,7 @@ from backsweep.lockstep.codes import (
 from backsweep.samplers.kernels import draw_prioritized, set_range, update_priorities, walk_back
 from backsweep.seeding.kernels import next_unit, next_word
 from backsweep.store.kernels import (
+    CONTINUES,
     FLAGS,
     LIVE,
     NEXT_OBSERVATION,
@@ -136,6 +137,7 @@ from backsweep.store.kernels import (
     TRUNCATED,
     add_rows,
     draw_uniform,
+    find,
 )
 from backsweep.sweep.kernels import exchange, sweep_rows
 
@@ -151,6 +153,8 @@ STORE_ACTIONS = 7
 STORE_EPISODES = 8
 STORE_LIVE_EPISODES = 9
 STORE_COUNTERS = 11
+STORE_FRAMES = 12
+STORE_WEIGHTS = 22
 # Arrays of `graph`, in the order of graph.add_rows.
 GRAPH_VERTICES = 2
 GRAPH_REWARD_SUMS = 3
@@ -468,7 +472,10 @@ def step_lane(
     family, size = ints[LANE_FAMILY], ints[LANE_BYTES]
     stride = WORD_BYTES * store[STORE_STAGED, SIZE_1]
     observation = bytes_at(task, TASK_OBSERVATION, 0, size)
-    copy_bytes(observation, bytes_at(store, STORE_STAGED, 0, size))
+    # What a lane sees within an episode is its last successor, which the store has; the last of one row it has not.
+    known = not ints[LANE_BEGAN] and int32_matrix(store, STORE_ROWS).shape[0] > 1
+    if not known:
+        copy_bytes(observation, bytes_at(store, STORE_STAGED, 0, size))
     action = choose_action(epsilon_at(step, exploration), greedy, ints[LANE_ACTIONS], explorer)
     int64_vector(task, TASK_ACTION)[0] = action
     move_task(family, task, task_ints, task_floats)
@@ -477,7 +484,7 @@ def step_lane(
     terminated, truncated = bool_vector(task, TASK_TERMINATED)[0], bool_vector(task, TASK_TRUNCATED)[0]
     int64_of_bytes(store, STORE_STAGED_ACTIONS)[0] = action
     float_vector(store, STORE_STAGED_REWARDS)[0] = reward
-    flags = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0)
+    flags = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0) | (CONTINUES if known else 0)
     byte_vector(store, STORE_STAGED_FLAGS)[0] = flags
     remember(ints, store, graph, matrix, part_ints, part_floats, part_arrays)
     floats[LANE_RETURN] += reward
@@ -495,13 +502,21 @@ def step_lane(
         if not reset_task(family, task, task_ints):
             ints[LANE_STATE] = NO_LEVEL
             ints[LANE_FAILED_AT] = step + 1
+        copy_bytes(observation, bytes_at(store, STORE_STAGED, 0, size))
+        ints[LANE_START] = find(
+            word_matrix(store, STORE_STAGED)[0],
+            word_matrix(store, STORE_FRAMES),
+            word_vector(store, STORE_FRAMES + 2),
+            int32_vector(store, STORE_FRAMES + 3),
+            word_vector(store, STORE_WEIGHTS),
+        )
 
 
 @inlined
 def current_row(ints: NDArray[np.int64], store: Entry) -> int:
     """Return the bank's row of what the lane sees now: its last successor, or the first observation of an episode."""
     if ints[LANE_BEGAN]:
-        return ints[LANE_FIRST_ROW] + ints[LANE_MOST_ROWS]
+        return ints[LANE_FIRST_ROW] + (ints[LANE_MOST_ROWS] if ints[LANE_START] < 0 else ints[LANE_START])
     rows = int32_matrix(store, STORE_ROWS)
     slot = (int64_vector(store, STORE_COUNTERS)[TOTAL] - 1) % rows.shape[0]
     return ints[LANE_FIRST_ROW] + rows[slot, NEXT_OBSERVATION]
@@ -836,7 +851,7 @@ def collect_new(
     places: NDArray[np.int64],
     observations: NDArray[np.uint8],
 ) -> int:
-    """Gather what the bank does not have yet: observations seen for the first time, and episodes' first ones.
+    """Gather what the bank does not have yet: observations stored for the first time, and first ones not stored yet.
 
     Returns how many there are: at most three for each lane.
     """
@@ -845,15 +860,14 @@ def collect_new(
         if ints[lane, LANE_STATE] != GOING:
             continue
         size, offset = ints[lane, LANE_BYTES], ints[lane, LANE_FIRST_ROW]
-        stride = WORD_BYTES * store[lane, STORE_STAGED, SIZE_1]
+        frames = word_matrix(store[lane], STORE_FRAMES)
         fresh = int32_matrix(store[lane], STORE_FRESH)
         for i in range(ints[lane, LANE_NEW]):
             places[count] = offset + fresh[i, 1]
-            copy_bytes(
-                bytes_at(store[lane], STORE_STAGED, stride * fresh[i, 0], size), observations[count : count + 1, :size]
-            )
+            stored = bytes_at(store[lane], STORE_FRAMES, WORD_BYTES * frames.shape[1] * fresh[i, 1], size)
+            copy_bytes(stored, observations[count : count + 1, :size])
             count += 1
-        if ints[lane, LANE_BEGAN]:
+        if ints[lane, LANE_BEGAN] and ints[lane, LANE_START] < 0:
             places[count] = offset + ints[lane, LANE_MOST_ROWS]
             copy_bytes(bytes_at(tasks[lane], TASK_OBSERVATION, 0, size), observations[count : count + 1, :size])
             count += 1

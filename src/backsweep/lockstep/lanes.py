@@ -160,10 +160,14 @@ class LockstepLanes:
         # Kernels are compiled for one precision; learners have one of two.
         self._errors = np.zeros((count, batch_size), np.float64)
         same = buffers.reward.dtype == np.float32
-        self._numbers = (
+        self._numbers: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] = (
             (buffers.reward, buffers.discount, buffers.weight)
             if same
-            else tuple(np.zeros((count, batch_size), np.float32) for _ in range(3))
+            else (
+                np.zeros_like(self.row, np.float32),
+                np.zeros_like(self.row, np.float32),
+                np.ones_like(self.row, np.float32),
+            )
         )
         self._new_places = np.zeros(NEW_PER_STEP * count, np.int64)
         self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.LANE_BYTES].max())), np.uint8)
@@ -222,7 +226,8 @@ class LockstepLanes:
     def sources(self) -> NDArray[np.int64]:
         """Return which part of its sampler each row of the last batches is from, (lanes, batch)."""
         ends = self._shares.cumsum(axis=1)
-        return (np.arange(self.batch_size)[None, :, None] >= ends[:, None, :]).sum(axis=2)
+        sources: NDArray[np.int64] = (np.arange(self.batch_size)[None, :, None] >= ends[:, None, :]).sum(axis=2)
+        return sources
 
     def new_observations(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return what the last step saw that the bank does not have: its rows there, and the bytes (count, bytes)."""
@@ -268,6 +273,7 @@ class LockstepLanes:
             ints[codes.LANE_EPISODES], ints[codes.LANE_LOGGED] = member.episodes, 0
             store = member.replay.machinery.store
             last = (store.total - 1) % store.capacity
+            ints[codes.LANE_START] = -1
             ints[codes.LANE_BEGAN] = not store.total or bool(store.rows[last, FLAGS] & ENDED)
             self.buffers.current[lane] = kernels.current_row(ints, self.store_table[lane])
 

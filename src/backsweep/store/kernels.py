@@ -52,6 +52,7 @@ TRUNCATED = 2
 STARTS_EPISODE = 4
 ENDED = TERMINATED | TRUNCATED
 SKIP = 255  # staged flags of a lane that adds nothing
+CONTINUES = 16  # a bit of staged flags: the observation is known to be the lane's last successor, and was not staged
 # Columns of episodes.
 FIRST = 0
 LAST = 1
@@ -432,7 +433,10 @@ def add_rows(
                 )
             counters[LIVE] -= 1
 
-        observation = find_continuation(lane, slot, staged[lane], rows, episodes, lanes, counters, frames, stacks)
+        known = (staged_flags[lane] & CONTINUES) != 0
+        observation = find_continuation(
+            lane, slot, staged[lane], known, rows, episodes, lanes, counters, frames, stacks
+        )
         if observation >= 0:
             last = (lanes[lane, LANE_LAST] - 1) % capacity
             episode = np.int64(rows[last, EPISODE])
@@ -496,7 +500,7 @@ def add_rows(
 
         rows[slot, NEXT] = -1
         rows[slot, EPISODE] = episode
-        rows[slot, FLAGS] = staged_flags[lane] | starts
+        rows[slot, FLAGS] = (staged_flags[lane] & ENDED) | starts
         rows[slot, OBSERVATION] = observation
         rows[slot, NEXT_OBSERVATION] = successor
         values[slot, REWARD] = staged_rewards[lane]
@@ -520,6 +524,7 @@ def find_continuation(
     lane: int,
     slot: int,
     staged: NDArray[np.uint64],
+    known: bool,
     rows: NDArray[np.int32],
     episodes: NDArray[np.int64],
     lanes: NDArray[np.int64],
@@ -528,6 +533,8 @@ def find_continuation(
     stacks: NDArray[np.uint64],
 ) -> int:
     """Return the number of the lane's last successor if the staged observation continues from it, else -1.
+
+    If that is `known`, nothing is compared, unless the ring has overwritten the last row meanwhile.
 
     A running episode that is not continued (the caller left steps out) is marked as broken off.
     """
@@ -540,7 +547,9 @@ def find_continuation(
     number = rows[last, NEXT_OBSERVATION]
     size = frames.shape[1]
     matches = True
-    if stacks.shape[1] == 0:
+    if known:
+        pass
+    elif stacks.shape[1] == 0:
         matches = same_record(frames[number], staged)
     else:
         for i in range(stacks.shape[1]):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +53,7 @@ class Engine:
         """
         self.fleet = fleet
         bounds = np.linspace(0, len(fleet.lanes), min(groups, len(fleet.lanes)) + 1).astype(int).tolist()
-        self._groups = [
-            Group(fleet, first, last, observations_per_run[first:last])
-            for first, last in zip(bounds[:-1], bounds[1:], strict=True)
-        ]
+        self._groups = [Group(fleet, first, last, observations_per_run[first:last]) for first, last in pairwise(bounds)]
         self._since_hand_back = 0
 
     def advance(self, steps: int, clock: Clock) -> None:
@@ -94,12 +92,12 @@ class Group:
         self.learner: Learner = fleet.learner.part(first, last)
         space = self._lanes[0].envs.observation_space
         rows = [count + 1 for count in observations_per_run]
-        bank = ObservationBank(sum(rows), space.shape or (), space.dtype, self.learner.device)
+        bank = ObservationBank(sum(rows), space.shape or (), np.dtype(space.dtype), self.learner.device)
         self._stepper = Stepper(self.learner, bank, self._shared.batch_size)
-        starts = np.concatenate([[0], np.cumsum(rows)])[:-1].tolist()
+        starts = [0, *np.cumsum(rows).tolist()]
         members = [
             _member(lane, start, count)
-            for lane, start, count in zip(self._lanes, starts, observations_per_run, strict=True)
+            for lane, start, count in zip(self._lanes, starts, observations_per_run)
         ]
         self._epsilon = self._lanes[0].epsilon
         pace = Pace(self._epsilon.start, self._epsilon.end, self._epsilon.steps, self._epsilon.random_steps)

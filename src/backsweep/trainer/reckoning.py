@@ -21,7 +21,7 @@ MARGIN = 0.92
 BYTES_PER_ROW = 260
 """Of a replay besides its observations, with a graph and priorities, at its fullest."""
 NEW_PER_ROW = 1.25
-"""Distinct observations for each stored row where nothing is known of the task: a successor, and now and then a start."""
+"""Distinct observations per stored row where nothing is known of the task: a successor, and now and then a start."""
 
 
 def rooms_on_device(fleet: Fleet, session: SessionConfig) -> dict[Lane, int] | None:
@@ -79,12 +79,12 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     rooms = [room_for(lane.config, session) for lane in fleet.lanes]
     frame = _observation_bytes(fleet)
     shared, network = fleet.shared, lane_network(fleet.lanes[0])
-    working = working_bytes(
-        network, fleet.lanes[0].method.rule, 1, shared.batch_size, fleet.learner.dtype, fused=False
-    )
+    working = working_bytes(network, fleet.lanes[0].method.rule, 1, shared.batch_size, fleet.learner.dtype, fused=False)
     on_device = [working + frame * (room + 1) for room in rooms]
-    in_memory = [frame * room + BYTES_PER_ROW * min(shared.capacity, lane.config.steps) for lane, room in
-                 zip(fleet.lanes, rooms, strict=True)]
+    in_memory = [
+        frame * room + BYTES_PER_ROW * min(shared.capacity, lane.config.steps)
+        for lane, room in zip(fleet.lanes, rooms, strict=True)
+    ]
     if session.device == "cpu":
         _refuse(fleet, [a + b for a, b in zip(on_device, in_memory, strict=True)], physical_memory(), "this machine")
         return
