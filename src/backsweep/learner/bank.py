@@ -29,6 +29,7 @@ class ObservationBank:
         self.dtype = np.dtype(dtype)
         self.device = device
         self.rows = torch.empty((rows, *self.shape), dtype=_torch_dtype(self.dtype), device=device)
+        self.rows[:1].zero_()  # programs are tried out on row 0, which must hold something of the space
         self._row_bytes = math.prod(self.shape) * self.dtype.itemsize
         word = next(word for word in (torch.int64, torch.int32, torch.int16, torch.uint8) if self._fits(word))
         # Rows are copied as the largest words that fit, whatever they hold.
