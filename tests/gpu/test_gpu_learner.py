@@ -140,20 +140,27 @@ def test_the_fused_arithmetic_strays_no_further_than_tf32(network: Network, rule
 
 @pytest.mark.parametrize("network", [MINIGRID, SOKOBAN, ODD], ids=["minigrid", "sokoban", "odd"])
 def test_fused_gradients_are_those_of_the_plain_arithmetic(network: Network) -> None:
-    """With parameters and TD errors of all sizes: what flows back is brought into range lane by lane."""
+    """For gradients of all sizes, as what flows back is brought into range lane by lane.
+
+    Large biases keep every ReLU far from where rounding could turn it on or off.
+    """
     from backsweep.learner.fused import FusedNetwork
 
     generator = torch.Generator(device="cuda").manual_seed(0)
-    parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float64).cuda()
+    parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float32).cuda()
+    single = network.layout.views(parameters)
+    for name, view in single.items():
+        if name.endswith("bias"):
+            view.copy_(torch.where(torch.rand(view.shape, device="cuda", generator=generator) < 0.5, 4.0, -4.0))
+    exact = network.layout.views(parameters.double())
     bank = torch.randint(0, 256, (ROWS, *network.input_shape), dtype=torch.uint8, device="cuda", generator=generator)
     rows = torch.randint(0, ROWS, (4, 34), device="cuda", generator=generator)
     gradient = torch.zeros(4, 17, network.actions, device="cuda")
     sizes = torch.tensor([1.0, 1e-3, 1e-9, 1e-20], device="cuda")[:, None]
     gradient[:, :, 1] = torch.randn(4, 17, device="cuda", generator=generator) * sizes
-    exact, single = network.layout.views(parameters), network.layout.views(parameters.float())
 
     values, tape = network.forward_with_tape(exact, network.prepare(bank[rows], torch.float64))
-    expected = network.layout.views(torch.zeros_like(parameters))
+    expected = network.layout.views(torch.zeros(parameters.shape, dtype=torch.float64, device="cuda"))
     network.backward(exact, tape.first(1, 2), gradient.double(), expected)
 
     fused = FusedNetwork(network, bank)
@@ -163,8 +170,7 @@ def test_fused_gradients_are_those_of_the_plain_arithmetic(network: Network) -> 
     assert off(found_values, values) < 5e-4
     for name, view in expected.items():
         for lane in range(4):
-            # Where rounding turns a ReLU on or off, single numbers differ by more than rounding.
-            assert off(found[name][lane], view[lane]) < 2e-2, (name, lane)
+            assert off(found[name][lane], view[lane]) < 3e-3, (name, lane)
 
 
 @pytest.mark.parametrize("fused", [False, True])

@@ -376,8 +376,7 @@ def forward_tiles(layer: Layer, rows: int) -> Tiles:
     if layer.last:
         return Tiles(16, outputs, min(64, inner), 4, 3) if rows <= 64 else Tiles(64, outputs, min(64, inner), 4, 3)
     if rows <= 16:
-        return Tiles(16, min(32, outputs), min(64, inner), 4, 3)
-    # A kernel's rows and steps decide what the caches can hold: 128 inner numbers at once where there is no overlap.
+        return Tiles(16, min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
     wide = layer.shape.patch >= 512 and layer.shape.stride == 1
     return Tiles(
         _between(16, rows, 64 if wide and rows <= 128 else 128), outputs, min(128 if wide else 64, inner), 4, 2
@@ -404,7 +403,7 @@ def input_gradient_tiles(layer: Layer, rows: int) -> Tiles:
 
 def first_weight_gradient_tiles(layer: Layer) -> Tiles:
     """Return the tiles of the first convolution's weight gradient; inner numbers are words."""
-    return Tiles(128, _power(layer.shape.outputs), 16, 4, 2)
+    return Tiles(128, _power(layer.shape.outputs), 16, 4, 1)
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ device included, so that each is a single launch; on a CPU they are direct calls
 
     current ──act──> best          first, second, action, reward, discount, weight (, known) ──update──> td_error
 
+The first stepper for a network's shape compiles its kernels, which takes seconds; they are cached on disk.
 Every stepper has a stream of its own: while one stepper's update runs on the GPU, the CPU can serve another's lanes.
 
 Precision on a GPU: plain float32 (or float64) through torch, except for float32 image networks over uint8 pictures,
@@ -29,7 +30,7 @@ from backsweep.learner.bank import ObservationBank
 from backsweep.learner.double_dqn import AllCorrections, Learner
 from backsweep.learner.networks import in_network_order
 from backsweep.learner.packed import PackedArrays
-from backsweep.learner.reckoning import numbers_per_row, working_bytes
+from backsweep.learner.reckoning import bytes_per_row, working_bytes
 
 WORD = 4  # bytes that the fused first convolution reads at once
 VALUES_BYTES = 1 << 30  # what `values` may take at once
@@ -38,6 +39,8 @@ WARM_UPS = 2  # runs before a recording: compile kernels, let libraries make the
 
 class Stepper:
     """Acts and updates of all lanes of a learner, from observations in a bank.
+
+    Fill the arrays of a program only when its last run is done (`wait`): the device reads them as it gets there.
 
     The bank holds observations in the network's order (images with their channels last); `write` sees to that. After
     `Learner.keep` make a new stepper. The learner's own methods wait for the device where they must, so state can be
@@ -141,21 +144,23 @@ class Stepper:
         """Return the values (n, T, A) of bank rows (n, T) by the networks of `lanes` (n,)."""
         learner = self.learner
         flat = learner.target if target else learner.online
-        values = np.empty((*rows.shape, learner.network.actions), learner.settings.dtype)
-        chunk = self._lanes_at_once(rows.shape[1])
+        shape = (*rows.shape, learner.network.actions)
         with self._in_stream():
-            for start in range(0, len(lanes), chunk):
-                part = slice(start, start + chunk)
-                chosen = flat[torch.from_numpy(lanes[part]).to(self._device)]
-                prepared = self._prepared(torch.from_numpy(rows[part]).to(self._device))
-                found = self._arithmetic.network.forward(learner.network.layout.views(chosen), prepared)
-                values[part] = found.cpu().numpy()
-        return values
+            values = torch.empty(shape, dtype=learner.dtype, device=self._device)
+            chosen, index = (torch.from_numpy(array).to(self._device) for array in (lanes, rows))
+            at_once = self._lanes_at_once(rows.shape[1])
+            for start in range(0, len(lanes), at_once):
+                part = slice(start, start + at_once)
+                views = learner.network.layout.views(flat[chosen[part]])
+                values[part] = self._arithmetic.network.forward(views, self._prepared(index[part]))
+            found: NDArray[np.floating] = values.cpu().numpy()
+        return found
 
     def _lanes_at_once(self, steps: int) -> int:
         """Return how many lanes `values` takes at once: on the CPU one, which rounds as the lane alone does."""
         learner = self.learner
-        lane = learner.dtype.itemsize * (learner.network.layout.size + steps * numbers_per_row(learner.network))
+        parameters = learner.dtype.itemsize * learner.network.layout.size
+        lane = parameters + steps * bytes_per_row(learner.network, learner.dtype, fused=self._fused)
         return max(1, VALUES_BYTES // lane) if self._on_gpu else 1
 
     @property
