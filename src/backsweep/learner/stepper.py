@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,10 @@ class Stepper:
         self._device = learner.device
         self._on_gpu = self._device.type == "cuda"
         self._stream = torch.cuda.Stream(self._device) if self._on_gpu else None  # type: ignore[no-untyped-call]
+        # Made once and entered often: every act and update goes through it.
+        self._in_stream: contextlib.AbstractContextManager[object] = (
+            contextlib.nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+        )
         lanes, number = learner.lanes, np.dtype(learner.settings.dtype)
         batch = (lanes, batch_size)
 
@@ -112,12 +116,12 @@ class Stepper:
     def write(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
         """Put observations (n, ...) at the bank's rows `places` (n,), before whatever is enqueued next."""
         if len(places):
-            with self._in_stream():
+            with self._in_stream:
                 self.bank.write(places, in_network_order(self.learner.network, observations))
 
     def act(self) -> None:
         """Enqueue the best actions for what each lane sees now."""
-        with self._in_stream():
+        with self._in_stream:
             self._act()
 
     def update(self) -> None:
@@ -126,7 +130,7 @@ class Stepper:
             self._direct_update(self.learner.count())
             return
         self._inputs.host["corrections"][:] = self.learner.count()
-        with self._in_stream():
+        with self._in_stream:
             self._update()
 
     def wait(self) -> None:
@@ -136,7 +140,7 @@ class Stepper:
 
     def copy_target(self) -> None:
         """Enqueue the copying of the target networks."""
-        with self._in_stream():
+        with self._in_stream:
             self.learner.copy_target()
 
     @torch.no_grad()
@@ -145,7 +149,7 @@ class Stepper:
         learner = self.learner
         flat = learner.target if target else learner.online
         shape = (*rows.shape, learner.network.actions)
-        with self._in_stream():
+        with self._in_stream:
             values = torch.empty(shape, dtype=learner.dtype, device=self._device)
             chosen, index = (torch.from_numpy(array).to(self._device) for array in (lanes, rows))
             at_once = self._lanes_at_once(rows.shape[1])
@@ -231,7 +235,7 @@ class Stepper:
         changing = {name: tensor for name, tensor in self.learner.tensors().items() if not name.endswith("target")}
         kept = {name: tensor.clone() for name, tensor in changing.items()}
         self._inputs.host["corrections"][:] = 1.0
-        with self._in_stream():
+        with self._in_stream:
             for _ in range(WARM_UPS):
                 self._act_program()
                 self._update_program()
@@ -250,14 +254,6 @@ class Stepper:
         with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             program()
         return graph.replay
-
-    @contextlib.contextmanager
-    def _in_stream(self) -> Iterator[None]:
-        if self._stream is None:
-            yield
-        else:
-            with torch.cuda.stream(self._stream):
-                yield
 
 
 def reason_against_fused(learner: Learner, bank: ObservationBank) -> str | None:
