@@ -8,8 +8,9 @@ import torch
 
 from backsweep.learner.bank import SLOT_ROWS, ObservationBank
 from backsweep.learner.double_dqn import Learner, LearnerSettings
-from backsweep.learner.networks import Network
+from backsweep.learner.networks import Network, Tape
 from backsweep.learner.optimisers import OptimiserSettings
+from backsweep.learner.patches import cut_patches
 from backsweep.learner.rules import TargetRule
 from backsweep.learner.stepper import Stepper, reason_against_fused
 
@@ -99,55 +100,95 @@ def test_the_plain_arithmetic_is_the_same_on_a_gpu(network: Network, rule: Targe
         np.testing.assert_allclose(array, arrays_cpu[name], rtol=1e-6, atol=1e-8, err_msg=name)
 
 
+def paths(network: Network, rule: TargetRule, kind: str) -> dict[str, tuple[float, float, float]]:
+    """Return how far the fused arithmetic and plain TF32 stray from float64.
+
+    Three numbers each: TD errors of the first update, those of fifty more, and the parameters in the end. TF32 rounds
+    as strongly as the fused arithmetic does, so what training makes of such errors (a ReLU turns on or off, an action
+    changes places with its equal) must be of the same size with both.
+    """
+    exact = made(network, rule, "cpu" if network is ODD else "cuda", kind=kind, dtype="float64", fused=False)
+    torch.set_float32_matmul_precision("high")
+    rounded = made(network, rule, "cuda", kind=kind, fused=False)
+    torch.set_float32_matmul_precision("highest")
+    fused = made(network, rule, "cuda", kind=kind, fused=True)
+    runs = {name: updated(stepper, 51) for name, stepper in (("exact", exact), ("tf32", rounded), ("fused", fused))}
+    states = {name: stepper.learner.state()[1] for name, stepper in (("exact", exact), ("fused", fused))}
+    assert states["exact"] == states["fused"]
+    for lane, expected in zip(fused.learner.take_statistics(), exact.learner.take_statistics(), strict=True):
+        assert lane == pytest.approx(expected, rel=0.05, abs=0.05)
+    return {
+        name: (
+            off(runs[name][0], runs["exact"][0]),
+            off(np.array(runs[name][1:]), np.array(runs["exact"][1:])),
+            off(stepper.learner.online, exact.learner.online),
+        )
+        for name, stepper in (("tf32", rounded), ("fused", fused))
+    }
+
+
 @pytest.mark.parametrize("kind", ["adam", "rmsprop", "sgd"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("network", [MINIGRID, ODD, SOKOBAN], ids=["minigrid", "odd", "sokoban"])
-def test_the_fused_arithmetic_differs_by_rounding(network: Network, rule: TargetRule, kind: str) -> None:
+def test_the_fused_arithmetic_strays_no_further_than_tf32(network: Network, rule: TargetRule, kind: str) -> None:
     if kind != "adam" and network is SOKOBAN:
         pytest.skip("one network is enough for the other optimisers")
-    on_gpu = made(network, rule, "cuda", kind=kind, fused=True)
-    on_cpu = made(network, rule, "cpu", kind=kind, dtype="float64")
-    before = on_cpu.learner.online.clone()
-    first, expected = updated(on_gpu, 1), updated(on_cpu, 1)
-    assert off(first[0], expected[0]) < 1e-3
-    if kind != "adam":  # Adam's first step is the sign of the gradient, whatever its size
-        assert off(on_gpu.learner.online.cpu() - before, on_cpu.learner.online - before) < 1e-2
-    errors, expected = updated(on_gpu, 50, seed=2), updated(on_cpu, 50, seed=2)
-    assert off(np.array(errors), np.array(expected)) < 2e-2
-    assert off(on_gpu.learner.online, on_cpu.learner.online) < 1e-2
-    (_, values), (_, values_cpu) = on_gpu.learner.state(), on_cpu.learner.state()
-    assert values == values_cpu
-    for lane, lane_cpu in zip(on_gpu.learner.take_statistics(), on_cpu.learner.take_statistics(), strict=True):
-        assert lane == pytest.approx(lane_cpu, rel=2e-2, abs=2e-2)
+    found = paths(network, rule, kind)
+    assert found["fused"][0] < 1e-3
+    for fused, rounded in zip(found["fused"], found["tf32"], strict=True):
+        assert fused < 2 * rounded + 1e-3, found
+
+
+def plain_tape(network: Network, prepared: torch.Tensor, fused: Tape) -> Tape:
+    """Return the plain arithmetic's tape, in float64, of what flowed through the fused network.
+
+    So both go back through the same ReLUs: one that rounding turned on or off changes a gradient by percents.
+    """
+    inputs, grids = [prepared], []
+    for index, stage in enumerate(network.stages):
+        flowing = fused.inputs[index + 1].double()
+        grid = flowing.reshape(*flowing.shape[:2], stage.out_height, stage.out_width, stage.outputs)
+        grids.append(grid)
+        following = network.stages[index + 1 : index + 2]
+        inputs.append(cut_patches(grid, following[0], torch.float64) if following else grid.flatten(2))
+    inputs += [flowing.double() for flowing in fused.inputs[len(network.stages) + 1 :]]
+    return Tape(tuple(inputs), tuple(grids))
 
 
 @pytest.mark.parametrize("network", [MINIGRID, SOKOBAN, ODD], ids=["minigrid", "sokoban", "odd"])
 def test_fused_gradients_are_those_of_the_plain_arithmetic(network: Network) -> None:
-    """With parameters and TD errors of all sizes: what flows back is brought into range lane by lane."""
+    check_gradients(network, "cuda")
+
+
+def check_gradients(network: Network, device: str) -> None:
+    """Compare gradients of all sizes, as what flows back is brought into range lane by lane.
+
+    With TRITON_INTERPRET=1 this works on a CPU too, slowly.
+    """
     from backsweep.learner.fused import FusedNetwork
 
-    generator = torch.Generator(device="cuda").manual_seed(0)
-    parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float64).cuda()
-    bank = torch.randint(0, 256, (ROWS, *network.input_shape), dtype=torch.uint8, device="cuda", generator=generator)
-    rows = torch.randint(0, ROWS, (4, 34), device="cuda", generator=generator)
-    gradient = torch.zeros(4, 17, network.actions, device="cuda")
-    sizes = torch.tensor([1.0, 1e-3, 1e-9, 1e-20], device="cuda")[:, None]
-    gradient[:, :, 1] = torch.randn(4, 17, device="cuda", generator=generator) * sizes
-    exact, single = network.layout.views(parameters), network.layout.views(parameters.float())
-
-    values, tape = network.forward_with_tape(exact, network.prepare(bank[rows], torch.float64))
-    expected = network.layout.views(torch.zeros_like(parameters))
-    network.backward(exact, tape.first(1, 2), gradient.double(), expected)
+    generator = torch.Generator(device).manual_seed(0)
+    parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float32).to(device)
+    single, exact = network.layout.views(parameters), network.layout.views(parameters.double())
+    bank = torch.randint(0, 256, (ROWS, *network.input_shape), dtype=torch.uint8, device=device, generator=generator)
+    rows = torch.randint(0, ROWS, (4, 34), device=device, generator=generator)
+    gradient = torch.zeros(4, 17, network.actions, device=device)
+    sizes = torch.tensor([1.0, 1e-3, 1e-9, 1e-20], device=device)[:, None]
+    gradient[:, :, 1] = torch.randn(4, 17, device=device, generator=generator) * sizes
 
     fused = FusedNetwork(network, bank)
-    found_values, found_tape = fused.forward_with_tape(single, rows)
-    found = network.layout.views(torch.full(parameters.shape, torch.nan, device="cuda"))
-    fused.backward(single, found_tape.first(1, 2), gradient, found)
-    assert off(found_values, values) < 5e-4
+    found_values, tape = fused.forward_with_tape(single, rows)
+    found = network.layout.views(torch.full(parameters.shape, torch.nan, device=device))
+    fused.backward(single, tape.first(1, 2), gradient, found)
+
+    prepared = network.prepare(bank[rows], torch.float64)
+    assert off(found_values, network.forward(exact, prepared)) < 5e-4
+    expected = network.layout.views(torch.zeros_like(parameters, dtype=torch.float64))
+    first = prepared[:, : prepared.shape[1] // 2]
+    network.backward(exact, plain_tape(network, first, tape.first(1, 2)), gradient.double(), expected)
     for name, view in expected.items():
         for lane in range(4):
-            # Where rounding turns a ReLU on or off, single numbers differ by more than rounding.
-            assert off(found[name][lane], view[lane]) < 2e-2, (name, lane)
+            assert off(found[name][lane], view[lane]) < 3e-3, (name, lane)
 
 
 @pytest.mark.parametrize("fused", [False, True])

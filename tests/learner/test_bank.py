@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.learner.bank import ObservationBank
+from backsweep.learner.bank import SLOTS, ObservationBank
 from backsweep.learner.packed import PackedArrays
 
 CPU = torch.device("cpu")
@@ -30,6 +30,21 @@ def test_rows_hold_what_was_last_written(shape: tuple[int, ...], dtype: type) ->
         observations[...] = 0  # the caller may do that
         assert np.array_equal(bank.rows.numpy(), expected)
     assert bank.nbytes == expected.nbytes
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((5, 4, 3), np.uint8), ((), np.int64), ((5,), np.uint8)], ids=str)
+def test_staging_slots_take_turns(shape: tuple[int, ...], dtype: type) -> None:
+    """What a GPU's writes go through, on the CPU, where nothing is asynchronous."""
+    generator = np.random.default_rng(0)
+    bank = ObservationBank(50, shape, dtype, CPU)
+    expected = np.zeros((50, *shape), dtype)
+    bank.write(np.arange(50), expected)
+    for count in (1, 3, 20, *([2] * SLOTS), 20):
+        places = generator.choice(50, count, replace=False)
+        expected[places] = (generator.random((count, *shape)) * 200).astype(dtype)
+        bank._write_part(places, expected[places])
+        assert np.array_equal(bank.rows.numpy(), expected)
+    assert bank.nbytes > expected.nbytes
 
 
 def test_packed_arrays_are_apart_and_aligned() -> None:

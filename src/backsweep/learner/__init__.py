@@ -3,10 +3,12 @@
 Every parameter carries a leading axis of lanes (independent runs). One lane is not a special case, only a small one.
 """
 
+from backsweep.learner.bank import ObservationBank
 from backsweep.learner.double_dqn import Learner, LearnerSettings, UpdateResult
 from backsweep.learner.exploration import EpsilonSchedule, Explorer
 from backsweep.learner.networks import Network, network_for
 from backsweep.learner.rules import TargetRule
+from backsweep.learner.stepper import Stepper
 
 __all__ = [
     "EpsilonSchedule",
@@ -14,6 +16,8 @@ __all__ = [
     "Learner",
     "LearnerSettings",
     "Network",
+    "ObservationBank",
+    "Stepper",
     "TargetRule",
     "UpdateResult",
     "network_for",

@@ -11,6 +11,7 @@ A slot is filled again only when the device has read it.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ class ObservationBank:
         self.dtype = np.dtype(dtype)
         self.device = device
         self.rows = torch.empty((rows, *self.shape), dtype=_torch_dtype(self.dtype), device=device)
+        self.rows[:1].zero_()  # programs are tried out on row 0, which must hold something of the space
         self._row_bytes = math.prod(self.shape) * self.dtype.itemsize
         word = next(word for word in (torch.int64, torch.int32, torch.int16, torch.uint8) if self._fits(word))
         # Rows are copied as the largest words that fit, whatever they hold.
@@ -61,28 +63,59 @@ class ObservationBank:
 
     def _write_part(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
         if len(self._slots) < SLOTS:
-            self._slots.append(_Slot(SLOT_ROWS * (8 + self._row_bytes), self.device))
+            self._slots.append(_Slot(self.shape, self.dtype, self._words.dtype, self.device))
         slot = self._slots[self._next]
         self._next = (self._next + 1) % SLOTS
-        slot.free.synchronize()
-        count, behind = len(places), 8 * len(places)
-        end = behind + count * self._row_bytes
-        host = slot.host.numpy()
-        host[:behind].view(np.int64)[:] = places
-        host[behind:end].view(self.dtype).reshape(count, *self.shape)[:] = observations
-        slot.device[:end].copy_(slot.host[:end], non_blocking=True)
-        rows = slot.device[behind:end].view(self._words.dtype).view(count, -1)
-        self._words.index_copy_(0, slot.device[:behind].view(torch.int64), rows)
-        slot.free.record()
+        parts = slot.parts(len(places))
+        if slot.free is not None:
+            slot.free.synchronize()
+        parts.host_places[:] = places
+        parts.host_rows[:] = observations
+        parts.on_device.copy_(parts.on_host, non_blocking=True)
+        self._words.index_copy_(0, parts.device_places, parts.device_rows)
+        if slot.free is not None:
+            slot.free.record()
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A slot's memory as places and rows of one count: places first, rows right behind them, so one copy moves both."""
+
+    host_places: NDArray[np.int64]
+    host_rows: NDArray[Any]
+    on_host: torch.Tensor
+    on_device: torch.Tensor
+    device_places: torch.Tensor
+    device_rows: torch.Tensor
 
 
 class _Slot:
     """Staging memory on both sides, and when the device has done with it."""
 
-    def __init__(self, size: int, device: torch.device) -> None:
-        self.host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], word: torch.dtype, device: torch.device) -> None:
+        self._shape, self._dtype, self._word = shape, dtype, word
+        self._row_bytes = math.prod(shape) * dtype.itemsize
+        size = SLOT_ROWS * (8 + self._row_bytes)
+        on_gpu = device.type == "cuda"
+        self.host = torch.empty(size, dtype=torch.uint8, pin_memory=on_gpu)
         self.device = torch.empty(size, dtype=torch.uint8, device=device)
-        self.free = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        self.free = torch.cuda.Event() if on_gpu else None  # type: ignore[no-untyped-call]
+        self._parts: dict[int, _Parts] = {}
+
+    def parts(self, count: int) -> _Parts:
+        """Return the memory for `count` rows. Making so many views takes longer than using them, so they are kept."""
+        if count not in self._parts:
+            behind, end = 8 * count, (8 + self._row_bytes) * count
+            host = self.host.numpy()
+            self._parts[count] = _Parts(
+                host[:behind].view(np.int64),
+                host[behind:end].view(self._dtype).reshape(count, *self._shape),
+                self.host[:end],
+                self.device[:end],
+                self.device[:behind].view(torch.int64),
+                self.device[behind:end].view(self._word).view(count, -1),
+            )
+        return self._parts[count]
 
 
 def _torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:

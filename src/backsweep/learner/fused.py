@@ -35,7 +35,7 @@ from backsweep.learner.patches import Convolution
 
 WORD = 4  # bytes that the first convolution reads at once
 OPTIMISER_BLOCK = 1024
-ENOUGH_PROGRAMS = 512  # about four for each multiprocessor
+ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
 
 
 @dataclass(frozen=True)
@@ -240,35 +240,32 @@ class FusedNetwork:
         (lanes, images), shape = rows.shape, layer.shape
         weight, bias = out[f"{layer.name}.weight"], out[f"{layer.name}.bias"]
         total, inner = images * shape.places, shape.patch // WORD
-        tiles, together = first_weight_gradient_tiles(layer)
-        programs = _parts(inner, tiles.k) * (WORD // together)
-        # Few lanes leave multiprocessors idle, unless each lane's rows are done in parts that are added up in the end.
+        tiles = first_weight_gradient_tiles(layer)
+        programs = _parts(inner, tiles.k)
+        # A lane's rows are done in parts that are added up in the end, so that all multiprocessors have work.
         blocks = _parts(total, tiles.m)
-        parts = max(1, min(blocks // 4, ENOUGH_PROGRAMS // (programs * lanes)))
+        parts = max(1, min(blocks // 4, _parts(ENOUGH_PROGRAMS, programs * lanes)))
         per_part = _parts(blocks, parts) * tiles.m
-        partial = None
-        if parts > 1:
-            partial = torch.empty(lanes, parts, (shape.patch + 1) * shape.outputs, device=rows.device)
+        between = bias.storage_offset() - weight.storage_offset()  # the weight, and padding up to the bias
+        span = between + shape.outputs
+        make = torch.empty if between == shape.patch * shape.outputs else torch.zeros
+        partial = make((lanes, parts, span), dtype=torch.float32, device=rows.device)
         kernels.first_weight_gradient[(programs, parts, lanes)](
             self._words,
             rows,
             rows.stride(0),
             gradient,
             undo,
-            weight if partial is None else partial,
-            bias if partial is None else partial[:, :, shape.patch * shape.outputs :],
-            weight.stride(0) if partial is None else partial.stride(1),
+            partial,
+            partial[:, :, between:],
+            span,
             total,
             self.scale,
             per_part,
             **layer.gather_words,
-            BYTES=together,
             **_launch(tiles),
         )
-        if partial is not None:
-            added = partial.sum(dim=1)
-            weight.copy_(added[:, : shape.patch * shape.outputs].view_as(weight))
-            bias.copy_(added[:, shape.patch * shape.outputs :].view_as(bias))
+        torch.sum(partial, dim=1, out=weight.as_strided((lanes, span), (weight.stride(0), 1)))
 
 
 class FusedArithmetic(Arithmetic):
@@ -369,34 +366,44 @@ class FusedArithmetic(Arithmetic):
 
 
 def first_forward_tiles(layer: Layer, rows: int) -> Tiles:
-    """Return the tiles of the first convolution."""
-    return Tiles(128 if rows > 256 else 32, min(64, _power(layer.shape.outputs)), 16)
+    """Return the tiles of the first convolution; inner numbers are words."""
+    return Tiles(128 if rows > 512 else 64, min(64, _power(layer.shape.outputs)), 16)
 
 
 def forward_tiles(layer: Layer, rows: int) -> Tiles:
     """Return the tiles of another layer."""
+    outputs, inner = min(64, _power(layer.shape.outputs)), _power(layer.shape.patch)
     if layer.last:
-        return Tiles(64 if rows > 16 else 16, min(32, _power(layer.shape.outputs)), 32)
+        return Tiles(16, outputs, min(64, inner), 4, 3) if rows <= 64 else Tiles(64, outputs, min(64, inner), 4, 3)
+    if rows <= 16:
+        return Tiles(16, min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
+    wide = layer.shape.patch >= 512 and layer.shape.stride == 1
     return Tiles(
-        _between(16, rows, 128), min(64, _power(layer.shape.outputs)), min(64, _power(layer.shape.patch)), 4, 3
+        _between(16, rows, 64 if wide and rows <= 128 else 128), outputs, min(128 if wide else 64, inner), 4, 2
     )
 
 
 def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
     """Return the tiles of a weight gradient."""
-    rows = _between(16, rows, 32 if layer.last else 64)
-    return Tiles(rows, min(64, _power(layer.shape.outputs)), min(64, _power(layer.shape.patch)), 4, 3)
+    outputs, inner = min(64, _power(layer.shape.outputs)), _power(layer.shape.patch)
+    if layer.last:
+        return Tiles(16, outputs, min(128, inner), 4, 3)
+    if layer.shape.patch >= 512 and layer.shape.stride == 1:
+        return Tiles(_between(16, rows, 64), outputs, 128, 4, 4 if rows <= 32 else 3)
+    return Tiles(_between(16, rows, 64), outputs, min(64, inner), 4, 3)
 
 
 def input_gradient_tiles(layer: Layer, rows: int) -> Tiles:
     """Return the tiles of an input gradient."""
-    outputs = min(64, _power(layer.shape.outputs))
-    return Tiles(_between(16, rows, 64 if layer.last else 128), outputs, min(64, _power(layer.shape.channels)), 4, 2)
+    outputs, channels = min(64, _power(layer.shape.outputs)), _power(layer.shape.channels)
+    if layer.last:
+        return Tiles(_between(16, rows, 64), outputs, min(128, channels), 4, 2)
+    return Tiles(_between(16, rows, 128 if layer.shape.kernel == 3 else 64), outputs, min(64, channels), 4, 2)
 
 
-def first_weight_gradient_tiles(layer: Layer) -> tuple[Tiles, int]:
-    """Return the tiles of the first convolution's weight gradient, and how many bytes of a word a program does."""
-    return Tiles(64, _power(layer.shape.outputs), min(64, _power(layer.shape.patch // WORD)), 4, 2), 1
+def first_weight_gradient_tiles(layer: Layer) -> Tiles:
+    """Return the tiles of the first convolution's weight gradient; inner numbers are words."""
+    return Tiles(128, _power(layer.shape.outputs), 16, 4, 1)
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------------

@@ -12,10 +12,15 @@ COPIES = 6
 """Of each parameter: online, target, two moments, the gradient, and the optimiser's scratch."""
 
 
-def numbers_per_row(network: Network) -> int:
-    """Return how many numbers the plain arithmetic keeps of one observation on its way through a network."""
+def bytes_per_row(network: Network, dtype: torch.dtype, *, fused: bool) -> int:
+    """Return about how many bytes one observation leaves behind on its way through a network.
+
+    The fused arithmetic cuts no patches, and most of what flows between its layers has two bytes.
+    """
+    if fused:
+        return 2 * sum(stage.places * stage.outputs for stage in network.stages) + 4 * sum(network.widths[1:])
     cut = sum(stage.places * (stage.patch + stage.outputs) for stage in network.stages)
-    return cut + sum(network.widths)
+    return dtype.itemsize * (cut + sum(network.widths))
 
 
 def working_bytes(
@@ -24,15 +29,11 @@ def working_bytes(
     """Return about how many bytes a learner and its stepper need on the device, besides the bank.
 
     Three passes of a batch through the network stay in memory at once (observations, successors, the target network's
-    successors), and on the way back about as much as for one more. The fused arithmetic cuts no patches and keeps half
-    the digits of what flows between layers.
+    successors), and on the way back about as much as for one more.
     """
     networks = [network, error_network(network)] if rule.kind == "discor" else [network]
-    total = 0
+    total = lanes * batch_size * (3 * 8 + 6 * dtype.itemsize)  # row numbers, actions, rewards and the like
     for each in networks:
-        if fused:
-            flowing = 2 * (sum(stage.places * stage.outputs for stage in each.stages) + 2 * sum(each.widths[1:]))
-        else:
-            flowing = dtype.itemsize * numbers_per_row(each)
-        total += lanes * (COPIES * dtype.itemsize * each.layout.size + 4 * batch_size * flowing)
-    return total + lanes * batch_size * (3 * 8 + 6 * dtype.itemsize)
+        flowing = 4 * batch_size * bytes_per_row(each, dtype, fused=fused)
+        total += lanes * (COPIES * dtype.itemsize * each.layout.size + flowing)
+    return total

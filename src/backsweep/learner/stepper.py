@@ -7,6 +7,7 @@ device included, so that each is a single launch; on a CPU they are direct calls
 
     current ──act──> best          first, second, action, reward, discount, weight (, known) ──update──> td_error
 
+The first stepper for a network's shape compiles its kernels, which takes seconds; they are cached on disk.
 Every stepper has a stream of its own: while one stepper's update runs on the GPU, the CPU can serve another's lanes.
 
 Precision on a GPU: plain float32 (or float64) through torch, except for float32 image networks over uint8 pictures,
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from backsweep.learner.bank import ObservationBank
 from backsweep.learner.double_dqn import AllCorrections, Learner
 from backsweep.learner.networks import in_network_order
 from backsweep.learner.packed import PackedArrays
-from backsweep.learner.reckoning import numbers_per_row, working_bytes
+from backsweep.learner.reckoning import bytes_per_row, working_bytes
 
 WORD = 4  # bytes that the fused first convolution reads at once
 VALUES_BYTES = 1 << 30  # what `values` may take at once
@@ -38,6 +39,8 @@ WARM_UPS = 2  # runs before a recording: compile kernels, let libraries make the
 
 class Stepper:
     """Acts and updates of all lanes of a learner, from observations in a bank.
+
+    Fill the arrays of a program only when its last run is done (`wait`): the device reads them as it gets there.
 
     The bank holds observations in the network's order (images with their channels last); `write` sees to that. After
     `Learner.keep` make a new stepper. The learner's own methods wait for the device where they must, so state can be
@@ -71,6 +74,10 @@ class Stepper:
         self._device = learner.device
         self._on_gpu = self._device.type == "cuda"
         self._stream = torch.cuda.Stream(self._device) if self._on_gpu else None  # type: ignore[no-untyped-call]
+        # Made once and entered often: every act and update goes through it.
+        self._in_stream: contextlib.AbstractContextManager[object] = (
+            contextlib.nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+        )
         lanes, number = learner.lanes, np.dtype(learner.settings.dtype)
         batch = (lanes, batch_size)
 
@@ -109,12 +116,12 @@ class Stepper:
     def write(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
         """Put observations (n, ...) at the bank's rows `places` (n,), before whatever is enqueued next."""
         if len(places):
-            with self._in_stream():
+            with self._in_stream:
                 self.bank.write(places, in_network_order(self.learner.network, observations))
 
     def act(self) -> None:
         """Enqueue the best actions for what each lane sees now."""
-        with self._in_stream():
+        with self._in_stream:
             self._act()
 
     def update(self) -> None:
@@ -123,7 +130,7 @@ class Stepper:
             self._direct_update(self.learner.count())
             return
         self._inputs.host["corrections"][:] = self.learner.count()
-        with self._in_stream():
+        with self._in_stream:
             self._update()
 
     def wait(self) -> None:
@@ -133,7 +140,7 @@ class Stepper:
 
     def copy_target(self) -> None:
         """Enqueue the copying of the target networks."""
-        with self._in_stream():
+        with self._in_stream:
             self.learner.copy_target()
 
     @torch.no_grad()
@@ -141,21 +148,23 @@ class Stepper:
         """Return the values (n, T, A) of bank rows (n, T) by the networks of `lanes` (n,)."""
         learner = self.learner
         flat = learner.target if target else learner.online
-        values = np.empty((*rows.shape, learner.network.actions), learner.settings.dtype)
-        chunk = self._lanes_at_once(rows.shape[1])
-        with self._in_stream():
-            for start in range(0, len(lanes), chunk):
-                part = slice(start, start + chunk)
-                chosen = flat[torch.from_numpy(lanes[part]).to(self._device)]
-                prepared = self._prepared(torch.from_numpy(rows[part]).to(self._device))
-                found = self._arithmetic.network.forward(learner.network.layout.views(chosen), prepared)
-                values[part] = found.cpu().numpy()
-        return values
+        shape = (*rows.shape, learner.network.actions)
+        with self._in_stream:
+            values = torch.empty(shape, dtype=learner.dtype, device=self._device)
+            chosen, index = (torch.from_numpy(array).to(self._device) for array in (lanes, rows))
+            at_once = self._lanes_at_once(rows.shape[1])
+            for start in range(0, len(lanes), at_once):
+                part = slice(start, start + at_once)
+                views = learner.network.layout.views(flat[chosen[part]])
+                values[part] = self._arithmetic.network.forward(views, self._prepared(index[part]))
+            found: NDArray[np.floating] = values.cpu().numpy()
+        return found
 
     def _lanes_at_once(self, steps: int) -> int:
         """Return how many lanes `values` takes at once: on the CPU one, which rounds as the lane alone does."""
         learner = self.learner
-        lane = learner.dtype.itemsize * (learner.network.layout.size + steps * numbers_per_row(learner.network))
+        parameters = learner.dtype.itemsize * learner.network.layout.size
+        lane = parameters + steps * bytes_per_row(learner.network, learner.dtype, fused=self._fused)
         return max(1, VALUES_BYTES // lane) if self._on_gpu else 1
 
     @property
@@ -226,7 +235,7 @@ class Stepper:
         changing = {name: tensor for name, tensor in self.learner.tensors().items() if not name.endswith("target")}
         kept = {name: tensor.clone() for name, tensor in changing.items()}
         self._inputs.host["corrections"][:] = 1.0
-        with self._in_stream():
+        with self._in_stream:
             for _ in range(WARM_UPS):
                 self._act_program()
                 self._update_program()
@@ -245,14 +254,6 @@ class Stepper:
         with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             program()
         return graph.replay
-
-    @contextlib.contextmanager
-    def _in_stream(self) -> Iterator[None]:
-        if self._stream is None:
-            yield
-        else:
-            with torch.cuda.stream(self._stream):
-                yield
 
 
 def reason_against_fused(learner: Learner, bank: ObservationBank) -> str | None:

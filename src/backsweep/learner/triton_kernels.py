@@ -12,10 +12,49 @@ results do not depend on the order in which programs run.
 
 from __future__ import annotations
 
+import os
+
 import triton
 import triton.language as tl
 
 LARGEST_HALF = tl.constexpr(65504.0)
+INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")  # Triton's interpreter knows no instructions
+
+
+@triton.jit
+def _bytes(words):
+    """Return the bytes of words (M, K) as half-precision numbers (M, 4 K), lowest byte first.
+
+    0x6400 | byte is 1024 + byte in half precision: one permutation of bytes and one subtraction make two numbers, where
+    conversions would take several slow instructions each.
+    """
+    if INTERPRETED:
+        byte0 = (words & 255).to(tl.float16)
+        byte1 = ((words >> 8) & 255).to(tl.float16)
+        byte2 = ((words >> 16) & 255).to(tl.float16)
+        byte3 = ((words >> 24) & 255).to(tl.float16)
+    else:
+        byte0, byte1, byte2, byte3 = tl.inline_asm_elementwise(
+            """
+            {
+                .reg .b32 low, high, base;
+                mov.b32 base, 0x64006400;
+                prmt.b32 low, $4, base, 0x5150;
+                prmt.b32 high, $4, base, 0x5352;
+                sub.rn.f16x2 low, low, base;
+                sub.rn.f16x2 high, high, base;
+                mov.b32 {$0, $1}, low;
+                mov.b32 {$2, $3}, high;
+            }
+            """,
+            "=h,=h,=h,=h,r",
+            [words],
+            dtype=(tl.float16, tl.float16, tl.float16, tl.float16),
+            is_pure=True,
+            pack=1,
+        )
+    together = tl.join(tl.join(byte0, byte2), tl.join(byte1, byte3))
+    return tl.reshape(together, (words.shape[0], 4 * words.shape[1]))
 
 
 @triton.jit
@@ -62,14 +101,13 @@ def first_forward(
             mask=inside[:, None] & (k < INNER)[None, :],
             other=0,
         )
-        for byte in tl.static_range(4):
-            pixels = ((found >> (8 * byte)) & 255).to(tl.float16)
-            weights = tl.load(
-                weight + (4 * k + byte)[:, None] * OUTPUTS + n[None, :],
-                mask=(k < INNER)[:, None] & (n < OUTPUTS)[None, :],
-                other=0.0,
-            )
-            sums = tl.dot(pixels, weights.to(tl.float16), sums)
+        number = 4 * first + tl.arange(0, 4 * BLOCK_K)
+        weights = tl.load(
+            weight + number[:, None] * OUTPUTS + n[None, :],
+            mask=(number < 4 * INNER)[:, None] & (n < OUTPUTS)[None, :],
+            other=0.0,
+        )
+        sums = tl.dot(_bytes(found), weights.to(tl.float16), sums)
     added = tl.load(bias + lane * lane_stride + n, mask=n < OUTPUTS, other=0.0)
     result = tl.minimum(tl.maximum(sums * scale + added[None, :], 0.0), LARGEST_HALF)
     tl.store(
@@ -101,30 +139,22 @@ def first_weight_gradient(
     ACROSS: tl.constexpr,
     PLACES: tl.constexpr,
     OUTPUTS: tl.constexpr,
-    BYTES: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
     """Write the gradient of the first convolution's weights and bias, of one part of the rows of each lane.
 
-    A program does one of the four bytes of every word, or with BYTES of 4 all of them. Part p of lane l is written
-    behind the others, at (l * parts + p) * out_stride.
+    Part p of lane l is written behind the others, at (l * parts + p) * out_stride.
     """
     lane = tl.program_id(2).to(tl.int64)
     part = tl.program_id(1)
-    blocks = tl.cdiv(INNER, BLOCK_K)
-    block = tl.program_id(0) % blocks
-    byte = (tl.program_id(0) // blocks) * BYTES
-    k = block * BLOCK_K + tl.arange(0, BLOCK_K)
+    k = tl.program_id(0) * BLOCK_K + tl.arange(0, BLOCK_K)
     n = tl.arange(0, BLOCK_N)
     offsets = (k // RUN) * PITCH + k % RUN
     rows += lane * rows_stride
-    sums0 = tl.zeros((BLOCK_K, BLOCK_N), tl.float32)
-    sums1 = tl.zeros((BLOCK_K, BLOCK_N), tl.float32)
-    sums2 = tl.zeros((BLOCK_K, BLOCK_N), tl.float32)
-    sums3 = tl.zeros((BLOCK_K, BLOCK_N), tl.float32)
-    bias_sum = tl.zeros((BLOCK_N,), tl.float32)
+    sums = tl.zeros((4 * BLOCK_K, BLOCK_N), tl.float32)
+    bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     stop = tl.minimum(total, (part + 1) * per_part)
     for first in range(part * per_part, stop, BLOCK_M):
         m = first + tl.arange(0, BLOCK_M)
@@ -132,29 +162,24 @@ def first_weight_gradient(
         place = m % PLACES
         row = tl.load(rows + m // PLACES, mask=inside, other=0)
         start = row * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
-        found = tl.load(words + offsets[:, None] + start[None, :], mask=(k < INNER)[:, None] & inside[None, :], other=0)
+        found = tl.load(words + start[:, None] + offsets[None, :], mask=inside[:, None] & (k < INNER)[None, :], other=0)
         flowing = tl.load(
             gradient + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
             mask=inside[:, None] & (n < OUTPUTS)[None, :],
             other=0.0,
         )
-        sums0 = tl.dot(((found >> (8 * byte)) & 255).to(tl.float16), flowing, sums0)
-        if BYTES == 4:
-            sums1 = tl.dot(((found >> 8) & 255).to(tl.float16), flowing, sums1)
-            sums2 = tl.dot(((found >> 16) & 255).to(tl.float16), flowing, sums2)
-            sums3 = tl.dot(((found >> 24) & 255).to(tl.float16), flowing, sums3)
-        bias_sum += tl.sum(flowing.to(tl.float32), axis=0)
+        sums = tl.dot(tl.trans(_bytes(found)), flowing, sums)
+        bias_sums += flowing.to(tl.float32)
     factor = tl.load(undo + lane)
     behind = (lane * tl.num_programs(1) + part) * out_stride
-    mask = (k < INNER)[:, None] & (n < OUTPUTS)[None, :]
-    place_out = weight_out + behind + (4 * k + byte)[:, None] * OUTPUTS + n[None, :]
-    tl.store(place_out, sums0 * (scale * factor), mask=mask)
-    if BYTES == 4:
-        tl.store(place_out + OUTPUTS, sums1 * (scale * factor), mask=mask)
-        tl.store(place_out + 2 * OUTPUTS, sums2 * (scale * factor), mask=mask)
-        tl.store(place_out + 3 * OUTPUTS, sums3 * (scale * factor), mask=mask)
+    number = tl.program_id(0) * (4 * BLOCK_K) + tl.arange(0, 4 * BLOCK_K)
+    tl.store(
+        weight_out + behind + number[:, None] * OUTPUTS + n[None, :],
+        sums * (scale * factor),
+        mask=(number < 4 * INNER)[:, None] & (n < OUTPUTS)[None, :],
+    )
     if tl.program_id(0) == 0:
-        tl.store(bias_out + behind + n, bias_sum * factor, mask=n < OUTPUTS)
+        tl.store(bias_out + behind + n, tl.sum(bias_sums, axis=0) * factor, mask=n < OUTPUTS)
 
 
 @triton.jit
@@ -257,7 +282,7 @@ def weight_gradient(
         offsets = (k // RUN) * PITCH + k % RUN
     inputs += lane * inputs_stride
     sums = tl.zeros((BLOCK_K, BLOCK_N), tl.float32)
-    bias_sum = tl.zeros((BLOCK_N,), tl.float32)
+    bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for first in range(0, total, BLOCK_M):
         m = first + tl.arange(0, BLOCK_M)
         inside = m < total
@@ -275,7 +300,7 @@ def weight_gradient(
             sums = tl.dot(found, flowing, sums, input_precision="ieee")
         else:
             sums = tl.dot(found, flowing, sums)
-        bias_sum += tl.sum(flowing.to(tl.float32), axis=0)
+        bias_sums += flowing.to(tl.float32)
     factor = tl.load(undo + lane)
     tl.store(
         weight_out + lane * lane_stride + k[:, None] * OUTPUTS + n[None, :],
@@ -283,7 +308,7 @@ def weight_gradient(
         mask=(k < INNER)[:, None] & (n < OUTPUTS)[None, :],
     )
     if tl.program_id(0) == 0:
-        tl.store(bias_out + lane * lane_stride + n, bias_sum * factor, mask=n < OUTPUTS)
+        tl.store(bias_out + lane * lane_stride + n, tl.sum(bias_sums, axis=0) * factor, mask=n < OUTPUTS)
 
 
 @triton.jit
