@@ -47,6 +47,44 @@ def exact_sums(function: Function) -> Function:
         return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})(function))
 
 
+def threaded(function: Function) -> Function:
+    """Compile a kernel whose `prange` loops are shared out among threads; its parts must not write to the same places.
+
+    Kernels that it calls are compiled on their own as ever, so what is compiled here should do little beside calling.
+    """
+    with _own_cache_folder():
+        return cast(Function, numba.njit(cache=True, nogil=True, parallel=True)(function))
+
+
+def use_threads(count: int | None) -> None:
+    """Let threaded kernels called from this thread use `count` threads from here on; None means every usable core."""
+    most = most_threads()
+    if count is not None and not 1 <= count <= most:
+        raise ValueError(f"count must be in 1..{most}, got {count}")
+    numba.set_num_threads(most if count is None else count)
+
+
+def threads_in_use() -> int:
+    """Return how many threads the threaded kernels called from this thread use."""
+    return int(numba.get_num_threads())
+
+
+def most_threads() -> int:
+    """Return how many threads there can be: as many as cores may be used, or NUMBA_NUM_THREADS."""
+    return int(_numba.NUMBA_NUM_THREADS)
+
+
+@contextlib.contextmanager
+def on_one_thread() -> Iterator[None]:
+    """Keep threaded kernels on the calling thread for a while: little work costs more to hand over than to do."""
+    before = threads_in_use()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
 @cache
 def cache_folder() -> Path:
     """Return where compiled kernels are kept: below NUMBA_CACHE_DIR if that is set, else in the user's cache."""
