@@ -191,3 +191,25 @@ def test_refusals() -> None:
         fleet.step(np.array([0, 2]))
     with pytest.raises(ValueError, match=r"count must be in 1\.\."):
         use_threads(0)
+
+
+@pytest.mark.kernels
+@pytest.mark.usefixtures("threads")
+@each_case
+def test_episodes_may_end_without_a_next_one(task: str, options: dict[str, Any]) -> None:
+    seeds, generator = range(5), np.random.default_rng(4)
+    fleet, alone = make_fleet(task, options, seeds), make_alone(task, options, seeds)
+    fleet.reset()
+    for envs in alone:
+        envs.reset()
+    resting = np.zeros(5, np.bool_)
+    while not resting.all():
+        actions = generator.integers(fleet.num_actions, size=5)
+        fleet.step(actions, resting, go_on=False)
+        for index in np.flatnonzero(~resting).tolist():
+            outcome = alone[index].step(actions[index : index + 1])
+            assert fleet.ended[index] == (outcome.finals is not None)
+            assert fleet.rewards[index] == outcome.rewards[0]
+            last = outcome.observations[0] if outcome.finals is None else outcome.finals[0]
+            assert np.array_equal(fleet.observations[index], last)
+        resting |= fleet.ended

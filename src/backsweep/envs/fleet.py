@@ -61,7 +61,7 @@ class FleetEnvironments:
         self.observation_space: gym.Space[Any] = lanes.single_observation_space
         self.num_actions = int(lanes.single_action_space.n)
         self.observations: NDArray[Any] = lanes.observations
-        self.finals: NDArray[Any] = np.zeros_like(lanes.observations)
+        self.finals: NDArray[Any] = np.zeros(lanes.observations.shape, lanes.observations.dtype)
         self.rewards, self.terminated, self.truncated = lanes.rewards, lanes.terminated, lanes.truncated
         self.ended = np.zeros(self.num_envs, dtype=np.bool_)
         self._final_numbers = self.finals.reshape(self.num_envs, -1)
@@ -73,19 +73,22 @@ class FleetEnvironments:
         """Begin an episode in every environment."""
         self._started = True
         try:
-            self._turn(True, self._no_actions, self._nobody)
+            self._turn(False, True, self._no_actions, self._nobody)
         finally:
             self.ended[:] = False
 
-    def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None) -> None:
-        """Move every environment that is not resting; those whose episode ends begin the next."""
+    def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None, *, go_on: bool = True) -> None:
+        """Move every environment that is not resting; those whose episode ends begin the next.
+
+        Without `go_on` they do not: their last observation stays in `observations`, and they must rest from then on.
+        """
         if not self._started:
             raise RuntimeError("step was called before reset; call reset() first")
         checked = checked_actions(actions, self.num_envs, self.num_actions)
-        self._turn(False, np.ascontiguousarray(checked), self._nobody if resting is None else resting)
+        self._turn(True, go_on, np.ascontiguousarray(checked), self._nobody if resting is None else resting)
 
-    def _turn(self, begin: bool, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
-        arguments = (begin, actions, resting, self.ended, self._final_numbers)
+    def _turn(self, moving: bool, beginning: bool, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
+        arguments = (moving, beginning, actions, resting, self.ended, self._final_numbers)
         if self.num_envs < self._lanes.LANES_WORTH_THREADS:
             with on_one_thread():
                 lost = self._lanes.turn(1, *arguments)

@@ -54,7 +54,8 @@ class Lanes(abc.ABC):
     def turn(
         self,
         parts: int,
-        begin: bool,
+        moving: bool,
+        beginning: bool,
         actions: NDArray[np.int64],
         resting: NDArray[np.bool_],
         ended: NDArray[np.bool_],
@@ -65,8 +66,9 @@ class Lanes(abc.ABC):
         Lanes that are `resting` are left out. The last observation of an episode that ends is copied into `finals`,
         which has one row of numbers per lane. The work is split into `parts` parts that threads share out.
 
-        With `begin` nothing moves, and every lane that is not resting begins an episode. `ended` says which lanes
-        began one. Returns the lanes for which no level was found; all others have had their turn.
+        Unless `moving`, nothing moves and every lane that is not resting begins an episode. Unless `beginning`, lanes
+        whose episode ends stay at its end, and `finals` is left as it is. `ended` says whose episode ended, or began.
+        Returns the lanes for which no level was found; all others have had their turn.
         """
 
     def situation(self) -> dict[str, NDArray[Any]]:

@@ -59,7 +59,8 @@ class ChainLanes(Lanes):
     def turn(
         self,
         parts: int,
-        begin: bool,
+        moving: bool,
+        beginning: bool,
         actions: NDArray[np.int64],
         resting: NDArray[np.bool_],
         ended: NDArray[np.bool_],
@@ -68,7 +69,8 @@ class ChainLanes(Lanes):
         """Move, copy and begin in one threaded call."""
         turn(
             parts,
-            begin,
+            moving,
+            beginning,
             actions,
             resting,
             self.options.random_action_chance,

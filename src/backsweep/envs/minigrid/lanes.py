@@ -71,14 +71,15 @@ class MiniGridLanes(Lanes):
     def turn(
         self,
         parts: int,
-        begin: bool,
+        moving: bool,
+        beginning: bool,
         actions: NDArray[np.int64],
         resting: NDArray[np.bool_],
         ended: NDArray[np.bool_],
         finals: NDArray[Any],
     ) -> NDArray[np.int64]:
         """Move, copy and begin in one threaded call."""
-        turn(parts, begin, actions, resting, *self._everything, ended, self._numbers, finals)
+        turn(parts, moving, beginning, actions, resting, *self._everything, ended, self._numbers, finals)
         return np.empty(0, dtype=np.int64)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:

@@ -81,7 +81,8 @@ class SokobanLanes(Lanes):
     def turn(
         self,
         parts: int,
-        begin: bool,
+        moving: bool,
+        beginning: bool,
         actions: NDArray[np.int64],
         resting: NDArray[np.bool_],
         ended: NDArray[np.bool_],
@@ -92,7 +93,8 @@ class SokobanLanes(Lanes):
             self._search_sets = search_sets(self.options, parts)
         turn(
             parts,
-            begin,
+            moving,
+            beginning,
             actions,
             resting,
             *self._everything,

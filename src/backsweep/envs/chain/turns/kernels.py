@@ -15,7 +15,8 @@ from backsweep.envs.chain.kernels import step_lanes
 @threaded
 def turn(
     parts: int,
-    begin: bool,
+    moving: bool,
+    beginning: bool,
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],
     random_action_chance: float,
@@ -38,7 +39,7 @@ def turn(
     """
     for part in prange(parts):
         first, last = part * actions.size // parts, (part + 1) * actions.size // parts
-        if not begin:
+        if moving:
             if one_hot:
                 for lane in range(first, last):
                     observations[lane, states[lane]] = 0
@@ -59,9 +60,9 @@ def turn(
                 for lane in range(first, last):
                     observations[lane, states[lane]] = 1
         for lane in range(first, last):
-            ended[lane] = not resting[lane] and (begin or terminated[lane] or truncated[lane])
-            if ended[lane]:
-                if not begin:
+            ended[lane] = not resting[lane] and (not moving or terminated[lane] or truncated[lane])
+            if ended[lane] and beginning:
+                if moving:
                     for place in range(finals.shape[1]):
                         finals[lane, place] = observations[lane, place]
                 if one_hot:

@@ -14,7 +14,8 @@ from backsweep.envs.minigrid.levels.kernels import draw_levels
 @threaded
 def turn(
     parts: int,
-    begin: bool,
+    moving: bool,
+    beginning: bool,
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],
     num_actions: int,
@@ -42,7 +43,7 @@ def turn(
     """
     for part in prange(parts):
         first, last = part * actions.size // parts, (part + 1) * actions.size // parts
-        if not begin:
+        if moving:
             step_lanes(
                 actions[first:last],
                 resting[first:last],
@@ -63,20 +64,21 @@ def turn(
                 truncated[first:last],
             )
         for lane in range(first, last):
-            ended[lane] = not resting[lane] and (begin or terminated[lane] or truncated[lane])
-            if ended[lane] and not begin:
+            ended[lane] = not resting[lane] and (not moving or terminated[lane] or truncated[lane])
+            if ended[lane] and moving and beginning:
                 for place in range(finals.shape[1]):
                     finals[lane, place] = numbers[lane, place]
-        draw_levels(ended[first:last], rules, streams[first:last], cells[first:last], lanes[first:last])
-        draw_lanes(
-            ended[first:last],
-            rules,
-            cells[first:last],
-            lanes[first:last],
-            tiles,
-            first_row,
-            row_pixel,
-            first_column,
-            column_pixel,
-            images[first:last],
-        )
+        if beginning:
+            draw_levels(ended[first:last], rules, streams[first:last], cells[first:last], lanes[first:last])
+            draw_lanes(
+                ended[first:last],
+                rules,
+                cells[first:last],
+                lanes[first:last],
+                tiles,
+                first_row,
+                row_pixel,
+                first_column,
+                column_pixel,
+                images[first:last],
+            )

@@ -14,7 +14,8 @@ from backsweep.envs.sokoban.kernels import ABSENT, draw_lanes, step_lanes
 @threaded
 def turn(
     parts: int,
-    begin: bool,
+    moving: bool,
+    beginning: bool,
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],
     first_action: int,
@@ -51,7 +52,7 @@ def turn(
     """
     for part in prange(parts):
         first, last = part * actions.size // parts, (part + 1) * actions.size // parts
-        if not begin:
+        if moving:
             step_lanes(
                 actions[first:last],
                 resting[first:last],
@@ -75,10 +76,10 @@ def turn(
             )
         for lane in range(first, last):
             lost[lane] = False
-            ended[lane] = not resting[lane] and (begin or terminated[lane] or truncated[lane])
-            if not ended[lane]:
+            ended[lane] = not resting[lane] and (not moving or terminated[lane] or truncated[lane])
+            if not (ended[lane] and beginning):
                 continue
-            if not begin:
+            if moving:
                 for place in range(finals.shape[1]):
                     finals[lane, place] = numbers[lane, place]
             # One at a time: a lane that finds no room must not keep those behind it from theirs.
@@ -97,13 +98,14 @@ def turn(
                 table[part],
             )
             lost[lane] = nobody != ABSENT
-        draw_lanes(
-            ended[first:last],
-            width,
-            fixed[first:last],
-            rooms[first:last],
-            colours,
-            first_row,
-            first_column,
-            images[first:last],
-        )
+        if beginning:
+            draw_lanes(
+                ended[first:last],
+                width,
+                fixed[first:last],
+                rooms[first:last],
+                colours,
+                first_row,
+                first_column,
+                images[first:last],
+            )
