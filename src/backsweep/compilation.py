@@ -24,6 +24,12 @@ COMPILED = ("kernels.py", "codes.py", "prefetching.py")
 """The files that compiled code is made of: kernels, the constants of some, and the hint that they give."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+# GNU's OpenMP, which lends threaded kernels their threads, lets one that waits for the others spin for milliseconds
+# before it sleeps. Where cores are shared, it spins on the very core that the others need, and a call of microseconds
+# takes milliseconds. This many rounds are a fraction of one. It is read when the first threaded kernel runs.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
 
 def kernel(function: Function) -> Function:
     """Compile a function with numba when it is first called, and keep the result on disk."""

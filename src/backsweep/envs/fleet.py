@@ -89,7 +89,7 @@ class FleetEnvironments:
 
     def _turn(self, moving: bool, beginning: bool, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
         arguments = (moving, beginning, actions, resting, self.ended, self._final_numbers)
-        if self.num_envs < self._lanes.LANES_WORTH_THREADS:
+        if self.num_envs == 1 or (moving and self.num_envs < self._lanes.LANES_WORTH_THREADS):
             with on_one_thread():
                 lost = self._lanes.turn(1, *arguments)
         else:

@@ -29,7 +29,7 @@ class Lanes(abc.ABC):
     """Names of the family's own arrays that say where every lane stands; with the base's they are all of it."""
 
     LANES_WORTH_THREADS: ClassVar[int]
-    """How many lanes there must be before sharing a turn out among threads takes less time than doing it on one."""
+    """How many lanes there must be before sharing their moves out among threads takes clearly less time than one."""
 
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.spaces.Discrete

@@ -18,7 +18,7 @@ class ChainLanes(Lanes):
     """Chains of one length, side by side; every episode starts at state 0."""
 
     SITUATION = ("states", "steps")
-    LANES_WORTH_THREADS = 4096
+    LANES_WORTH_THREADS = 8192
 
     def __init__(self, options: ChainOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)

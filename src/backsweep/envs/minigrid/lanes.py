@@ -22,7 +22,7 @@ class MiniGridLanes(Lanes):
     """Levels of one MiniGrid task, side by side; the observation is the whole grid seen from above."""
 
     SITUATION = ("cells", "lanes")
-    LANES_WORTH_THREADS = 64
+    LANES_WORTH_THREADS = 512
 
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)

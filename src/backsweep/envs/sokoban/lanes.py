@@ -26,7 +26,7 @@ class SokobanLanes(Lanes):
     """Rooms of one size and number of boxes, side by side; the observation shows each cell as a block of colour."""
 
     SITUATION = ("fixed", "rooms", "lanes")
-    LANES_WORTH_THREADS = 16
+    LANES_WORTH_THREADS = 16  # for the sake of those that begin: a room may take a millisecond
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
