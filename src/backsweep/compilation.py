@@ -26,7 +26,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # GNU's OpenMP, which lends threaded kernels their threads, lets one that waits for the others spin for milliseconds
 # before it sleeps. Where cores are shared, it spins on the very core that the others need, and a call of microseconds
-# takes milliseconds. This many rounds are a fraction of one. It is read when the first threaded kernel runs.
+# takes milliseconds. This many rounds are a fraction of one. It is read once, when OpenMP is loaded: for the first
+# threaded kernel, or with torch.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
@@ -62,16 +63,32 @@ def threaded(function: Function) -> Function:
         return cast(Function, numba.njit(cache=True, nogil=True, parallel=True)(function))
 
 
+@cache
+def _prepare_threads() -> None:
+    """Let numba make its threads ready, and torch keep the number of threads that it had.
+
+    Asked for the first time, numba sets the number for whatever OpenMP there is in the process, which may be torch's;
+    its small products then run on all cores, where they take several times as long.
+    """
+    torch: Any = sys.modules.get("torch")
+    before = None if torch is None else torch.get_num_threads()
+    numba.get_num_threads()
+    if torch is not None and torch.get_num_threads() != before:
+        torch.set_num_threads(before)
+
+
 def use_threads(count: int | None) -> None:
     """Let threaded kernels called from this thread use `count` threads from here on; None means every usable core."""
     most = most_threads()
+    _prepare_threads()
     if count is not None and not 1 <= count <= most:
         raise ValueError(f"count must be in 1..{most}, got {count}")
     numba.set_num_threads(most if count is None else count)
 
 
 def threads_in_use() -> int:
-    """Return how many threads the threaded kernels called from this thread use."""
+    """Return how many threads the threaded kernels called from this thread use; to be asked before the first call."""
+    _prepare_threads()
     return int(numba.get_num_threads())
 
 
