@@ -120,7 +120,7 @@ def comparable(record: EvaluationRecord) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(record).items() if value is not None}
 
 
-@pytest.mark.parametrize("piece", [1 << 28, 1 << 20], ids=["in one piece", "in pieces"])
+@pytest.mark.parametrize("piece", [1 << 30, 1 << 20], ids=["in one piece", "in pieces"])
 @pytest.mark.parametrize("lanes", [[0, 1, 2, 3], [3, 0, 1]], ids=["all lanes", "some lanes"])
 def test_a_learners_lanes(lanes: list[int], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lane_values.PIECE_BYTES, "cpu", piece)
@@ -132,7 +132,7 @@ def test_a_learners_lanes(lanes: list[int], piece: int, monkeypatch: pytest.Monk
         assert comparable(record) == pytest.approx(comparable(alone), rel=1e-9)
 
 
-@pytest.mark.parametrize("piece", [1 << 28, 1 << 17], ids=["in one piece", "in pieces"])
+@pytest.mark.parametrize("piece", [1 << 30, 1 << 17], ids=["in one piece", "in pieces"])
 def test_values_of_lanes_are_those_of_each(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lane_values.PIECE_BYTES, "cpu", piece)
     generator = np.random.default_rng(0)

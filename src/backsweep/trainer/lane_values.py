@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from backsweep.learner.double_dqn import Learner
 from backsweep.learner.networks import Network, Parameters, in_network_order
 
-PIECE_BYTES = {"cpu": 1 << 28, "cuda": 1 << 31}
-"""How much the layers of a piece may take: on a CPU, little enough to leave room for the rest of the run."""
+PIECE_BYTES = {"cpu": 1 << 24, "cuda": 1 << 31}
+"""How much the layers of a piece may take. On a CPU small pieces are twice as fast: they stay in the cache, and the
+allocator hands out the same memory again rather than asking the system for fresh pages."""
 
 
 @torch.no_grad()
