@@ -115,7 +115,8 @@ def test_kernels_are_compiled_in_files_of_that_name() -> None:
         if path.name != "kernels.py"
         and path.name != "compilation.py"
         and any(
-            line.startswith(("@kernel", "@inlined", "@numba", "import numba")) for line in path.read_text().splitlines()
+            line.startswith(("@kernel", "@inlined", "@threaded", "@numba", "import numba"))
+            for line in path.read_text().splitlines()
         )
     ]
     assert not wrong, wrong

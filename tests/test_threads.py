@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -146,6 +148,21 @@ def test_kernels_run_without_the_interpreter_lock() -> None:
     stop.set()
     watcher.join(timeout=60)
     assert inside > 0
+
+
+def test_threaded_kernels_leave_torch_the_threads_it_had() -> None:
+    pytest.importorskip("torch")
+    code = """
+import torch
+torch.set_num_threads(1)
+from backsweep.compilation import most_threads, threads_in_use
+assert threads_in_use() == most_threads()
+from backsweep.envs.fleet import FleetEnvironments
+FleetEnvironments("nchain-5", {}, [0, 1, 2]).reset()
+print(torch.get_num_threads(), threads_in_use() == most_threads())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split() == ["1", "True"], done.stderr
 
 
 def _timed(call: Callable[[], object]) -> float:

@@ -24,6 +24,13 @@ COMPILED = ("kernels.py", "codes.py", "prefetching.py", "addresses.py")
 """The files that compiled code is made of: kernels, the constants of some, and the two tools that they share."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+# GNU's OpenMP, which lends threaded kernels their threads, lets one that waits for the others spin for milliseconds
+# before it sleeps. Where cores are shared, it spins on the very core that the others need, and a call of microseconds
+# takes milliseconds. This many rounds are a fraction of one. It is read once, when OpenMP is loaded: for the first
+# threaded kernel, or with torch.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
 
 def kernel(function: Function) -> Function:
     """Compile a function with numba when it is first called, and keep the result on disk."""
@@ -48,9 +55,57 @@ def exact_sums(function: Function) -> Function:
 
 
 def threaded(function: Function) -> Function:
-    """Compile a kernel whose `numba.prange` loops are shared out among threads."""
+    """Compile a kernel whose `prange` loops are shared out among threads; its parts must not write to the same places.
+
+    Kernels that it calls are compiled on their own as ever, so what is compiled here should do little beside calling.
+    """
     with _own_cache_folder():
         return cast(Function, numba.njit(cache=True, nogil=True, parallel=True)(function))
+
+
+@cache
+def _prepare_threads() -> None:
+    """Let numba make its threads ready, and torch keep the number of threads that it had.
+
+    Asked for the first time, numba sets the number for whatever OpenMP there is in the process, which may be torch's;
+    its small products then run on all cores, where they take several times as long.
+    """
+    torch: Any = sys.modules.get("torch")
+    before = None if torch is None else torch.get_num_threads()
+    numba.get_num_threads()
+    if torch is not None and torch.get_num_threads() != before:
+        torch.set_num_threads(before)
+
+
+def use_threads(count: int | None) -> None:
+    """Let threaded kernels called from this thread use `count` threads from here on; None means every usable core."""
+    most = most_threads()
+    _prepare_threads()
+    if count is not None and not 1 <= count <= most:
+        raise ValueError(f"count must be in 1..{most}, got {count}")
+    numba.set_num_threads(most if count is None else count)
+
+
+def threads_in_use() -> int:
+    """Return how many threads the threaded kernels called from this thread use; to be asked before the first call."""
+    _prepare_threads()
+    return int(numba.get_num_threads())
+
+
+def most_threads() -> int:
+    """Return how many threads there can be: as many as cores may be used, or NUMBA_NUM_THREADS."""
+    return int(_numba.NUMBA_NUM_THREADS)
+
+
+@contextlib.contextmanager
+def on_one_thread() -> Iterator[None]:
+    """Keep threaded kernels on the calling thread for a while: little work costs more to hand over than to do."""
+    before = threads_in_use()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 @cache

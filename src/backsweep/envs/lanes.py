@@ -40,6 +40,9 @@ class Lanes(abc.ABC):
     SITUATION: ClassVar[tuple[str, ...]]
     """Names of the family's own arrays that say where every lane stands; with the base's they are all of it."""
 
+    LANES_WORTH_THREADS: ClassVar[int]
+    """How many lanes there must be before sharing their moves out among threads takes clearly less time than one."""
+
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.spaces.Discrete
     observations: NDArray[Any]
@@ -58,6 +61,27 @@ class Lanes(abc.ABC):
     @abc.abstractmethod
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw a new level for every chosen lane from its own stream and write its observation."""
+
+    @abc.abstractmethod
+    def turn(
+        self,
+        parts: int,
+        moving: bool,
+        beginning: bool,
+        actions: NDArray[np.int64],
+        resting: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+        finals: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Do all of a turn in one threaded call: move, copy last observations, begin the next episodes.
+
+        Lanes that are `resting` are left out. The last observation of an episode that ends is copied into `finals`,
+        which has one row of numbers per lane. The work is split into `parts` parts that threads share out.
+
+        Unless `moving`, nothing moves and every lane that is not resting begins an episode. Unless `beginning`, lanes
+        whose episode ends stay at its end, and `finals` is left as it is. `ended` says whose episode ended, or began.
+        Returns the lanes for which no level was found; all others have had their turn.
+        """
 
     def situation(self) -> dict[str, NDArray[Any]]:
         """Return the live arrays that say where every lane stands: copy them to save, write into them to restore."""

@@ -1,7 +1,17 @@
 """How good an agent is: rollouts on levels of their own, exact values, average Q on a fixed set of states."""
 
 from backsweep.evaluation.exact_values import ExactEvaluator, ExactScores, exact_evaluator
+from backsweep.evaluation.fleet_rollouts import play_fleet
 from backsweep.evaluation.probe import probe_states
-from backsweep.evaluation.rollouts import Rollouts, play
+from backsweep.evaluation.rollouts import FleetValues, Rollouts, play
 
-__all__ = ["ExactEvaluator", "ExactScores", "Rollouts", "exact_evaluator", "play", "probe_states"]
+__all__ = [
+    "ExactEvaluator",
+    "ExactScores",
+    "FleetValues",
+    "Rollouts",
+    "exact_evaluator",
+    "play",
+    "play_fleet",
+    "probe_states",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,11 @@ from backsweep.envs.resumable import Environments
 
 ActionValues = Callable[[NDArray[Any]], NDArray[np.floating]]
 """From observations (rows, ...) to values (rows, actions)."""
+FleetValues = Callable[[Sequence[int], NDArray[Any]], NDArray[np.floating]]
+"""From the numbers of several lanes and observations (lanes, rows, ...) to values (lanes, rows, actions).
+
+Where all lanes are shown the same, the first axis of the observations is a broadcast one (its stride is 0).
+"""
 
 
 @dataclass(frozen=True)

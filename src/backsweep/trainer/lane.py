@@ -124,8 +124,13 @@ def part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]
 
 def lane_environments(config: RunConfig, purpose: str, num_envs: int, *, render: bool = False) -> Environments:
     """Return a run's environments for a purpose; each purpose has its own seed, which the method has no part in."""
-    seed = int(named_generator(config.seed, "environments", purpose).integers(2**31))
+    seed = environment_seed(config, purpose)
     return make_environments(config.task, config.env, num_envs, seed, task_options(config), render=render)
+
+
+def environment_seed(config: RunConfig, purpose: str) -> int:
+    """Return the root seed of a run's environments for a purpose."""
+    return int(named_generator(config.seed, "environments", purpose).integers(2**31))
 
 
 def epsilon_schedule(config: RunConfig) -> EpsilonSchedule:

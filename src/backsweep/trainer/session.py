@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -19,7 +19,7 @@ from backsweep.trainer import checkpoint
 from backsweep.trainer.clock import Clock
 from backsweep.trainer.config import SessionConfig
 from backsweep.trainer.engine import Engine
-from backsweep.trainer.evaluating import evaluate_lane
+from backsweep.trainer.evaluating import evaluate_lanes
 from backsweep.trainer.fleet import Fleet
 from backsweep.trainer.folder import FINISHED, RunError, note_session, write_json
 from backsweep.trainer.lane import Lane
@@ -178,11 +178,12 @@ class Session:
             )
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
 
-    def _evaluate(self, lanes: Any) -> None:
+    def _evaluate(self, lanes: Sequence[int]) -> None:
         self.clock.lap("other")
-        for index in lanes:
-            lane, files = self.fleet.lanes[index], self.files[index]
-            record = evaluate_lane(lane.config, self.fleet.learner, index, self.fleet.step)
+        configs = [self.fleet.lanes[index].config for index in lanes]
+        records = evaluate_lanes(configs, self.fleet.learner, lanes, self.fleet.step)
+        for index, record in zip(lanes, records, strict=True):
+            files = self.files[index]
             files.writer.write(record)
             files.last = record
             self.progress.evaluated(files.shown, record)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.envs.chain import kernels
 from backsweep.envs.chain.options import ChainOptions
+from backsweep.envs.chain.turns.kernels import turn
 from backsweep.envs.lanes import Lanes, Machinery
 
 
@@ -15,6 +18,7 @@ class ChainLanes(Lanes):
     """Chains of one length, side by side; every episode starts at state 0."""
 
     SITUATION = ("states", "steps")
+    LANES_WORTH_THREADS = 8192
 
     def __init__(self, options: ChainOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -58,6 +62,39 @@ class ChainLanes(Lanes):
             return None
         limits = (self.options.length, self.options.step_limit)
         return Machinery("nchain", (self.states, self.steps), limits, (self.options.random_action_chance,))
+
+    def turn(
+        self,
+        parts: int,
+        moving: bool,
+        beginning: bool,
+        actions: NDArray[np.int64],
+        resting: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+        finals: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Move, copy and begin in one threaded call."""
+        turn(
+            parts,
+            moving,
+            beginning,
+            actions,
+            resting,
+            self.options.random_action_chance,
+            self.options.length,
+            self.options.step_limit,
+            self.streams,
+            self.states,
+            self.steps,
+            self.rewards,
+            self.terminated,
+            self.truncated,
+            ended,
+            self.options.observation == "one_hot",
+            self.observations.reshape(self.num_lanes, -1),
+            finals,
+        )
+        return np.empty(0, dtype=np.int64)
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Draw the chain as a row of cells: the agent red, the end green."""

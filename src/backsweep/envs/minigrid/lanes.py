@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from backsweep.envs.lanes import Lanes, Machinery
 from backsweep.envs.minigrid import codes, kernels, tiles
 from backsweep.envs.minigrid.levels.kernels import draw_levels
 from backsweep.envs.minigrid.options import MiniGridOptions
+from backsweep.envs.minigrid.turns.kernels import turn
 
 PICTURE_TILE = 32
 
@@ -19,6 +22,7 @@ class MiniGridLanes(Lanes):
     """Levels of one MiniGrid task, side by side; the observation is the whole grid seen from above."""
 
     SITUATION = ("cells", "lanes")
+    LANES_WORTH_THREADS = 512
 
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -31,6 +35,7 @@ class MiniGridLanes(Lanes):
         self.cells = np.zeros((num_lanes, options.width * options.height), dtype=np.uint8)
         self.lanes = np.zeros((num_lanes, codes.LANE_COLUMNS), dtype=np.int64)
         self.observations = np.zeros((num_lanes, size, size, 3), dtype=np.uint8)
+        self._numbers = self.observations.reshape(num_lanes, -1)
         canvas = tiles.make_canvas(options.width, options.height, size)
         self.canvas = (
             canvas.tiles,
@@ -62,6 +67,20 @@ class MiniGridLanes(Lanes):
         """Draw new levels for the chosen lanes."""
         draw_levels(chosen, self.rules, self.streams, self.cells, self.lanes)
         self.draw(chosen)
+
+    def turn(
+        self,
+        parts: int,
+        moving: bool,
+        beginning: bool,
+        actions: NDArray[np.int64],
+        resting: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+        finals: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Move, copy and begin in one threaded call."""
+        turn(parts, moving, beginning, actions, resting, *self._everything, ended, self._numbers, finals)
+        return np.empty(0, dtype=np.int64)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:
         """Paint the chosen lanes' observations from their cells."""

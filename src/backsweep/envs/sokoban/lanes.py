@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,6 +15,7 @@ from backsweep.envs.resize import axis_tables
 from backsweep.envs.sokoban import codes, kernels
 from backsweep.envs.sokoban.generator.kernels import MOST_STATES, draw_rooms
 from backsweep.envs.sokoban.options import SokobanOptions
+from backsweep.envs.sokoban.turns.kernels import turn
 
 PICTURE_CELL = 32
 # Some rooms have space but can never be played backwards far enough; more tries than any playable size ever needs.
@@ -24,6 +26,7 @@ class SokobanLanes(Lanes):
     """Rooms of one size and number of boxes, side by side; the observation shows each cell as a block of colour."""
 
     SITUATION = ("fixed", "rooms", "lanes")
+    LANES_WORTH_THREADS = 16  # for the sake of those that begin: a room may take a millisecond
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -36,7 +39,10 @@ class SokobanLanes(Lanes):
         self.rooms = np.zeros((num_lanes, cells), dtype=np.uint8)
         self.lanes = np.zeros((num_lanes, codes.LANE_COLUMNS), dtype=np.int64)
         self.observations = np.zeros((num_lanes, size, size, 3), dtype=np.uint8)
+        self._numbers = self.observations.reshape(num_lanes, -1)
         self._search_set = search_set(options)
+        self._search_sets = search_sets(options, 0)  # made when the first turn says how many it wants
+        self._lost = np.zeros(num_lanes, dtype=np.bool_)
         self._canvas = (
             np.array(codes.COLOURS, dtype=np.uint8),
             axis_tables(options.height, size, 1)[0],
@@ -71,6 +77,36 @@ class SokobanLanes(Lanes):
         if lost != kernels.ABSENT:
             raise RuntimeError(f"lane {lost} found no room that can be played in {MOST_TRIES} tries")
         self.draw(chosen)
+
+    def turn(
+        self,
+        parts: int,
+        moving: bool,
+        beginning: bool,
+        actions: NDArray[np.int64],
+        resting: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+        finals: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Move, copy and begin in one threaded call."""
+        if len(self._search_sets[0]) < parts:
+            self._search_sets = search_sets(self.options, parts)
+        turn(
+            parts,
+            moving,
+            beginning,
+            actions,
+            resting,
+            *self._everything,
+            self.options.height,
+            MOST_TRIES,
+            *self._search_sets,
+            self._lost,
+            ended,
+            self._numbers,
+            finals,
+        )
+        return np.flatnonzero(self._lost)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:
         """Paint the chosen lanes' observations from their rooms."""
@@ -147,3 +183,9 @@ def search_set(options: SokobanOptions) -> tuple[NDArray[np.int32], NDArray[np.i
     table_size = 1 << (2 * states - 1).bit_length()
     keys = np.zeros((states, options.boxes + 1), dtype=np.int32)
     return keys, np.zeros(states, dtype=np.int32), np.full(table_size, kernels.ABSENT, dtype=np.int32)
+
+
+def search_sets(options: SokobanOptions, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Return several empty sets, stacked: one for each part of a turn, since a search needs one to itself."""
+    keys, slots, table = search_set(options)
+    return np.repeat(keys[None], count, 0), np.repeat(slots[None], count, 0), np.repeat(table[None], count, 0)

@@ -1,0 +1,1 @@
+"""All of a turn of Sokoban's lanes in one call: moves, last observations, new levels; shared out among threads."""
