@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backsweep.experiments.question import Question
-from backsweep.experiments.questions.shared import ALL, NAMES, SOKOBAN, grids
+from backsweep.experiments.questions.shared import ALL, NAMES, SCORES, SOKOBAN, grids
 from backsweep.experiments.rules import Better
 
 QUESTION = Question(
@@ -14,10 +14,7 @@ QUESTION = Question(
         "maps with more boxes?"
     ),
     claim=("TER beats the baselines on 7 Sokoban tasks, more so with larger maps and more boxes."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if TER is ahead of every other method, at the end and in area, with Holm-corrected p of at most "
         "0.05; not reproduced if it is behind one as clearly, or if a difference is shown to be smaller than 0.05; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import LAVA_HARD, MINIGRID, SOKOBAN, grids
+from backsweep.experiments.questions.shared import LAVA_HARD, MINIGRID, SCORES, SOKOBAN, grids
 from backsweep.experiments.rules import Alike
 
 _SHARES = (0.0, 0.05, 0.1, 0.2, 0.5, 0.7)
@@ -16,10 +16,7 @@ QUESTION = Question(
     claim=(
         "0.1 and 0.2 are best on Sokoban, high shares fail and low ones converge too early; MiniGrid is insensitive."
     ),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if on MiniGrid no two of the shares 0.1, 0.2, 0.5 and 0.7 differ by more than 0.05 at the end "
         "(every pair's corrected interval within it), not reproduced if one pair's lies wholly outside. Sokoban's "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, grids
+from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, SCORES, grids
 from backsweep.experiments.rules import Better
 
 _OPTIONS = {"task_options": {"random_action_chance": 0.1}}
@@ -14,10 +14,7 @@ QUESTION = Question(
     title="Does it survive a slippery world?",
     question=("If one action in ten is replaced by a random one, is TER still ahead?"),
     claim=("10% random actions do not remove the advantage (LavaCrossing-Hard)."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if TER is ahead of every other method, at the end and in area, with Holm-corrected p of at most "
         "0.05; not reproduced if it is behind one as clearly, or if a difference is shown to be smaller than 0.05; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import EBU, MINIGRID, grids
+from backsweep.experiments.questions.shared import EBU, MINIGRID, SCORES, grids
 from backsweep.experiments.rules import Alike
 
 _VARIANTS = (EBU, Variant("ebu-mixed", "ebu-mixed"))
@@ -13,10 +13,7 @@ QUESTION = Question(
     title="Does mixing help EBU?",
     question=("TER mixes in part of each batch from PER. Would EBU gain from the same?"),
     claim=("Batch mixing does not help EBU."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if EBU with mixing is not ahead of EBU: the upper end of the interval of the difference is below "
         "0.05. Here by the rule for likeness: reproduced if the difference lies within 0.05, not reproduced if it "

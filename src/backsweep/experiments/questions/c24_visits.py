@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, grids
+from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, SCORES, grids
 from backsweep.experiments.rules import Alike, Better, Together
 
 _OPTIONS = {"task_options": {"random_action_chance": 0.1}}
@@ -20,10 +20,7 @@ QUESTION = Question(
         "they led there help?"
     ),
     claim=("Visit-proportional predecessor choice handles stochastic transitions."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if TER by visits is no worse than TER with 10% random actions on LavaCrossing-Hard (difference "
         "within 0.05), and ahead of every baseline with Holm-corrected p of at most 0.05; not reproduced if either is "

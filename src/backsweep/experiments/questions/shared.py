@@ -34,6 +34,12 @@ BASELINES = (UER, PER, EBU, DISCOR)
 ALL = (*BASELINES, TER)
 NAMES = tuple(variant.label for variant in BASELINES)
 
+SCORES = (
+    "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
+    "interquartile mean over tasks and paired seeds, stratified bootstrap."
+)
+"""What most questions measure, in words."""
+
 # Enough to see that everything runs; its seeds are for tuning, so nothing of it is reported.
 SMOKE: Mapping[str, Any] = {
     "steps": 400,
