@@ -31,6 +31,9 @@ NUMBERS = (
     "start_value",
     "discounted_return",
 )
+ADDED_LATER: dict[str, Any] = {"encoder": "projection", "cell": [0.1]}
+"""Options that came after the first runs were recorded, with the value that stands for what was done before. A run
+without the option and one with this value have the same name, so neither is run again and they may be compared."""
 
 
 @dataclass(eq=False)
@@ -59,6 +62,10 @@ class TrainedRun:
     def seed(self) -> int:
         """The seed."""
         return int(self.config.get("seed", 0))
+
+    def option(self, name: str) -> Any:
+        """Return an option of its configuration, which may be older than the option."""
+        return self.config.get(name, ADDED_LATER.get(name))
 
     @property
     def score(self) -> NDArray[np.float64]:
@@ -117,7 +124,11 @@ def read_evidence(root: Path) -> Evidence:
 
 def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
     """Return a short name for all of a configuration but some fields: what has another name is not averaged with it."""
-    kept = {name: value for name, value in config.items() if name not in without}
+    kept = {
+        name: value
+        for name, value in config.items()
+        if name not in without and not (name in ADDED_LATER and value == ADDED_LATER[name])
+    }
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
