@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,23 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return plain(value)
     return str(value)
+
+
+def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a table of comparisons with a column for each opponent; tables of another kind as they are."""
+    if not rows or not all({"task", "against", "difference"} <= row.keys() for row in rows):
+        return rows
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        line = lines.setdefault((row["measure"], row["task"]), {"lead in": row["measure"], "on": row["task"]})
+        text = f"{row['difference']}, p {row['p (Holm)']:.2g}, {row['seeds ahead']} seeds"
+        line[f"over {row['against']}"] = text
+    return list(lines.values())
+
+
+def table_name(question: Question, title: str) -> str:
+    """Return the file name of a further table of a question."""
+    return f"{question.id.lower()}-{re.sub(r'[^a-z0-9]+', '-', title.lower())}.csv"
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:

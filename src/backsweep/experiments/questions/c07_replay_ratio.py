@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, SCORES, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, grids, variant
 from backsweep.experiments.rules import Better
 
 _TASKS = ("minigrid/unlock", "sokoban/6x6-2", "sokoban/6x6-3")
 _RATIOS = (0.25, 1.0, 2.0)
-_VARIANTS = tuple(
-    Variant(f"{variant.label} at {ratio:g}", variant.method, {"ratio": ratio}) for variant in ALL for ratio in _RATIOS
-)
+_VARIANTS = tuple(variant(name, f"{name} at {ratio:g}", ratio=ratio) for name in (*NAMES, "ter") for ratio in _RATIOS)
 _LOSERS = tuple(f"{name} at 2" for name in NAMES)
 
 QUESTION = Question(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import LAVA_HARD, MINIGRID, SCORES, SOKOBAN, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, MINIGRID, SCORES, SOKOBAN, grids, variant
 from backsweep.experiments.rules import Alike
 
 _SHARES = (0.0, 0.05, 0.1, 0.2, 0.5, 0.7)
-_VARIANTS = tuple(Variant(f"eta {share:g}", "ter", {"eta": share}) for share in _SHARES)
+_VARIANTS = tuple(variant("ter", f"eta {share:g}", eta=share) for share in _SHARES)
 
 QUESTION = Question(
     id="C9",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, SCORES, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, grids, variant
 from backsweep.experiments.rules import Better
 
 _OPTIONS = {"task_options": {"random_action_chance": 0.1}}
-_VARIANTS = tuple(Variant(variant.label, variant.method, _OPTIONS) for variant in ALL)
+_VARIANTS = tuple(variant(name, **_OPTIONS) for name in (*NAMES, "ter"))
 
 QUESTION = Question(
     id="C12",

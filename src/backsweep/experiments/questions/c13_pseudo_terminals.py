@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, SIMPLE_HARD, grids
+from typing import Any
+
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, SIMPLE_HARD, grids, variant
 from backsweep.experiments.rules import Better
 
-_OPTIONS = {"task_options": {"goals_terminate": False}, "exact": False}
-_VARIANTS = tuple(Variant(label, label, _OPTIONS) for label in ("uer", "per", "ebu", "discor", "ter-pseudo"))
+_OPTIONS: dict[str, Any] = {"task_options": {"goals_terminate": False}, "exact": False}
+_VARIANTS = tuple(variant(name, **_OPTIONS) for name in (*NAMES, "ter-pseudo"))
 _TASKS = (SIMPLE_HARD, LAVA_HARD)
 
 QUESTION = Question(

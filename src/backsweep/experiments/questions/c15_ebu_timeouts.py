@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import EBU, MINIGRID, SCORES, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import EBU, MINIGRID, SCORES, grids, variant
 from backsweep.experiments.rules import Alike
 
-_VARIANTS = (EBU, Variant("ebu-notimeout", "ebu-notimeout"))
+_VARIANTS = (EBU, variant("ebu-notimeout"))
 
 QUESTION = Question(
     id="C15",

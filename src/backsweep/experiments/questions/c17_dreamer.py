@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import MINIGRID, SCORES, SOKOBAN, TER
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import MINIGRID, SCORES, SOKOBAN, TER, variant
 from backsweep.experiments.rules import Alike
 
-_VARIANTS = (TER, Variant("dreamer", "dreamer"))
+_VARIANTS = (TER, variant("dreamer"))
 
 QUESTION = Question(
     id="C17",
