@@ -65,7 +65,7 @@ CHAIN = {
 def small_grid(engine: jobs.Engine, root: Path, methods: tuple[str, ...] = ("ter",), **more: object) -> jobs.Plan:
     variants = tuple(Variant(name, name) for name in methods)
     grid = Grid(("nchain-6",), variants, (10_000, 10_001), {**CHAIN, **more})
-    return jobs.plan(root, grid, engine)
+    return jobs.plan(root, [grid], engine)
 
 
 def test_a_failing_run_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_fleets_share_runs_with_processes_and_interrupted_runs_go_on(tmp_path: P
     folder = Path(broken.order["folder"])
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(broken.order["configs"]["."]))
-    resumed = [job for job in small_grid("process", tmp_path, ("uer",)).jobs if job.resumed]
-    assert [job.order["folder"] for job in resumed] == [str(folder)]
-    assert work(resumed[0].order) == 0
+    (again,) = [job for job in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in job.name]
+    assert (again.order["folder"], again.order["removed"], again.resumed) == (str(folder), [str(folder)], False)
+    assert work(again.order) == 0
     assert (folder / "finished.json").exists()
     # Other settings are another run.
     assert small_grid("process", tmp_path, ("uer",), batch_size=7).finished == 0

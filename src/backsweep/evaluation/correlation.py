@@ -11,7 +11,8 @@ def ranks(values: ArrayLike) -> NDArray[np.float64]:
     given = np.asarray(values, np.float64)
     below = (given[..., None] > given[..., None, :]).sum(axis=-1)
     equal = (given[..., None] == given[..., None, :]).sum(axis=-1)
-    return below + (equal + 1) / 2.0
+    result: NDArray[np.float64] = below + (equal + 1) / 2.0
+    return result
 
 
 def rank_correlation(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:

@@ -110,7 +110,7 @@ def read_evidence(root: Path) -> Evidence:
     run_folders = sorted(path.parent for path in root.rglob(CONFIG))
     taken: set[Path] = set()
     for folder in run_folders:
-        path = next((folder / name for name in ("records.jsonl", "records.jsonl.gz") if (folder / name).exists()), None)
+        path = record_file(folder)
         if path is None:
             evidence.left_out.append(f"{folder.relative_to(root)}: no records yet")
             continue
@@ -120,6 +120,11 @@ def read_evidence(root: Path) -> Evidence:
         if path not in taken and path.parent not in run_folders and path.name.endswith((".jsonl", ".jsonl.gz")):
             _read_study(evidence, path)
     return evidence
+
+
+def record_file(folder: Path) -> Path | None:
+    """Return the file with a run's records, plain or packed; None if there is none."""
+    return next((folder / name for name in ("records.jsonl", "records.jsonl.gz") if (folder / name).exists()), None)
 
 
 def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
@@ -142,7 +147,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
     rows: list[tuple[float, ...]] = []
     last_replay = b""
     torn = 0
-    for line, whole in _lines(path):
+    for line, whole in record_lines(path):
         if not whole:
             torn += 1
         elif line.startswith(b'{"kind":"evaluation"'):
@@ -176,7 +181,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
 
 def _read_study(evidence: Evidence, path: Path) -> None:
     torn = 0
-    for line, whole in _lines(path):
+    for line, whole in record_lines(path):
         try:
             record = json.loads(line) if whole else None
         except ValueError:
@@ -189,7 +194,7 @@ def _read_study(evidence: Evidence, path: Path) -> None:
         evidence.torn[str(path.relative_to(evidence.root))] = torn
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
+def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
     """Yield each line, and whether it is whole; a packed file that ends early ends in a line that is not."""
     with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
         try:

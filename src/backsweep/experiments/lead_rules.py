@@ -136,8 +136,8 @@ class GrowsWithSize:
 def placements(task: str) -> int:
     """Return how many ways there are to put the player and the boxes of a Sokoban task on its map."""
     options: Any = find_task(task).options()
-    cells: int = options.height * options.width
-    return math.comb(cells, options.boxes) * (cells - options.boxes)
+    cells, boxes = int(options.height * options.width), int(options.boxes)
+    return math.comb(cells, boxes) * (cells - boxes)
 
 
 def _median(runs: Sequence[TrainedRun], number: str, per: str | None = None) -> float:

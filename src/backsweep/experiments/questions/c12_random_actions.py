@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from backsweep.experiments.question import Question
-from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, grids, variant
+from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, SLIPPERY, grids, variant
 from backsweep.experiments.rules import Better
 
-_OPTIONS = {"task_options": {"random_action_chance": 0.1}}
-_VARIANTS = tuple(variant(name, **_OPTIONS) for name in (*NAMES, "ter"))
+_VARIANTS = tuple(variant(name, **SLIPPERY) for name in (*NAMES, "ter"))
 
 QUESTION = Question(
     id="C12",

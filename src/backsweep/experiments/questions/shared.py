@@ -30,6 +30,7 @@ LAVA_HARD, SIMPLE_HARD = "minigrid/lavacrossing-hard", "minigrid/simplecrossing-
 
 # Said outright, because other questions run the same methods with other values of these.
 USUAL: Mapping[str, Any] = {"ratio": 0.25, "task_options": {}}
+SLIPPERY: dict[str, Any] = {"task_options": {"random_action_chance": 0.1}}
 
 
 def variant(method: str, label: str | None = None, **options: Any) -> Variant:
