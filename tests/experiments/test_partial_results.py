@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from backsweep.evaluation.correlation import rank_correlation
+from backsweep.evaluation.correlation import chance_of_order, rank_correlation
 from backsweep.experiments.comparing import groups_for
 from backsweep.experiments.evidence import read_evidence
 from backsweep.experiments.lead_rules import TITLE as LEADS
@@ -141,7 +141,7 @@ class TestLeadAndSize:
         write_sokoban(tmp_path, {task: 0.1 + 0.05 * place for place, task in enumerate(ordered)})
         found = verdict(tmp_path, "C4")
         assert found.outcome == "reproduced"
-        assert found.parts[-1].found == "rank correlation 1 [1, 1]"
+        assert found.parts[-1].found == "rank correlation 1 [1, 1], by chance 0.0002"
         rows = found.more[LEADS]
         assert [row["task"] for row in rows] == ordered
         assert rows[0]["edges per state"] == pytest.approx(2 + 1e4 / placements(ordered[0]))
@@ -159,6 +159,13 @@ class TestLeadAndSize:
         found = verdict(tmp_path, "C4")
         assert found.outcome == "not reproduced"
         assert [part.holds for part in found.parts] == [True] * 8 + [False]
+
+    def test_an_order_that_chance_would_give_decides_nothing(self, tmp_path: Path) -> None:
+        ordered = sorted(SOKOBAN[:4], key=placements)
+        write_sokoban(tmp_path, dict(zip(ordered, (0.1, 0.3, 0.2, 0.4), strict=True)))
+        found = verdict(tmp_path, "C4")
+        assert found.outcome == "inconclusive"
+        assert found.parts[-1].found == "rank correlation 0.8 [0.8, 0.8], by chance 0.17"
 
     def test_too_few_tasks_for_a_trend(self, tmp_path: Path) -> None:
         write_sokoban(tmp_path, dict.fromkeys(SOKOBAN[:3], 0.3))
@@ -191,6 +198,13 @@ def test_rank_correlation_is_scipys() -> None:
     expected = [scipy.stats.spearmanr(first, row).statistic for row in second]
     assert rank_correlation(np.broadcast_to(first, second.shape), second) == pytest.approx(expected)
     assert rank_correlation([1, 1, 1], [1, 2, 3]) == 0.0
+
+
+def test_the_chance_of_an_order() -> None:
+    assert chance_of_order([1, 2, 3, 4], [10, 20, 30, 40]) == pytest.approx(1 / 24)
+    assert chance_of_order([1, 2, 3, 4], [40, 30, 20, 10]) == 1.0
+    with pytest.raises(ValueError, match="8 pairs at the most"):
+        chance_of_order(range(9), range(9))
 
 
 @pytest.mark.parametrize(

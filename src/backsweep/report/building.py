@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from backsweep.evaluation.curves import steps_to
 from backsweep.evaluation.survival import median_interval
-from backsweep.experiments.comparing import area, comparable, complete, final_score, groups_for, scores
-from backsweep.experiments.evidence import Evidence, read_evidence
+from backsweep.experiments.comparing import Group, area, comparable, complete, final_score, groups_for, scores
+from backsweep.experiments.evidence import Evidence, TrainedRun, read_evidence
 from backsweep.experiments.question import Question
 from backsweep.experiments.registry import QUESTIONS
 from backsweep.experiments.verdict import Verdict
@@ -85,11 +86,18 @@ def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     return rows
 
 
+def _in_order(question: Question, group: Group) -> Iterator[tuple[str, dict[int, TrainedRun]]]:
+    """Yield a task's runs in the order of the question's variants, not in that of the folders."""
+    for variant in question.variants:
+        if variant.label in group.runs:
+            yield variant.label, group.runs[variant.label]
+
+
 def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     """Return the median of the steps until a run's score is at the threshold; runs that never are count as censored."""
     rows = []
     for task, group in sorted(groups_for(question, evidence).items()):
-        for label, runs in group.runs.items():
+        for label, runs in _in_order(question, group):
             found = [steps_to(run.steps, run.score, GOOD_ENOUGH) for run in runs.values()]
             times, happened = [time for time, _ in found], [done for _, done in found]
             rows.append(
@@ -106,7 +114,7 @@ def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
 def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     rows = []
     for task, group in sorted(groups_for(question, evidence).items()):
-        for label, runs in group.runs.items():
+        for label, runs in _in_order(question, group):
             config = next(iter(runs.values())).config
             rows.append(
                 {

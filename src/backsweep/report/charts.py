@@ -184,7 +184,7 @@ def _coverage(evidence: Evidence) -> list[Chart]:
 
 def _learning(question: Question, evidence: Evidence) -> list[Chart]:
     groups = groups_for(question, evidence)
-    facets = [Facet(f"{task} (n = {group.size})", _curves(group, question)) for task, group in sorted(groups.items())]
+    facets = [Facet(f"{task} ({group.size} runs)", _curves(group, question)) for task, group in sorted(groups.items())]
     facets = [facet for facet in facets if facet.series]
     if not facets:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backsweep.report.building import Answer, Report
+from backsweep.report.building import GOOD_ENOUGH, Answer, Report
 from backsweep.report.tables import shown, side_by_side
 
 BEGIN = "<!-- made by `backsweep report`: do not edit by hand -->"
@@ -48,8 +48,10 @@ def _section(answer: Answer) -> list[str]:
         ]
         lines.append("")
     table = verdict.table if len(verdict.table) <= LONGEST else medians(verdict.table)
-    for rows in (answer.scores, answer.thresholds, table):
-        lines += _table(rows)
+    lines += _table(answer.scores)
+    if answer.thresholds:
+        lines += [f"*Steps until a run scores {GOOD_ENOUGH}:*", "", *_table(side_by_side(answer.thresholds))]
+    lines += _table(table)
     for title, rows in verdict.more.items():
         if rows:
             lines += [f"*{title}:*", "", *_table(side_by_side(rows))]

@@ -26,15 +26,22 @@ def shown(value: Any) -> str:
 
 
 def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a table of comparisons with a column for each opponent; tables of another kind as they are."""
-    if not rows or not all({"task", "against", "difference"} <= row.keys() for row in rows):
+    """Return a long table with a column for each opponent or method; tables of another kind as they are."""
+    if not rows:
         return rows
-    lines: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows:
-        line = lines.setdefault((row["measure"], row["task"]), {"lead in": row["measure"], "on": row["task"]})
-        text = f"{row['difference']}, p {row['p (Holm)']:.2g}, {row['seeds ahead']} seeds"
-        line[f"over {row['against']}"] = text
-    return list(lines.values())
+    lines: dict[tuple[str, ...], dict[str, Any]] = {}
+    if all({"task", "against", "difference"} <= row.keys() for row in rows):
+        for row in rows:
+            start = {"lead in": row["measure"], "on": row["task"]}
+            line = lines.setdefault(tuple(start.values()), start)
+            text = f"{row['difference']}, p {row['p (Holm)']:.2g}, {row['seeds ahead']} seeds"
+            line[f"over {row['against']}"] = text
+    elif all({"task", "method", "median steps"} <= row.keys() for row in rows):
+        for row in rows:
+            start = {"median steps on": row["task"]}
+            (reached,) = (text for name, text in row.items() if name.startswith("runs that reach"))
+            lines.setdefault((row["task"],), start)[row["method"]] = f"{row['median steps']}, {reached} runs"
+    return list(lines.values()) or rows
 
 
 def table_name(question: Question, title: str) -> str:

@@ -120,8 +120,14 @@ def fleet_title(folder: Path, members: Sequence[Member]) -> str:
     tasks = list(dict.fromkeys(member.run.task for member in members))
     labels = list(dict.fromkeys(member.run.variant.label for member in members))
     seeds = [member.run.seed for member in members]
-    what = f"{tasks[0]} {labels[0]}" if _alike(members) else f"{folder.name}: {', '.join(tasks)}; {', '.join(labels)};"
-    return f"{what} seeds {min(seeds)} to {max(seeds)}"
+    spread = f"seeds {min(seeds)} to {max(seeds)}"
+    if _alike(members):
+        return f"{tasks[0]} {labels[0]} {spread}"
+    return f"{folder.name}: {_listed(tasks, 'tasks')}; {_listed(labels, 'variants')}; {spread}"
+
+
+def _listed(names: Sequence[str], kind: str) -> str:
+    return ", ".join(names) if len(names) <= 6 else f"{len(names)} {kind}"
 
 
 def _alike(members: Sequence[Member]) -> bool:
