@@ -125,15 +125,18 @@ def complete(groups: dict[str, Group], labels: Sequence[str]) -> dict[str, Group
     return {task: group for task, group in groups.items() if group.seeds(labels)}
 
 
-def comparable(groups: dict[str, Group], compared: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return those of some other variants that have all tasks and seeds on which `compared` share seeds."""
-    places = complete(groups, compared).values()
-    return [
-        label
-        for label in others
-        if label not in compared
-        and all(set(place.seeds(compared)) <= set(place.runs.get(label, {})) for place in places)
-    ]
+def comparable(question: Question, groups: dict[str, Group]) -> list[str]:
+    """Return the variants that scores may be worked out for, in the question's order.
+
+    Those that its rule compares, and of the others those that have all of their tasks and seeds.
+    """
+    places = complete(groups, question.compared).values()
+
+    def has_all(label: str) -> bool:
+        return all(set(place.seeds(question.compared)) <= set(place.runs.get(label, {})) for place in places)
+
+    labels = [variant.label for variant in question.variants]
+    return [label for label in labels if label in question.compared or has_all(label)]
 
 
 def scores(groups: dict[str, Group], labels: Sequence[str], measure: Measure) -> dict[str, NDArray[np.float64]]:

@@ -121,55 +121,56 @@ class Alike:
         return self.labels
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Holds if every pair's interval lies within the margin; fails if one lies wholly outside it."""
+        """Go through the pairs; intervals are the wider the more of them there are (Bonferroni)."""
         groups, missing = runs_for(evidence, self.variants, self.tasks, self.labels)
         if not groups:
             return missing
-        pairs = [(a, b) for place, a in enumerate(self.labels) for b in self.labels[place + 1 :]]
+        name, measure = self.measure
+        values = scores(groups, self.labels, measure)
         parts: list[Part] = []
-        table = _differences(groups, self.labels, pairs, self.measure, self.seed)
-        for row in table:
-            difference = row["difference"]
-            inside = -self.margin <= difference.low and difference.high <= self.margin
-            outside = difference.low > self.margin or difference.high < -self.margin
-            text = f"{row['first']} and {row['second']} alike in {row['measure']}"
-            parts.append(Part(text, str(difference), _decided(inside, outside)))
+        table: list[dict[str, Any]] = []
+        pairs = self.pairs()
+        for first, second in pairs:
+            difference, _ = paired_difference(
+                values[first],
+                values[second],
+                level=1.0 - LEVEL / len(pairs),
+                generator=named_generator(self.seed, first, second),
+            )
+            parts.append(Part(f"{self.text(first, second)} in {name}", str(difference), self.holds(difference)))
+            table.append({"measure": name, "first": first, "second": second, "difference": difference})
         return conclude(parts, groups, self.labels, self.tasks, table)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return who is compared with whom."""
+        return [(a, b) for place, a in enumerate(self.labels) for b in self.labels[place + 1 :]]
+
+    def text(self, first: str, second: str) -> str:
+        """Return what is claimed of a pair."""
+        return f"{first} and {second} alike"
+
+    def holds(self, difference: Interval) -> bool | None:
+        """Say yes to an interval within the margin, no to one wholly outside it."""
+        inside = -self.margin <= difference.low and difference.high <= self.margin
+        outside = difference.low > self.margin or difference.high < -self.margin
+        return _decided(inside, outside)
 
 
 @dataclass(frozen=True)
-class NotBehind:
-    """One variant is no worse than each of the others, but for a margin; it may be as much better as it likes."""
+class NotBehind(Alike):
+    """The first variant is no worse than each of the others, but for the margin; it may be far better."""
 
-    first: str
-    others: tuple[str, ...]
-    variants: tuple[Variant, ...]
-    tasks: tuple[str, ...] = ()
-    margin: float = MARGIN
-    measure: tuple[str, Measure] = ("final score", final_score)
-    seed: int = field(default=0, kw_only=True)
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return who is compared with whom."""
+        return [(self.labels[0], other) for other in self.labels[1:]]
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """What must be there for the rule to decide."""
-        return (self.first, *self.others)
+    def text(self, first: str, second: str) -> str:
+        """Return what is claimed of a pair."""
+        return f"{first} not behind {second}"
 
-    def decide(self, evidence: Evidence) -> Verdict:
-        """Holds if every interval lies above minus the margin; fails if one lies wholly below it."""
-        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
-        if not groups:
-            return missing
-        pairs = [(self.first, other) for other in self.others]
-        table = _differences(groups, self.compared, pairs, self.measure, self.seed)
-        parts = [
-            Part(
-                f"{row['first']} not behind {row['second']} in {row['measure']}",
-                str(row["difference"]),
-                _decided(row["difference"].low >= -self.margin, row["difference"].high < -self.margin),
-            )
-            for row in table
-        ]
-        return conclude(parts, groups, self.compared, self.tasks, table)
+    def holds(self, difference: Interval) -> bool | None:
+        """Say yes to an interval above minus the margin, no to one wholly below it."""
+        return _decided(difference.low >= -self.margin, difference.high < -self.margin)
 
 
 @dataclass(frozen=True)
@@ -212,28 +213,6 @@ class Together:
             max(verdict.records for verdict in found),
             more,
         )
-
-
-def _differences(
-    groups: dict[str, Group],
-    labels: Sequence[str],
-    pairs: Sequence[tuple[str, str]],
-    measure: tuple[str, Measure],
-    seed: int,
-) -> list[dict[str, Any]]:
-    """Return each pair's difference; intervals are wider the more pairs there are (Bonferroni)."""
-    name, of = measure
-    values = scores(groups, labels, of)
-    rows = []
-    for first, second in pairs:
-        difference, _ = paired_difference(
-            values[first],
-            values[second],
-            level=1.0 - LEVEL / len(pairs),
-            generator=named_generator(seed, first, second),
-        )
-        rows.append({"measure": name, "first": first, "second": second, "difference": difference})
-    return rows
 
 
 def _ahead(difference: Interval, p_value: float) -> bool | None:

@@ -72,10 +72,8 @@ def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     from backsweep.evaluation.aggregate import aggregates
 
     groups = complete(groups_for(question, evidence), question.compared)
-    every = [variant.label for variant in question.variants]
-    beside = comparable(groups, question.compared, every)
-    labels = [label for label in every if label in question.compared or label in beside]
-    for label in every:
+    labels = comparable(question, groups)
+    for label in (variant.label for variant in question.variants):
         if label not in labels and any(label in group.runs for group in groups.values()):
             evidence.left_out.append(f"{question.id}: {label} lacks tasks or seeds that the others have, so no score")
     rows = []

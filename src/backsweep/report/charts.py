@@ -198,8 +198,7 @@ def _learning(question: Question, evidence: Evidence) -> list[Chart]:
 def _profiles(question: Question, groups: dict[str, Group]) -> list[Chart]:
     """Return which share of runs ends above each score: all of the distribution, not its middle alone."""
     groups = complete(groups, question.compared)
-    beside = comparable(groups, question.compared, [variant.label for variant in question.variants])
-    labels = [v.label for v in question.variants if v.label in question.compared or v.label in beside]
+    labels = comparable(question, groups)
     values = scores(groups, labels, final_score)
     if not values:
         return []

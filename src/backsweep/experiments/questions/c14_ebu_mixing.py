@@ -18,7 +18,7 @@ QUESTION = Question(
         "Reproduced if EBU is not behind EBU with mixing at the end: the interval of EBU minus EBU-mixed lies above "
         "-0.05; not reproduced if it lies wholly below."
     ),
-    rule=NotBehind("ebu", ("ebu-mixed",), _VARIANTS, MINIGRID),
+    rule=NotBehind(("ebu", "ebu-mixed"), _VARIANTS, MINIGRID),
     variants=_VARIANTS,
     scales=grids(MINIGRID, _VARIANTS),
 )

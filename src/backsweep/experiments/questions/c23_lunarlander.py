@@ -26,8 +26,8 @@ QUESTION = Question(
     ),
     rule=Together(
         (
-            NotBehind("ter", ("uer",), _VARIANTS, _TASKS, _MARGIN),
-            NotBehind(_MERGED.label, ("uer", "ter"), _VARIANTS, _TASKS, _MARGIN),
+            NotBehind(("ter", "uer"), _VARIANTS, _TASKS, _MARGIN),
+            NotBehind((_MERGED.label, "uer", "ter"), _VARIANTS, _TASKS, _MARGIN),
         )
     ),
     variants=_VARIANTS,

@@ -24,7 +24,7 @@ QUESTION = Question(
     ),
     rule=Together(
         (
-            NotBehind("ter-visits", ("ter",), _VARIANTS, (LAVA_HARD,)),
+            NotBehind(("ter-visits", "ter"), _VARIANTS, (LAVA_HARD,)),
             Better("ter-visits", NAMES, _VARIANTS, (LAVA_HARD,)),
         )
     ),
