@@ -22,11 +22,12 @@ def write_run(
     evaluations: int = 10,
     torn: bool = False,
     finished: bool = True,
+    graph: dict[str, int] | None = None,
     **config: Any,
 ) -> Path:
     """Write a training run whose score rises in a straight line to `final`."""
-    settings = {"task": task, "env": None, "method": method, "steps": 1000, "faithful": "paper", "task_options": {}}
-    settings.update(config)
+    settings = {"task": task, "env": None, "method": method, "steps": 1000, "faithful": "paper"}
+    settings |= {"task_options": {}, "ratio": 0.25, **config}
     key = "-".join(f"{name}{value}" for name, value in sorted(config.items()))
     folder = root / "runs" / task.replace("/", "-") / f"{method}{key}" / f"seed-{seed}"
     folder.mkdir(parents=True)
@@ -38,6 +39,9 @@ def write_run(
         record |= {"normalised_return": score, "exact_normalised": None, "probe_q": 0.0}
         record |= {"start_value": 0.0, "discounted_return": 0.0, "value_error": None}
         lines.append(json.dumps({"kind": "training", "step": record["step"]}, separators=(",", ":")))
+        if graph is not None:
+            replay = {"kind": "replay", "step": record["step"], "nbytes": 1, "statistics": graph}
+            lines.append(json.dumps(replay, separators=(",", ":")))
         lines.append(json.dumps(record, separators=(",", ":")))
     text = "\n".join(lines) + "\n"
     (folder / "records.jsonl").write_text(text + ('{"kind":"evaluation","step":99' if torn else ""))

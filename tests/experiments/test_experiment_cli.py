@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import signal
 import subprocess
@@ -13,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from backsweep.experiments import cli
+from backsweep.experiments.evidence import ADDED_LATER, configuration_key
 from backsweep.experiments.question import Grid, Variant
 from backsweep.experiments.running import jobs
 from backsweep.experiments.running.engine import run_jobs
 from backsweep.experiments.running.progress import JobProgress, duration
+from backsweep.trainer import RunConfig, run_config
 
 
 def call(*arguments: str) -> int:
@@ -32,7 +35,7 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("show", "c3") == 0
     shown = capsys.readouterr().out
     assert "TER beats UER, PER, EBU and DisCor on 7 MiniGrid tasks" in shown
-    assert "175 runs" in shown
+    assert "210 runs" in shown
     assert call("show", "C17") == 0
     assert "nothing to run" in capsys.readouterr().out
 
@@ -62,7 +65,7 @@ CHAIN = {
 def small_grid(engine: jobs.Engine, root: Path, methods: tuple[str, ...] = ("ter",), **more: object) -> jobs.Plan:
     variants = tuple(Variant(name, name) for name in methods)
     grid = Grid(("nchain-6",), variants, (10_000, 10_001), {**CHAIN, **more})
-    return jobs.plan(root, grid, engine)
+    return jobs.plan(root, [grid], engine)
 
 
 def test_a_failing_run_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
@@ -94,9 +97,9 @@ def test_fleets_share_runs_with_processes_and_interrupted_runs_go_on(tmp_path: P
     folder = Path(broken.order["folder"])
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(broken.order["configs"]["."]))
-    resumed = [job for job in small_grid("process", tmp_path, ("uer",)).jobs if job.resumed]
-    assert [job.order["folder"] for job in resumed] == [str(folder)]
-    assert work(resumed[0].order) == 0
+    (again,) = [job for job in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in job.name]
+    assert (again.order["folder"], again.order["removed"], again.resumed) == (str(folder), [str(folder)], False)
+    assert work(again.order) == 0
     assert (folder / "finished.json").exists()
     # Other settings are another run.
     assert small_grid("process", tmp_path, ("uer",), batch_size=7).finished == 0
@@ -122,6 +125,23 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert work(resumed.order) == 0
     assert records.read_bytes().startswith(before)
     assert small_grid("process", tmp_path, **long).finished == 1
+
+
+def test_runs_recorded_before_an_option_existed_are_known(tmp_path: Path) -> None:
+    """Their configuration lacks the option; a golden name makes sure that none that comes later gives them another."""
+    config = run_config("minigrid/doorkey", method="ter", seed=100).to_json()
+    assert configuration_key(config, frozenset()) == "961ba218ed13"
+    fields = {field.name: field for field in dataclasses.fields(RunConfig)}
+    for name, value in ADDED_LATER.items():
+        assert json.loads(json.dumps(fields[name].default)) == value
+    plan = small_grid("process", tmp_path)
+    folder = Path(plan.jobs[0].order["folder"])
+    folder.mkdir(parents=True)
+    before = {name: value for name, value in plan.jobs[0].order["configs"]["."].items() if name not in ADDED_LATER}
+    (folder / "config.json").write_text(json.dumps(before))
+    (folder / "finished.json").write_text("{}")
+    assert small_grid("process", tmp_path).finished == 1
+    assert small_grid("process", tmp_path, encoder="bytes").finished == 0
 
 
 def test_durations_in_words() -> None:

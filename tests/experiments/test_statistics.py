@@ -36,7 +36,10 @@ def test_interquartile_mean_is_scipys_trimmed_mean() -> None:
 def test_estimates_and_intervals_are_rliables() -> None:
     scores = {"a": rng(1).normal(0.6, 0.1, (10, 7)), "b": rng(2).normal(0.4, 0.2, (10, 7))}
     theirs = aggregates(scores, repeats=2_000)
+    from rliable import metrics
+
     for name, values in scores.items():
+        assert theirs[name]["iqm"].estimate == pytest.approx(metrics.aggregate_iqm(values))
         ours = bootstrap(values, generator=rng())
         assert ours.estimate == pytest.approx(theirs[name]["iqm"].estimate)
         assert ours.low == pytest.approx(theirs[name]["iqm"].low, abs=0.01)

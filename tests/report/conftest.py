@@ -28,8 +28,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(root / "tabular" / "traces.jsonl.gz", traces)
     for task in ("minigrid/doorkey", "minigrid/unlock"):
         for seed in range(100, 105):
-            for method, final in (("ter", 0.8), ("uer", 0.5), ("per", 0.5), ("ebu", 0.4), ("discor", 0.3)):
+            finals = {"ter": 0.8, "uer": 0.5, "per": 0.5, "ebu": 0.4, "discor": 0.3, "ter-shuffled": 0.6}
+            for method, final in finals.items():
                 write_run(root, task, method, seed, final + 0.01 * (seed - 100), torn=seed == 104 and method == "ebu")
+    for place, task in enumerate(("sokoban/5x5-1", "sokoban/6x6-1", "sokoban/5x5-2", "sokoban/6x6-2")):
+        for seed in range(100, 104):
+            noise = 0.001 * (seed % 3)
+            graph = {"rows": 1000, "vertices": 200 * (place + 1), "edges": 600}
+            write_run(root, task, "ter", seed, 0.6 + 0.05 * place + noise, graph=graph)
+            for method in ("uer", "per", "ebu", "discor"):
+                write_run(root, task, method, seed, 0.5 - noise)
     write_run(root, "minigrid/doorkey", "ter", 100, 0.1, steps=77)
     (root / "broken").mkdir()
     (root / "broken" / "config.json").write_text("{")

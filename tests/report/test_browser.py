@@ -27,7 +27,7 @@ for (const name of ["error", "warn"]) console[name] = (...words) => window.compl
 VISIT = """<script>
 const seen = {};
 const figures = [...document.querySelectorAll("figure[data-chart]")];
-seen.charts = figures.map((figure) => [figure.dataset.chart, figure.querySelectorAll("path.line").length,
+seen.charts = figures.map((figure) => [figure.dataset.chart, figure.querySelectorAll("[data-line]").length,
   figure.querySelectorAll(".legend button").length]);
 const first = figures[0], button = () => first.querySelector(".legend button");
 const lines = () => first.querySelectorAll("path.line").length;

@@ -27,7 +27,10 @@ def test_the_page_is_whole_and_says_the_known_verdicts(folder: Path) -> None:
     assert verdicts["C11"] == "not run"
     assert page.ids[0] == "verdicts"
     assert "nchain-player" in page.ids
-    assert page.figures == ["c1-solved", "c2-error", "c3-score", "c3-profile", "c19-solved"]
+    assert verdicts["C4"] == "reproduced"
+    sokoban = ["c4-score", "c4-profile", "c4-lead-size", "c4-lead-density"]
+    others = ["c5-score", "c5-profile", "c6-score", "c6-profile"]
+    assert page.figures == ["c1-solved", "c2-error", "c3-score", "c3-profile", *sokoban, *others, "c19-solved"]
     assert len(page.data["chain"]["views"]) == 2
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from backsweep import EpisodicBackward, Mixture, Prioritized, PseudoTerminals, Topological, Uniform
+from backsweep.encoding import ExactBytes, Quantized, RandomProjection
 from backsweep.trainer import METHOD_NAMES, RunConfig, method_for, run_config, train
 from backsweep.trainer.clock import Clock
 from backsweep.trainer.config import SessionConfig
 from backsweep.trainer.defaults import task_options
-from backsweep.trainer.lane import Lane, epsilon_schedule
+from backsweep.trainer.lane import Lane, encoder_for, epsilon_schedule
 from backsweep.trainer.methods import method_table
 
 
@@ -68,6 +69,41 @@ def test_any_option_can_be_changed() -> None:
     assert method_for(run_config("nchain-20", method="ebu", diffusion=0.0)).rule.diffusion == 0.0
     lane = Lane(run_config("minigrid/doorkey", dimension=8, capacity=100))
     assert lane.replay._encoder_config.dim == 8
+
+
+class TestEncoder:
+    """What tells states apart."""
+
+    def test_each_choice(self) -> None:
+        assert encoder_for(run_config("lunarlander", dimension=2)) == RandomProjection(dim=2)
+        assert encoder_for(run_config("lunarlander", encoder="bytes")) == ExactBytes()
+        assert encoder_for(run_config("lunarlander", encoder="quantized")) == Quantized(0.1)
+        widths = (0.1, 0.1, 0.2, 0.2, 0.1, 0.3, 1.0, 1.0)
+        assert encoder_for(run_config("lunarlander", encoder="quantized", cell=widths)) == Quantized(widths)
+
+    def test_near_states_are_one(self) -> None:
+        vertices = {}
+        for encoder in ("projection", "quantized"):
+            lane = Lane(run_config("lunarlander", encoder=encoder, capacity=400))
+            for step in range(300):
+                lane.step(np.array([step % 4]), Clock())
+            vertices[encoder] = lane.replay.stats()["vertices"]
+        assert vertices["quantized"] < 0.9 * vertices["projection"]
+
+    def test_state_numbers_need_none(self) -> None:
+        lane = Lane(run_config("nchain-10", encoder="quantized", capacity=100))
+        for _ in range(20):
+            lane.step(np.array([1]), Clock())
+        assert lane.replay.stats()["vertices"] <= 10
+
+    @pytest.mark.parametrize("cell", [(), (0.1, -1.0)])
+    def test_cells_have_a_width(self, cell: tuple[float, ...]) -> None:
+        with pytest.raises(ValueError, match="cell must hold widths above 0"):
+            run_config("lunarlander", encoder="quantized", cell=cell)
+
+    def test_the_number_of_widths_must_fit(self) -> None:
+        with pytest.raises(ValueError, match="step has 2 entries, expected one or 8"):
+            Lane(run_config("lunarlander", encoder="quantized", cell=(0.1, 0.2)))
 
 
 class TestReleased:
@@ -162,6 +198,12 @@ def test_more_refusals() -> None:
 def test_a_configuration_survives_its_file() -> None:
     config = run_config("minigrid/doorkey", method="ebu", task_options={"random_action_chance": 0.1}, seed=3)
     assert RunConfig.from_json(config.to_json()) == config
+
+
+def test_a_file_from_before_an_option_still_loads() -> None:
+    config = run_config("lunarlander", seed=3)
+    before = {name: value for name, value in config.to_json().items() if name not in ("encoder", "cell")}
+    assert RunConfig.from_json(before) == config
 
 
 def test_atari_frames_are_kept_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.evaluation.intervals import Interval, Scores
+from backsweep.evaluation.intervals import Interval, Scores, interquartile_mean
 
 REPEATS = 2_000
 
@@ -21,8 +21,9 @@ def aggregates(scores: dict[str, Scores], seed: int = 0, repeats: int = REPEATS)
     library, metrics = _rliable()
 
     def measures(values: Scores) -> NDArray[np.float64]:
-        wanted = (metrics.aggregate_iqm, metrics.aggregate_median, metrics.aggregate_mean)
-        return np.array([measure(values) for measure in wanted])
+        # rliable's own interquartile mean gives the same number, at ten times the cost of all the rest.
+        middle = interquartile_mean(values.reshape(-1))
+        return np.array([middle, metrics.aggregate_median(values), metrics.aggregate_mean(values)])
 
     with warnings.catch_warnings():
         # rliable hands its seed on under a name that arch is about to rename.

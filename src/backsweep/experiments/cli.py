@@ -1,4 +1,4 @@
-"""The commands of the questions: `backsweep experiment list`, `show` and `run`."""
+"""The commands of the questions: `backsweep experiment list`, `show`, `run` and `pack`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,27 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument("question", nargs="+", help="such as C3; several share their runs")
     running.add_argument("--scale", choices=SCALES, default="smoke", help="how much to run (default: smoke)")
     running.add_argument(
-        "--engine", choices=("process", "fleet"), default="process", help="a process per run, or seeds in lock-step"
+        "--engine",
+        choices=("process", "fleet"),
+        default="process",
+        help="a process per run, or all runs that can in lock-step",
     )
+    running.add_argument("--lanes", type=int, default=128, help="runs in a fleet at the most (default: 128)")
     running.add_argument("--results", type=Path, default=Path("results"), help="where records go (default: results)")
-    running.add_argument("--jobs", type=int, help="processes at a time (default: one per core)")
+    running.add_argument("--jobs", type=int, help="processes at a time (default: one per core, or one fleet)")
     running.add_argument("--device", default="cpu", help="where networks live (default: cpu)")
     running.add_argument("--dry-run", action="store_true", help="print the runs, the steps and an estimate of the time")
+    running.add_argument(
+        "--steps-per-second",
+        type=float,
+        help="for the estimate: how many steps a training process takes, its runs together (default: measured)",
+    )
     running.set_defaults(run=run_command)
+
+    packing = commands.add_parser("pack", help="copy finished runs into a results folder, as compact records")
+    packing.add_argument("source", type=Path, nargs="+", help="folders with runs or fleets anywhere below")
+    packing.add_argument("--results", type=Path, default=Path("results"), help="where to (default: results)")
+    packing.set_defaults(run=pack_command)
 
 
 def list_command(parsed: argparse.Namespace) -> int:
@@ -72,38 +86,44 @@ def run_command(parsed: argparse.Namespace) -> int:
     """Carry out what is left of some questions' runs."""
     from backsweep.experiments.registry import find_question
     from backsweep.experiments.running.engine import run_jobs, usable_cores
-    from backsweep.experiments.running.jobs import Job, plan
+    from backsweep.experiments.running.jobs import plan
     from backsweep.experiments.running.progress import JobProgress, duration
 
-    if parsed.jobs is not None and parsed.jobs < 1:
-        raise ValueError(f"--jobs must be 1 or more, got {parsed.jobs}")
-    workers = usable_cores() if parsed.jobs is None else parsed.jobs
-    jobs: dict[str, Job] = {}
-    finished = total = 0
+    for name in ("jobs", "lanes", "steps_per_second"):
+        if (value := getattr(parsed, name)) is not None and not value > 0:
+            raise ValueError(f"--{name.replace('_', '-')} must be above 0, got {value}")
+    cores = usable_cores()
+    workers = parsed.jobs if parsed.jobs is not None else (cores if parsed.engine == "process" else 1)
+    whats = []
     for name in parsed.question:
         question = find_question(name)
         what = question.plan(parsed.scale)
         if what is None:
             print(f"{question.id}: nothing to run. {question.missing}")
-            continue
-        found = plan(parsed.results, what, parsed.engine, parsed.device)
-        finished, total = finished + found.finished, total + found.total
-        jobs.update({str(job.order): job for job in found.jobs})
-    todo = list(jobs.values())
+        else:
+            whats.append(what)
+    found = plan(parsed.results, whats, parsed.engine, parsed.device, parsed.lanes)
+    todo, finished, total = found.jobs, found.finished, found.total
     if parsed.dry_run:
         from backsweep.experiments.running.estimate import estimate
 
         for job in todo:
-            print(f"  {'goes on' if job.resumed else 'new    '}  {job.name}  {job.steps:,} {_unit(job)}")
-        seconds = estimate(todo, workers)
+            lanes = f" in {job.runs} lanes" if job.runs > 1 else ""
+            print(f"  {'goes on' if job.resumed else 'new    '}  {job.name}  {job.steps_left:,} {_unit(job)}{lanes}")
         print(f"{total} runs, {finished} finished, {sum(job.runs for job in todo)} to do in {len(todo)} processes,")
-        print(f"{sum(job.steps for job in todo):,} steps; about {duration(seconds)} on {workers} cores of this machine")
+        seconds = estimate(todo, workers, parsed.steps_per_second)
+        print(
+            f"{sum(job.steps_left for job in todo):,} steps; about {duration(seconds)} with {workers} "
+            f"{'process' if workers == 1 else 'processes'} at a time on {parsed.device}, {cores} cores"
+        )
         return 0
     if not todo:
         print(f"all {total} runs are finished")
         return 0
     print(f"{total} runs, {finished} finished; {len(todo)} processes to do, {workers} at a time", flush=True)
-    failures, interrupted = run_jobs(todo, parsed.results / "logs", workers, JobProgress(len(todo)))
+    failures, interrupted = run_jobs(
+        todo, parsed.results / "logs", workers, JobProgress(len(todo)), threads=max(1, cores // workers)
+    )
     for failure in failures:
         print(
             f"\n{failure.job.name} failed with exit code {failure.code}; its log {failure.log} ends:", file=sys.stderr
@@ -116,6 +136,20 @@ def run_command(parsed: argparse.Namespace) -> int:
         print(f"\n{len(failures)} of {len(todo)} failed; the others are done", file=sys.stderr)
         return 1
     return 0
+
+
+def pack_command(parsed: argparse.Namespace) -> int:
+    """Copy finished runs into a results folder."""
+    from backsweep.experiments.packing import pack
+
+    result = pack(parsed.source, parsed.results)
+    for refusal in result.refused:
+        print(f"left out: {refusal}", file=sys.stderr)
+    print(
+        f"{len(result.packed)} runs packed into {parsed.results} ({result.nbytes:,} bytes), {result.known} there "
+        f"already, {len(result.refused)} left out"
+    )
+    return 1 if result.conflicts else 0
 
 
 def _scale_line(scale: str, what: Any) -> str:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from backsweep.evaluation.curves import area_under
 from backsweep.experiments.evidence import Evidence, TrainedRun, configuration_key
-from backsweep.experiments.question import Variant
+from backsweep.experiments.question import Question, Variant
 
 Measure = Callable[[TrainedRun], float]
+FEWEST_SEEDS = 3  # fewer paired seeds decide nothing
 
 
 def final_score(run: TrainedRun) -> float:
@@ -62,9 +63,21 @@ class Group:
         found = [set(self.runs.get(label, {})) for label in labels]
         return sorted(set.intersection(*found)) if found else []
 
+    def rank(self, compared: Sequence[str]) -> tuple[int, int, int, int]:
+        """Return how much is to be had from it: most of what is compared, enough seeds, long runs, many runs."""
+        there = [label for label in compared if label in self.runs]
+        longest = max(int(run.steps[-1]) for seeds in self.runs.values() for run in seeds.values())
+        return len(there), min(len(self.seeds(there)), FEWEST_SEEDS), longest, self.size
 
-def groups_of(evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str] = ()) -> dict[str, Group]:
-    """Return for each task its largest group of finished runs; the others are noted as left out."""
+
+def groups_of(
+    evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str] = (), compared: Sequence[str] = ()
+) -> dict[str, Group]:
+    """Return for each task its best group of finished runs; the others are noted as left out.
+
+    `compared` are the variants that matter in that choice, by default all of them.
+    """
+    compared = compared or [variant.label for variant in variants]
     varied = frozenset({name for variant in variants for name in variant.options})
     found: dict[tuple[str, str], Group] = {}
     for run in evidence.runs:
@@ -90,7 +103,7 @@ def groups_of(evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[s
     best: dict[str, Group] = {}
     for (task, _), group in sorted(found.items()):
         rival = best.get(task)
-        if rival is None or (len(group.runs), group.size) > (len(rival.runs), rival.size):
+        if rival is None or group.rank(compared) > rival.rank(compared):
             best[task] = group
         if rival is not None:
             other = rival if best[task] is group else group
@@ -98,13 +111,40 @@ def groups_of(evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[s
     return best
 
 
+def groups_for(question: Question, evidence: Evidence) -> dict[str, Group]:
+    """Return the groups that a question's rule looks at, variants that it does not compare among them."""
+    found: dict[str, Group] = evidence.once(
+        f"groups of {question.id}",
+        lambda evidence: groups_of(evidence, question.variants, question.tasks, question.compared),
+    )
+    return found
+
+
+def complete(groups: dict[str, Group], labels: Sequence[str]) -> dict[str, Group]:
+    """Return the tasks where some variants share a seed."""
+    return {task: group for task, group in groups.items() if group.seeds(labels)}
+
+
+def comparable(question: Question, groups: dict[str, Group]) -> list[str]:
+    """Return the variants that scores may be worked out for, in the question's order.
+
+    Those that its rule compares, and of the others those that have all of their tasks and seeds.
+    """
+    places = complete(groups, question.compared).values()
+
+    def has_all(label: str) -> bool:
+        return all(set(place.seeds(question.compared)) <= set(place.runs.get(label, {})) for place in places)
+
+    labels = [variant.label for variant in question.variants]
+    return [label for label in labels if label in question.compared or has_all(label)]
+
+
 def scores(groups: dict[str, Group], labels: Sequence[str], measure: Measure) -> dict[str, NDArray[np.float64]]:
     """Return each variant's scores (runs, tasks); row i is the same seed of a task for every variant.
 
     Tasks where a variant is missing are left out; all tasks are cut to the number of seeds that every task has.
     """
-    usable = {task: group.seeds(labels) for task, group in groups.items()}
-    usable = {task: seeds for task, seeds in usable.items() if seeds}
+    usable = {task: group.seeds(labels) for task, group in complete(groups, labels).items()}
     if not usable:
         return {}
     count = min(map(len, usable.values()))
@@ -120,4 +160,4 @@ def _is(run: TrainedRun, variant: Variant) -> bool:
     """Say whether a run is one of a variant's; options must be equal as JSON has them."""
     if run.method != variant.method:
         return False
-    return all(run.config.get(name) == json.loads(json.dumps(value)) for name, value in variant.options.items())
+    return all(run.option(name) == json.loads(json.dumps(value)) for name, value in variant.options.items())

@@ -31,6 +31,9 @@ NUMBERS = (
     "start_value",
     "discounted_return",
 )
+ADDED_LATER: dict[str, Any] = {"encoder": "projection", "cell": [0.1]}
+"""Options that came after the first runs were recorded, with the value that stands for what was done before. A run
+without the option and one with this value have the same name, so neither is run again and they may be compared."""
 
 
 @dataclass(eq=False)
@@ -59,6 +62,10 @@ class TrainedRun:
     def seed(self) -> int:
         """The seed."""
         return int(self.config.get("seed", 0))
+
+    def option(self, name: str) -> Any:
+        """Return an option of its configuration, which may be older than the option."""
+        return self.config.get(name, ADDED_LATER.get(name))
 
     @property
     def score(self) -> NDArray[np.float64]:
@@ -103,7 +110,7 @@ def read_evidence(root: Path) -> Evidence:
     run_folders = sorted(path.parent for path in root.rglob(CONFIG))
     taken: set[Path] = set()
     for folder in run_folders:
-        path = next((folder / name for name in ("records.jsonl", "records.jsonl.gz") if (folder / name).exists()), None)
+        path = record_file(folder)
         if path is None:
             evidence.left_out.append(f"{folder.relative_to(root)}: no records yet")
             continue
@@ -115,9 +122,18 @@ def read_evidence(root: Path) -> Evidence:
     return evidence
 
 
+def record_file(folder: Path) -> Path | None:
+    """Return the file with a run's records, plain or packed; None if there is none."""
+    return next((folder / name for name in ("records.jsonl", "records.jsonl.gz") if (folder / name).exists()), None)
+
+
 def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
     """Return a short name for all of a configuration but some fields: what has another name is not averaged with it."""
-    kept = {name: value for name, value in config.items() if name not in without}
+    kept = {
+        name: value
+        for name, value in config.items()
+        if name not in without and not (name in ADDED_LATER and value == ADDED_LATER[name])
+    }
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -131,7 +147,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
     rows: list[tuple[float, ...]] = []
     last_replay = b""
     torn = 0
-    for line, whole in _lines(path):
+    for line, whole in record_lines(path):
         if not whole:
             torn += 1
         elif line.startswith(b'{"kind":"evaluation"'):
@@ -165,7 +181,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
 
 def _read_study(evidence: Evidence, path: Path) -> None:
     torn = 0
-    for line, whole in _lines(path):
+    for line, whole in record_lines(path):
         try:
             record = json.loads(line) if whole else None
         except ValueError:
@@ -178,7 +194,7 @@ def _read_study(evidence: Evidence, path: Path) -> None:
         evidence.torn[str(path.relative_to(evidence.root))] = torn
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
+def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
     """Yield each line, and whether it is whole; a packed file that ends early ends in a line that is not."""
     with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
         try:

@@ -94,6 +94,18 @@ class Question:
     missing: str = ""
     """What this project cannot run yet, said plainly."""
 
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that the claim is about; none where it is not about tasks."""
+        tasks: tuple[str, ...] = getattr(self.rule, "tasks", ())
+        return tasks
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The variants that the rule compares; the others are shown beside them."""
+        labels: tuple[str, ...] = getattr(self.rule, "compared", ())
+        return labels or tuple(variant.label for variant in self.variants)
+
     def plan(self, scale: Scale) -> Grid | Study | None:
         """Return what is run at a scale."""
         return self.scales.get(scale)

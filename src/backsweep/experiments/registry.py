@@ -1,63 +1,16 @@
-"""All questions, in the paper's order."""
+"""All questions, in the paper's order: each is a module of `questions/` whose name begins with its number."""
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question
-from backsweep.experiments.questions import (
-    c01_chain_backups,
-    c02_chain_values,
-    c03_minigrid,
-    c04_sokoban,
-    c05_sokoban_baselines,
-    c06_sokoban_values,
-    c07_replay_ratio,
-    c08_ratio_values,
-    c09_mixing,
-    c10_stitching,
-    c11_speed,
-    c12_random_actions,
-    c13_pseudo_terminals,
-    c14_ebu_mixing,
-    c15_ebu_timeouts,
-    c16_dimension,
-    c17_dreamer,
-    c18_atari,
-    c19_diffusion,
-    c20_cycles,
-    c21_coverage,
-    c22_no_repeats,
-    c23_lunarlander,
-    c24_visits,
-)
+import importlib
+import pkgutil
 
+from backsweep.experiments import questions
+from backsweep.experiments.question import Question
+
+_MODULES = sorted(entry.name for entry in pkgutil.iter_modules(questions.__path__) if entry.name[1:3].isdigit())
 QUESTIONS: tuple[Question, ...] = tuple(
-    module.QUESTION
-    for module in (
-        c01_chain_backups,
-        c02_chain_values,
-        c03_minigrid,
-        c04_sokoban,
-        c05_sokoban_baselines,
-        c06_sokoban_values,
-        c07_replay_ratio,
-        c08_ratio_values,
-        c09_mixing,
-        c10_stitching,
-        c11_speed,
-        c12_random_actions,
-        c13_pseudo_terminals,
-        c14_ebu_mixing,
-        c15_ebu_timeouts,
-        c16_dimension,
-        c17_dreamer,
-        c18_atari,
-        c19_diffusion,
-        c20_cycles,
-        c21_coverage,
-        c22_no_repeats,
-        c23_lunarlander,
-        c24_visits,
-    )
+    importlib.import_module(f"{questions.__name__}.{name}").QUESTION for name in _MODULES
 )
 
 

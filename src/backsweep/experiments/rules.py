@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from backsweep.evaluation.intervals import holm, paired_difference, probability_of_improvement
-from backsweep.experiments.comparing import Group, Measure, area, final_score, groups_of, scores
+from backsweep.evaluation.intervals import Interval, holm, paired_difference, probability_of_improvement
+from backsweep.experiments.comparing import Group, Measure, area, complete, final_score, scores
+from backsweep.experiments.conclusion import conclude, runs_for
 from backsweep.experiments.evidence import Evidence
-from backsweep.experiments.question import Variant
-from backsweep.experiments.verdict import NOT_RUN, Outcome, Part, Verdict, all_parts
+from backsweep.experiments.question import Rule, Variant
+from backsweep.experiments.task_by_task import TITLE, by_task
+from backsweep.experiments.verdict import Outcome, Part, Verdict
 from backsweep.seeding import named_generator
 
 LEVEL = 0.05
-FEWEST_SEEDS = 3
 MARGIN = 0.05  # differences of the normalised score smaller than this do not matter
 
 
@@ -33,46 +32,76 @@ class Better:
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...] = ()
     measures: tuple[tuple[str, Measure], ...] = (("final score", final_score), ("area under the curve", area))
+    beside: tuple[str, ...] = ()
+    """Variants that the winner is compared with as well, without deciding anything."""
     seed: int = field(default=0, kw_only=True)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What must be there for the rule to decide."""
+        return (self.winner, *self.losers)
 
     def decide(self, evidence: Evidence) -> Verdict:
         """Holds if the winner is ahead of every loser in every measure with a corrected p-value of at most 0.05.
 
         Fails if it is behind one of them as clearly, or if the whole interval lies within the margin around 0.
         """
-        labels = (self.winner, *self.losers)
-        groups, missing = _groups(evidence, self.variants, self.tasks, labels)
+        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
         if not groups:
             return missing
-        parts: list[Part] = []
-        table: list[dict[str, Any]] = []
-        for name, measure in self.measures:
-            values = scores(groups, labels, measure)
-            ours = values[self.winner]
-            results = [
-                paired_difference(ours, values[loser], generator=named_generator(self.seed, name, loser))
-                for loser in self.losers
-            ]
-            corrected = holm([p_value for _, p_value in results])
-            for loser, (difference, _), p_value in zip(self.losers, results, corrected, strict=True):
-                generator = named_generator(self.seed, "improvement", name, loser)
-                chance = probability_of_improvement(ours, values[loser], generator=generator)
-                holds: bool | None = None
-                if p_value <= LEVEL:
-                    holds = difference.estimate > 0
-                elif difference.low > -MARGIN and difference.high < MARGIN:
-                    holds = False
-                parts.append(Part(f"{self.winner} ahead of {loser} in {name}", f"{difference}, p {p_value:.3g}", holds))
-                table.append(
-                    {
-                        "measure": name,
-                        "against": loser,
-                        "difference": difference,
-                        "p (Holm)": p_value,
-                        "chance of improvement": chance,
-                    }
-                )
-        return _with_enough(parts, groups, labels, table)
+        table = [row for name, measure in self.measures for row in self._rows(groups, self.losers, name, measure, True)]
+        parts = [
+            Part(
+                f"{self.winner} ahead of {row['against']} in {row['measure']}",
+                f"{row['difference']}, p {row['p (Holm)']:.3g}",
+                _ahead(row["difference"], row["p (Holm)"]),
+            )
+            for row in table
+        ]
+        # Each of these has a family of its own: what stands beside must not weaken what decides.
+        table += [
+            row
+            for other in self.beside
+            for name, measure in self.measures
+            for row in self._rows(groups, (other,), name, measure, False)
+        ]
+        task_rows = [
+            row
+            for names in (self.losers, *((other,) for other in self.beside))
+            for name, measure in self.measures
+            for row in by_task(groups, self.winner, names, name, measure, self.seed)
+        ]
+        return conclude(parts, groups, self.compared, self.tasks, table, {TITLE: task_rows})
+
+    def _rows(
+        self, groups: dict[str, Group], others: Sequence[str], name: str, measure: Measure, decides: bool
+    ) -> list[dict[str, Any]]:
+        labels = self.compared if decides else (self.winner, *others)
+        values = scores(complete(groups, labels), labels, measure)
+        if not values:
+            return []
+        ours = values[self.winner]
+        results = [
+            paired_difference(ours, values[other], generator=named_generator(self.seed, name, other))
+            for other in others
+        ]
+        return [
+            {
+                "measure": name,
+                "against": other,
+                "difference": difference,
+                "p (Holm)": p_value,
+                "chance of improvement": probability_of_improvement(
+                    ours, values[other], generator=named_generator(self.seed, "improvement", name, other)
+                ),
+                "tasks": ours.shape[1],
+                "seeds": ours.shape[0],
+                "decides": decides,
+            }
+            for other, (difference, _), p_value in zip(
+                others, results, holm([p_value for _, p_value in results]), strict=True
+            )
+        ]
 
 
 @dataclass(frozen=True)
@@ -86,32 +115,79 @@ class Alike:
     measure: tuple[str, Measure] = ("final score", final_score)
     seed: int = field(default=0, kw_only=True)
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What must be there for the rule to decide."""
+        return self.labels
+
     def decide(self, evidence: Evidence) -> Verdict:
-        """Holds if every pair's interval lies within the margin; fails if one lies wholly outside it."""
-        groups, missing = _groups(evidence, self.variants, self.tasks, self.labels)
+        """Go through the pairs; intervals are the wider the more of them there are (Bonferroni)."""
+        groups, missing = runs_for(evidence, self.variants, self.tasks, self.labels)
         if not groups:
             return missing
         name, measure = self.measure
         values = scores(groups, self.labels, measure)
         parts: list[Part] = []
         table: list[dict[str, Any]] = []
-        pairs = [(a, b) for place, a in enumerate(self.labels) for b in self.labels[place + 1 :]]
-        level = 1.0 - LEVEL / len(pairs)
+        pairs = self.pairs()
         for first, second in pairs:
-            generator = named_generator(self.seed, first, second)
-            difference, _ = paired_difference(values[first], values[second], level=level, generator=generator)
-            inside = -self.margin <= difference.low and difference.high <= self.margin
-            outside = difference.low > self.margin or difference.high < -self.margin
-            parts.append(Part(f"{first} and {second} alike in {name}", str(difference), _decided(inside, outside)))
+            difference, _ = paired_difference(
+                values[first],
+                values[second],
+                level=1.0 - LEVEL / len(pairs),
+                generator=named_generator(self.seed, first, second),
+            )
+            parts.append(Part(f"{self.text(first, second)} in {name}", str(difference), self.holds(difference)))
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
-        return _with_enough(parts, groups, self.labels, table)
+        return conclude(parts, groups, self.labels, self.tasks, table)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return who is compared with whom."""
+        return [(a, b) for place, a in enumerate(self.labels) for b in self.labels[place + 1 :]]
+
+    def text(self, first: str, second: str) -> str:
+        """Return what is claimed of a pair."""
+        return f"{first} and {second} alike"
+
+    def holds(self, difference: Interval) -> bool | None:
+        """Say yes to an interval within the margin, no to one wholly outside it."""
+        inside = -self.margin <= difference.low and difference.high <= self.margin
+        outside = difference.low > self.margin or difference.high < -self.margin
+        return _decided(inside, outside)
+
+
+@dataclass(frozen=True)
+class NotBehind(Alike):
+    """The first variant is no worse than each of the others, but for the margin; it may be far better."""
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return who is compared with whom."""
+        return [(self.labels[0], other) for other in self.labels[1:]]
+
+    def text(self, first: str, second: str) -> str:
+        """Return what is claimed of a pair."""
+        return f"{first} not behind {second}"
+
+    def holds(self, difference: Interval) -> bool | None:
+        """Say yes to an interval above minus the margin, no to one wholly below it."""
+        return _decided(difference.low >= -self.margin, difference.high < -self.margin)
 
 
 @dataclass(frozen=True)
 class Together:
     """Several rules at once: all of them must hold."""
 
-    rules: tuple[Better | Alike, ...]
+    rules: tuple[Rule, ...]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of all rules."""
+        return _united(self.rules, "tasks")
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What all rules compare."""
+        return _united(self.rules, "compared")
 
     def decide(self, evidence: Evidence) -> Verdict:
         """Holds if every rule does."""
@@ -125,59 +201,30 @@ class Together:
             outcome = "not reproduced"
         elif set(outcomes) == {"reproduced"}:
             outcome = "reproduced"
+        more: dict[str, list[dict[str, Any]]] = {}
+        for verdict in found:
+            for title, rows in verdict.more.items():
+                more.setdefault(title, []).extend(rows)
         return Verdict(
             outcome,
-            " ".join(verdict.summary for verdict in found),
+            " ".join(dict.fromkeys(verdict.summary for verdict in found)),
             tuple(part for verdict in found for part in verdict.parts),
             [row for verdict in found for row in verdict.table],
             max(verdict.records for verdict in found),
+            more,
         )
 
 
-def _groups(
-    evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str], labels: Sequence[str]
-) -> tuple[dict[str, Group], Verdict]:
-    found = groups_of(evidence, variants, tasks)
-    complete = {task: group for task, group in found.items() if group.seeds(labels)}
-    if complete:
-        return complete, NOT_RUN
-    runs = sum(group.size for group in found.values())
-    if not runs:
-        return {}, NOT_RUN
-    there = {label for group in found.values() for label in group.runs}
-    missing = [label for label in labels if label not in there]
-    if missing:
-        text = f"{runs} runs of {', '.join(sorted(there))} are there, none of {', '.join(missing)}."
-        return {}, Verdict("not run", text)
-    text = f"There are {runs} runs, but no task has one seed of everything that is compared."
-    return {}, Verdict("inconclusive", text, records=runs)
-
-
-def _with_enough(
-    parts: list[Part], groups: dict[str, Group], labels: Sequence[str], table: list[dict[str, Any]]
-) -> Verdict:
-    count = min(len(group.seeds(labels)) for group in groups.values())
-    runs = sum(len(group.seeds(labels)) for group in groups.values()) * len(labels)
-    steps = sorted(
-        {int(run.steps[-1]) for group in groups.values() for seeds in group.runs.values() for run in seeds.values()}
-    )
-    budget = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
-    summary = (
-        f"{len(groups)} {'task' if len(groups) == 1 else 'tasks'} ({', '.join(sorted(groups))}), {count} paired "
-        f"{'seed' if count == 1 else 'seeds'}, {budget} steps."
-    )
-    if count < FEWEST_SEEDS:
-        return Verdict(
-            "inconclusive", f"{summary} Fewer than {FEWEST_SEEDS} seeds decide nothing.", tuple(parts), table, runs
-        )
-    return all_parts(parts, summary, table, runs)
+def _ahead(difference: Interval, p_value: float) -> bool | None:
+    """Say whether a lead is clear; behind as clearly, or too small to matter, is a no."""
+    if p_value <= LEVEL:
+        return difference.estimate > 0
+    return False if difference.low > -MARGIN and difference.high < MARGIN else None
 
 
 def _decided(inside: bool, outside: bool) -> bool | None:
     return True if inside else (False if outside else None)
 
 
-def spread(values: Sequence[float]) -> str:
-    """Return median and quartiles of some numbers as text."""
-    low, middle, high = np.percentile(np.asarray(values, np.float64), [25, 50, 75])
-    return f"{middle:.3g} ({low:.3g} to {high:.3g})"
+def _united(rules: Sequence[Rule], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entry for rule in rules for entry in getattr(rule, name, ())))

@@ -28,12 +28,20 @@ class Verdict:
     """Numbers for the report, one row per line."""
     records: int = 0
     """How many records or runs it rests on."""
+    more: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Further tables that stand beside what decides, by title."""
 
 
 NOT_RUN = Verdict("not run", "There are no records for this question yet.")
 
 
-def all_parts(parts: list[Part], summary: str, table: list[dict[str, Any]], records: int) -> Verdict:
+def all_parts(
+    parts: list[Part],
+    summary: str,
+    table: list[dict[str, Any]],
+    records: int,
+    more: dict[str, list[dict[str, Any]]] | None = None,
+) -> Verdict:
     """Return "reproduced" if every part holds, "not reproduced" if one does not, else "inconclusive"."""
     holds = [part.holds for part in parts]
     outcome: Outcome = "inconclusive"
@@ -41,4 +49,4 @@ def all_parts(parts: list[Part], summary: str, table: list[dict[str, Any]], reco
         outcome = "not reproduced"
     elif None not in holds and holds:
         outcome = "reproduced"
-    return Verdict(outcome, summary, tuple(parts), table, records)
+    return Verdict(outcome, summary, tuple(parts), table, records, {} if more is None else more)

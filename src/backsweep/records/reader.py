@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,19 +12,23 @@ from backsweep.records.writer import FILE_NAME
 
 
 class RecordFile:
-    """The records of a run, one after another; a torn last line (of a killed run) is passed over and reported.
+    """The records of a run, one after another, from a plain file or a packed one.
 
-    Iterating reads the file as a stream. After a complete pass `torn` says whether the last line was torn.
+    A torn last line (of a killed run) is passed over and reported. Iterating reads the file as a stream; after a
+    complete pass `torn` says whether the last line was torn.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         path = Path(folder)
-        self.path = path / FILE_NAME if path.is_dir() else path
+        if path.is_dir():
+            packed = path / f"{FILE_NAME}.gz"
+            path = packed if packed.exists() and not (path / FILE_NAME).exists() else path / FILE_NAME
+        self.path = path
         self.torn = False
 
     def __iter__(self) -> Iterator[Record]:
         self.torn = False
-        with open(self.path, "rb") as file:
+        with gzip.open(self.path, "rb") if self.path.suffix == ".gz" else open(self.path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
                     self.torn = True

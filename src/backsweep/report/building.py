@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from backsweep.evaluation.curves import steps_to
 from backsweep.evaluation.survival import median_interval
-from backsweep.experiments.comparing import area, final_score, groups_of, scores
-from backsweep.experiments.evidence import Evidence, read_evidence
+from backsweep.experiments.comparing import Group, area, comparable, complete, final_score, groups_for, scores
+from backsweep.experiments.evidence import Evidence, TrainedRun, read_evidence
 from backsweep.experiments.question import Question
 from backsweep.experiments.registry import QUESTIONS
 from backsweep.experiments.verdict import Verdict
@@ -70,9 +71,11 @@ def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     """Return rliable's aggregates for the variants that share seeds on some task."""
     from backsweep.evaluation.aggregate import aggregates
 
-    groups = groups_of(evidence, question.variants, getattr(question.rule, "tasks", ()))
-    labels = [v.label for v in question.variants if any(v.label in group.runs for group in groups.values())]
-    groups = {task: group for task, group in groups.items() if group.seeds(labels)}
+    groups = complete(groups_for(question, evidence), question.compared)
+    labels = comparable(question, groups)
+    for label in (variant.label for variant in question.variants):
+        if label not in labels and any(label in group.runs for group in groups.values()):
+            evidence.left_out.append(f"{question.id}: {label} lacks tasks or seeds that the others have, so no score")
     rows = []
     for name, measure in (("final score", final_score), ("area under the curve", area)):
         values = scores(groups, labels, measure) if groups else {}
@@ -81,12 +84,18 @@ def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     return rows
 
 
+def _in_order(question: Question, group: Group) -> Iterator[tuple[str, dict[int, TrainedRun]]]:
+    """Yield a task's runs in the order of the question's variants, not in that of the folders."""
+    for variant in question.variants:
+        if variant.label in group.runs:
+            yield variant.label, group.runs[variant.label]
+
+
 def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     """Return the median of the steps until a run's score is at the threshold; runs that never are count as censored."""
-    groups = groups_of(evidence, question.variants, getattr(question.rule, "tasks", ()))
     rows = []
-    for task, group in sorted(groups.items()):
-        for label, runs in group.runs.items():
+    for task, group in sorted(groups_for(question, evidence).items()):
+        for label, runs in _in_order(question, group):
             found = [steps_to(run.steps, run.score, GOOD_ENOUGH) for run in runs.values()]
             times, happened = [time for time, _ in found], [done for _, done in found]
             rows.append(
@@ -101,10 +110,9 @@ def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
-    groups = groups_of(evidence, question.variants, getattr(question.rule, "tasks", ()))
     rows = []
-    for task, group in sorted(groups.items()):
-        for label, runs in group.runs.items():
+    for task, group in sorted(groups_for(question, evidence).items()):
+        for label, runs in _in_order(question, group):
             config = next(iter(runs.values())).config
             rows.append(
                 {

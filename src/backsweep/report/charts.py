@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy as np
 from backsweep.evaluation.intervals import curve_bands, performance_profile
 from backsweep.evaluation.survival import kaplan_meier
 from backsweep.experiments.chain_rules import backups_to_solve, curve, tabular_records
-from backsweep.experiments.comparing import Group, final_score, groups_of, scores
+from backsweep.experiments.comparing import Group, comparable, complete, final_score, groups_for, scores
 from backsweep.experiments.evidence import Evidence
+from backsweep.experiments.lead_rules import GrowsWithSize
 from backsweep.experiments.measured_rules import reported
 from backsweep.experiments.question import Question
 from backsweep.experiments.tabular.setting import METHODS
@@ -33,6 +34,8 @@ class Series:
     high: list[float] = field(default_factory=list)
     steps: bool = False
     """Whether the line goes in steps."""
+    points: bool = False
+    """Whether there are points with bars instead of a line with a band."""
 
 
 @dataclass(frozen=True)
@@ -180,8 +183,8 @@ def _coverage(evidence: Evidence) -> list[Chart]:
 
 
 def _learning(question: Question, evidence: Evidence) -> list[Chart]:
-    groups = groups_of(evidence, question.variants, _tasks(question))
-    facets = [Facet(f"{task} (n = {group.size})", _curves(group, question)) for task, group in sorted(groups.items())]
+    groups = groups_for(question, evidence)
+    facets = [Facet(f"{task} ({group.size} runs)", _curves(group, question)) for task, group in sorted(groups.items())]
     facets = [facet for facet in facets if facet.series]
     if not facets:
         return []
@@ -189,12 +192,13 @@ def _learning(question: Question, evidence: Evidence) -> list[Chart]:
     title = "Score, interquartile mean over seeds with 95% intervals"
     pictured = tuple(range(min(len(facets), 8)))
     learning = Chart(name, title, "environment steps", "score", facets, zero_y=False, pictured=pictured)
-    return [learning, *_profiles(question, groups)]
+    return [learning, *_profiles(question, groups), *_leads(question, groups)]
 
 
 def _profiles(question: Question, groups: dict[str, Group]) -> list[Chart]:
     """Return which share of runs ends above each score: all of the distribution, not its middle alone."""
-    labels = [v.label for v in question.variants if any(v.label in group.runs for group in groups.values())]
+    groups = complete(groups, question.compared)
+    labels = comparable(question, groups)
     values = scores(groups, labels, final_score)
     if not values:
         return []
@@ -209,9 +213,34 @@ def _profiles(question: Question, groups: dict[str, Group]) -> list[Chart]:
     return [Chart(f"{question.id.lower()}-profile", title, "score", "share of runs", [facet])]
 
 
-def _tasks(question: Question) -> Sequence[str]:
-    tasks: Sequence[str] = getattr(question.rule, "tasks", ())
-    return tasks
+def _leads(question: Question, groups: dict[str, Group]) -> list[Chart]:
+    """Return the lead on each task against the task's size and against the density of the measured graph."""
+    charts = []
+    rules = getattr(question.rule, "rules", (question.rule,))
+    for rule in (rule for rule in rules if isinstance(rule, GrowsWithSize)):
+        leads = rule.leads(complete(groups, rule.compared))
+        for name, x, of in (
+            ("size", "ways to place player and boxes", lambda lead: float(lead.size)),
+            ("density", "edges per state of the measured graph", lambda lead: lead.edges_per_vertex),
+        ):
+            known = [lead for lead in leads if math.isfinite(of(lead))]
+            series = [
+                Series(
+                    lead.task,
+                    [of(lead)],
+                    [lead.interval.estimate],
+                    [lead.interval.low],
+                    [lead.interval.high],
+                    points=True,
+                )
+                for lead in known
+            ]
+            if series:
+                title = f"Lead of {rule.winner} over the mean of the others, in {rule.measure[0]}, by task"
+                facet = Facet(f"{len(series)} tasks, 95% intervals", series)
+                chart = f"{question.id.lower()}-lead-{name}"
+                charts.append(Chart(chart, title, x, "lead", [facet], log_x=name == "size"))
+    return charts
 
 
 def _curves(group: Group, question: Question) -> list[Series]:

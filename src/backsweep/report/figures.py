@@ -51,6 +51,11 @@ def draw(chart: Chart, path: Path) -> None:
 def _panel(panel: Any, chart: Chart, facet: Facet, places: dict[str, int]) -> None:
     for line in facet.series:
         colour = COLOURS[places[line.name]]
+        if line.points:
+            ends = [[y - low for y, low in zip(line.y, line.low, strict=True)]]
+            ends.append([high - y for y, high in zip(line.y, line.high, strict=True)])
+            panel.errorbar(line.x, line.y, yerr=ends, color=colour, label=line.name, fmt="o", capsize=3)
+            continue
         style = {"drawstyle": "steps-post"} if line.steps else {}
         panel.plot(line.x, line.y, color=colour, label=line.name, linewidth=1.6, **style)
         if line.low:
@@ -58,7 +63,7 @@ def _panel(panel: Any, chart: Chart, facet: Facet, places: dict[str, int]) -> No
     if chart.log_x:
         panel.set_xscale("log")
     if chart.zero_y:
-        panel.set_ylim(bottom=0)
+        panel.set_ylim(bottom=min(0.0, *(value for line in facet.series for value in (*line.y, *line.low))))
     panel.set_title(facet.label.replace(", ", ",\n", 1), fontsize=8)
     panel.set_xlabel(chart.x, fontsize=8)
     panel.set_ylabel(chart.y, fontsize=8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from backsweep.report.building import Answer, Report
-from backsweep.report.tables import shown
+from backsweep.report.building import GOOD_ENOUGH, Answer, Report
+from backsweep.report.tables import shown, side_by_side
 
 BEGIN = "<!-- made by `backsweep report`: do not edit by hand -->"
 LONGEST = 16  # rows of a table that are shown in full
@@ -48,14 +48,24 @@ def _section(answer: Answer) -> list[str]:
         ]
         lines.append("")
     table = verdict.table if len(verdict.table) <= LONGEST else medians(verdict.table)
-    for rows in (answer.scores, answer.thresholds, table):
+    lines += _table(answer.scores)
+    if answer.thresholds:
+        lines += [f"*Steps until a run scores {GOOD_ENOUGH}:*", "", *_table(side_by_side(answer.thresholds))]
+    lines += _table(table)
+    for title, rows in verdict.more.items():
         if rows:
-            columns = list(dict.fromkeys(name for row in rows for name in row))
-            lines += ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
-            lines += ["| " + " | ".join(_cell(shown(row.get(name))) for name in columns) + " |" for row in rows]
-            lines.append("")
+            lines += [f"*{title}:*", "", *_table(side_by_side(rows))]
     lines += [f"![{chart.title}](images/{chart.name}.png)" for chart in answer.charts]
     return lines
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the lines of a table and an empty one; none for an empty table."""
+    if not rows:
+        return []
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    body = ["| " + " | ".join(_cell(shown(row.get(name))) for name in columns) + " |" for row in rows]
+    return ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |", *body, ""]
 
 
 def medians(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

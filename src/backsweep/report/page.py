@@ -9,9 +9,9 @@ from typing import Any
 
 from backsweep.experiments.tabular.setting import METHODS
 from backsweep.experiments.verdict import Verdict
-from backsweep.report.building import Answer, Report
+from backsweep.report.building import GOOD_ENOUGH, Answer, Report
 from backsweep.report.figures import colour_places
-from backsweep.report.tables import shown
+from backsweep.report.tables import shown, side_by_side, table_name
 
 MOST_ROWS = 400
 
@@ -147,12 +147,17 @@ def _section(answer: Answer, with_chain: bool) -> str:
     if answer.scores:
         parts.append("<h3>Scores</h3>" + table_html(answer.scores))
     if answer.thresholds:
-        parts.append("<h3>Steps until good enough</h3>" + table_html(answer.thresholds))
+        parts.append(f"<h3>Steps until a run scores {GOOD_ENOUGH}</h3>" + table_html(side_by_side(answer.thresholds)))
     if verdict.table:
         link = f'<p class=soft><a href="tables/{question.id.lower()}.csv">As CSV</a></p>'
         body = table_html(verdict.table) + link
         opened = " open" if len(verdict.table) <= 16 else ""
         parts.append(f"<details{opened}><summary>Numbers ({len(verdict.table)} rows)</summary>{body}</details>")
+    for title, rows in verdict.more.items():
+        if rows:
+            link = f'<p class=soft><a href="tables/{table_name(question, title)}">As CSV</a></p>'
+            body = table_html(side_by_side(rows)) + link
+            parts.append(f"<details open><summary>{escape(title)}</summary>{body}</details>")
     if answer.sources:
         parts.append(f"<details><summary>Configuration and records</summary>{table_html(answer.sources)}</details>")
     elif verdict.records:

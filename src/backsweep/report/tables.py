@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,30 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return plain(value)
     return str(value)
+
+
+def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a long table with a column for each opponent or method; tables of another kind as they are."""
+    if not rows:
+        return rows
+    lines: dict[tuple[str, ...], dict[str, Any]] = {}
+    if all({"task", "against", "difference"} <= row.keys() for row in rows):
+        for row in rows:
+            start = {"lead in": row["measure"], "on": row["task"]}
+            line = lines.setdefault(tuple(start.values()), start)
+            text = f"{row['difference']}, p {row['p (Holm)']:.2g}, {row['seeds ahead']} seeds"
+            line[f"over {row['against']}"] = text
+    elif all({"task", "method", "median steps"} <= row.keys() for row in rows):
+        for row in rows:
+            start = {"median steps on": row["task"]}
+            (reached,) = (text for name, text in row.items() if name.startswith("runs that reach"))
+            lines.setdefault((row["task"],), start)[row["method"]] = f"{row['median steps']}, {reached} runs"
+    return list(lines.values()) or rows
+
+
+def table_name(question: Question, title: str) -> str:
+    """Return the file name of a further table of a question."""
+    return f"{question.id.lower()}-{re.sub(r'[^a-z0-9]+', '-', title.lower())}.csv"
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from backsweep.report.building import Report
 from backsweep.report.figures import draw
 from backsweep.report.markdown import with_block
 from backsweep.report.page import page_of
-from backsweep.report.tables import write_table, write_verdicts
+from backsweep.report.tables import table_name, write_table, write_verdicts
 
 
 def write_report(report: Report, out: Path) -> Path:
@@ -23,6 +23,9 @@ def write_report(report: Report, out: Path) -> Path:
             write_table(out / "tables" / f"{name}-scores.csv", answer.scores)
         if answer.thresholds:
             write_table(out / "tables" / f"{name}-steps.csv", answer.thresholds)
+        for title, rows in answer.verdict.more.items():
+            if rows:
+                write_table(out / "tables" / table_name(answer.question, title), rows)
         for chart in answer.charts:
             draw(chart, out / "figures" / f"{chart.name}.png")
             rows = [

@@ -43,8 +43,13 @@ class RunConfig:
     """Transitions that the replay holds."""
     frame_stack: int = 1
     """Observations are stacks of so many frames along their first axis, of which the replay keeps each once."""
+    encoder: Literal["projection", "bytes", "quantized"] = "projection"
+    """TER: what tells states apart: the paper's random projection, an observation's bytes, or the cell of a grid that
+    it lies in, so that near states are one. Tasks whose observations are state numbers need none."""
     dimension: int = 3
-    """TER: dimension of the random projection that tells states apart."""
+    """TER: dimension of the random projection."""
+    cell: tuple[float, ...] = (0.1,)
+    """TER: width of a cell of the grid; one for all numbers of an observation, or one for each."""
     eta: float = 0.5
     """Share of each batch that batch mixing takes from PER."""
     mix_with: Literal["per", "uniform"] = "per"
@@ -156,8 +161,10 @@ class RunConfig:
         for name in shares.split():
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in 0..1, got {getattr(self, name)!r}")
-        for name, kind in (("convolutions", tuple), ("linear", tuple)):
-            object.__setattr__(self, name, kind(map(_frozen, getattr(self, name))))
+        for name in ("convolutions", "linear", "cell"):
+            object.__setattr__(self, name, tuple(map(_frozen, getattr(self, name))))
+        if not self.cell or not all(width > 0 for width in self.cell):
+            raise ValueError(f"cell must hold widths above 0, got {self.cell!r}")
 
     @property
     def environment(self) -> str:

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.encoding import RandomProjection
+from backsweep.encoding import Encoder, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding.discrete import is_discrete
 from backsweep.envs.resumable import Environments, Outcome, State, make_environments
 from backsweep.learner.episodic import BackwardTargets
@@ -143,6 +143,13 @@ def epsilon_schedule(config: RunConfig) -> EpsilonSchedule:
     )
 
 
+def encoder_for(config: RunConfig) -> Encoder:
+    """Return what tells the run's states apart."""
+    if config.encoder == "quantized":
+        return Quantized(config.cell[0] if len(config.cell) == 1 else config.cell)
+    return ExactBytes() if config.encoder == "bytes" else RandomProjection(dim=config.dimension)
+
+
 def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay:
     """Return the run's empty replay."""
     return Replay(
@@ -150,7 +157,7 @@ def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay
         gym.spaces.Discrete(envs.num_actions),
         config.capacity,
         method.sampler,
-        encoder=None if is_discrete(envs.observation_space) else RandomProjection(dim=config.dimension),
+        encoder=None if is_discrete(envs.observation_space) else encoder_for(config),
         num_envs=config.num_envs,
         frame_stack=config.frame_stack,
         gamma=config.discount,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backsweep.experiments.question import Question
-from backsweep.experiments.questions.shared import DISCOR, EBU, SOKOBAN, UER, grids
+from backsweep.experiments.questions.shared import DISCOR, EBU, SCORES, SOKOBAN, UER, grids
 from backsweep.experiments.rules import Better
 
 QUESTION = Question(
@@ -11,10 +11,7 @@ QUESTION = Question(
     title="Sokoban: do EBU and DisCor do harm?",
     question=("On Sokoban, are EBU and DisCor worse than drawing experience at random?"),
     claim=("EBU and DisCor do worse than UER on Sokoban."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if UER is ahead of both, at the end and in area, with Holm-corrected p of at most 0.05; not "
         "reproduced if it is behind as clearly or the difference is shown to be smaller than 0.05. EBU and DisCor "

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, grids, variant
 from backsweep.experiments.rules import Better
 
 _TASKS = ("minigrid/unlock", "sokoban/6x6-2", "sokoban/6x6-3")
 _RATIOS = (0.25, 1.0, 2.0)
-_VARIANTS = tuple(
-    Variant(f"{variant.label} at {ratio:g}", variant.method, {"ratio": ratio}) for variant in ALL for ratio in _RATIOS
-)
+_VARIANTS = tuple(variant(name, f"{name} at {ratio:g}", ratio=ratio) for name in (*NAMES, "ter") for ratio in _RATIOS)
 _LOSERS = tuple(f"{name} at 2" for name in NAMES)
 
 QUESTION = Question(
@@ -21,10 +19,7 @@ QUESTION = Question(
         "the gap?"
     ),
     claim=("Replay ratios 1 and 2 do not close the gap for the baselines, except on LavaCrossing-Hard."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if TER at ratio 0.25 is ahead of every baseline at ratio 2 on Unlock and the two Sokoban tasks, "
         "with Holm-corrected p of at most 0.05; not reproduced if it is behind one as clearly or a difference is "

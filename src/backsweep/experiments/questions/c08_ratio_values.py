@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from backsweep.experiments.comparing import overestimate
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import LAVA_HARD, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, grids, variant
 from backsweep.experiments.rules import Better, Together
 
 _TASKS = (LAVA_HARD, "minigrid/unlock", "sokoban/6x6-2", "sokoban/6x6-3")
 _VARIANTS = tuple(
-    Variant(f"{name} at {ratio:g}", name, {"ratio": ratio}) for name in ("uer", "per") for ratio in (0.25, 1.0, 2.0)
+    variant(name, f"{name} at {ratio:g}", ratio=ratio) for name in ("uer", "per") for ratio in (0.25, 1.0, 2.0)
 )
 _MEASURES = (("over-estimate", overestimate),)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import LAVA_HARD, MINIGRID, SOKOBAN, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, MINIGRID, SCORES, SOKOBAN, grids, variant
 from backsweep.experiments.rules import Alike
 
 _SHARES = (0.0, 0.05, 0.1, 0.2, 0.5, 0.7)
-_VARIANTS = tuple(Variant(f"eta {share:g}", "ter", {"eta": share}) for share in _SHARES)
+_VARIANTS = tuple(variant("ter", f"eta {share:g}", eta=share) for share in _SHARES)
 
 QUESTION = Question(
     id="C9",
@@ -16,10 +16,7 @@ QUESTION = Question(
     claim=(
         "0.1 and 0.2 are best on Sokoban, high shares fail and low ones converge too early; MiniGrid is insensitive."
     ),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if on MiniGrid no two of the shares 0.1, 0.2, 0.5 and 0.7 differ by more than 0.05 at the end "
         "(every pair's corrected interval within it), not reproduced if one pair's lies wholly outside. Sokoban's "

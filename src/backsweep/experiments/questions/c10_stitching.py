@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import LAVA_HARD, SIMPLE_HARD, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, SCORES, SIMPLE_HARD, grids, variant
 from backsweep.experiments.rules import Better
 
 _TASKS = (LAVA_HARD, SIMPLE_HARD)
 _VARIANTS = (
-    Variant("ter-single", "ter-single", {"diffusion": 0.5}),
-    Variant("ebu, beta 0, no timeouts", "ebu-notimeout", {"diffusion": 0.0}),
-    Variant("ter", "ter", {"diffusion": 0.5}),
-    Variant("ter-nostitch", "ter-nostitch", {"diffusion": 0.5}),
-    Variant("ter-shuffled", "ter-shuffled", {"diffusion": 0.5}),
+    variant("ter-single", diffusion=0.5),
+    variant("ebu-notimeout", "ebu, beta 0, no timeouts", diffusion=0.0),
+    variant("ter", diffusion=0.5),
+    variant("ter-nostitch", diffusion=0.5),
+    variant("ter-shuffled", diffusion=0.5),
 )
 
 QUESTION = Question(
@@ -26,10 +26,7 @@ QUESTION = Question(
         "TER with one root, one predecessor and no mixing beats EBU with beta 0 and without timeout episodes: "
         "stitching is what helps."
     ),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if TER-single is ahead of EBU-without-timeouts at beta 0, at the end and in area, with Holm-"
         "corrected p of at most 0.05; not reproduced if it is behind as clearly or the difference is shown to be "

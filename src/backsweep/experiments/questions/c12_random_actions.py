@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import ALL, LAVA_HARD, NAMES, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, SLIPPERY, grids, variant
 from backsweep.experiments.rules import Better
 
-_OPTIONS = {"task_options": {"random_action_chance": 0.1}}
-_VARIANTS = tuple(Variant(variant.label, variant.method, _OPTIONS) for variant in ALL)
+_VARIANTS = tuple(variant(name, **SLIPPERY) for name in (*NAMES, "ter"))
 
 QUESTION = Question(
     id="C12",
     title="Does it survive a slippery world?",
     question=("If one action in ten is replaced by a random one, is TER still ahead?"),
     claim=("10% random actions do not remove the advantage (LavaCrossing-Hard)."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if TER is ahead of every other method, at the end and in area, with Holm-corrected p of at most "
         "0.05; not reproduced if it is behind one as clearly, or if a difference is shown to be smaller than 0.05; "

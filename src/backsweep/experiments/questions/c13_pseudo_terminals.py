@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SIMPLE_HARD, grids
+from typing import Any
+
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import LAVA_HARD, NAMES, SCORES, SIMPLE_HARD, grids, variant
 from backsweep.experiments.rules import Better
 
-_OPTIONS = {"task_options": {"goals_terminate": False}, "exact": False}
-_VARIANTS = tuple(Variant(label, label, _OPTIONS) for label in ("uer", "per", "ebu", "discor", "ter-pseudo"))
+_OPTIONS: dict[str, Any] = {"task_options": {"goals_terminate": False}, "exact": False}
+_VARIANTS = tuple(variant(name, **_OPTIONS) for name in (*NAMES, "ter-pseudo"))
 _TASKS = (SIMPLE_HARD, LAVA_HARD)
 
 QUESTION = Question(
@@ -21,10 +23,7 @@ QUESTION = Question(
         "Pseudo-terminal roots (Boltzmann over average accumulated reward, kappa 0.01) work where goals do not "
         "terminate."
     ),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if TER from pseudo-terminals is ahead of UER, PER, EBU and DisCor with Holm-corrected p of at "
         "most 0.05 on the two tasks whose goals do not terminate; not reproduced if it is behind one as clearly or a "

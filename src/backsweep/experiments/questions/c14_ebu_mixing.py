@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import EBU, MINIGRID, grids
-from backsweep.experiments.rules import Alike
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import EBU, MINIGRID, SCORES, grids, variant
+from backsweep.experiments.rules import NotBehind
 
-_VARIANTS = (EBU, Variant("ebu-mixed", "ebu-mixed"))
+_VARIANTS = (EBU, variant("ebu-mixed"))
 
 QUESTION = Question(
     id="C14",
     title="Does mixing help EBU?",
     question=("TER mixes in part of each batch from PER. Would EBU gain from the same?"),
     claim=("Batch mixing does not help EBU."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
-        "Reproduced if EBU with mixing is not ahead of EBU: the upper end of the interval of the difference is below "
-        "0.05. Here by the rule for likeness: reproduced if the difference lies within 0.05, not reproduced if it "
-        "lies wholly outside."
+        "Reproduced if EBU is not behind EBU with mixing at the end: the interval of EBU minus EBU-mixed lies above "
+        "-0.05; not reproduced if it lies wholly below."
     ),
-    rule=Alike(("ebu", "ebu-mixed"), _VARIANTS, MINIGRID),
+    rule=NotBehind(("ebu", "ebu-mixed"), _VARIANTS, MINIGRID),
     variants=_VARIANTS,
     scales=grids(MINIGRID, _VARIANTS),
 )

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import EBU, MINIGRID, grids
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import EBU, MINIGRID, SCORES, grids, variant
 from backsweep.experiments.rules import Alike
 
-_VARIANTS = (EBU, Variant("ebu-notimeout", "ebu-notimeout"))
+_VARIANTS = (EBU, variant("ebu-notimeout"))
 
 QUESTION = Question(
     id="C15",
     title="Do timeouts hold EBU back?",
     question=("EBU also walks back through episodes that just ran out of time. Is it better without them?"),
     claim=("Leaving timeout episodes out does not help EBU."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if EBU with and without timeout episodes differ by no more than 0.05 at the end (interval within "
         "it), not reproduced if the interval lies wholly outside."

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from backsweep.experiments.question import Question, Variant
-from backsweep.experiments.questions.shared import MINIGRID, SOKOBAN, TER
+from backsweep.experiments.question import Question
+from backsweep.experiments.questions.shared import MINIGRID, SCORES, SOKOBAN, TER, variant
 from backsweep.experiments.rules import Alike
 
-_VARIANTS = (TER, Variant("dreamer", "dreamer"))
+_VARIANTS = (TER, variant("dreamer"))
 
 QUESTION = Question(
     id="C17",
     title="TER beside a world model",
     question=("DreamerV2 learns a model of the world and practises in it. Does TER end as high with far fewer parts?"),
     claim=("TER matches DreamerV2 at convergence on 3 of 4 tasks with far fewer parts."),
-    metric=(
-        "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
-        "interquartile mean over tasks and paired seeds, stratified bootstrap."
-    ),
+    metric=SCORES,
     decided_by=(
         "Reproduced if TER's and DreamerV2's final scores differ by no more than 0.05 on at least 3 of 4 tasks; not "
         "run without a DreamerV2 on the same tasks."

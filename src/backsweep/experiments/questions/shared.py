@@ -28,11 +28,28 @@ SOKOBAN = (
 )
 LAVA_HARD, SIMPLE_HARD = "minigrid/lavacrossing-hard", "minigrid/simplecrossing-hard"
 
-UER, PER, EBU = Variant("uer", "uer"), Variant("per", "per"), Variant("ebu", "ebu")
-DISCOR, TER = Variant("discor", "discor"), Variant("ter", "ter")
+# Said outright, because other questions run the same methods with other values of these.
+USUAL: Mapping[str, Any] = {"ratio": 0.25, "task_options": {}}
+SLIPPERY: dict[str, Any] = {"task_options": {"random_action_chance": 0.1}}
+
+
+def variant(method: str, label: str | None = None, **options: Any) -> Variant:
+    """Return a line of a chart: a method with the usual options but those given."""
+    return Variant(method if label is None else label, method, {**USUAL, **options})
+
+
+UER, PER, EBU, DISCOR = variant("uer"), variant("per"), variant("ebu"), variant("discor")
+TER, SHUFFLED = variant("ter"), variant("ter-shuffled")
 BASELINES = (UER, PER, EBU, DISCOR)
 ALL = (*BASELINES, TER)
+WITH_SHUFFLED = (*ALL, SHUFFLED)
 NAMES = tuple(variant.label for variant in BASELINES)
+
+SCORES = (
+    "Normalised return (exact where the task's states can be listed) at the end and as area under the curve; "
+    "interquartile mean over tasks and paired seeds, stratified bootstrap."
+)
+"""What most questions measure, in words."""
 
 # Enough to see that everything runs; its seeds are for tuning, so nothing of it is reported.
 SMOKE: Mapping[str, Any] = {

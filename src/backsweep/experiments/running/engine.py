@@ -1,4 +1,4 @@
-"""Jobs over the cores of a machine, each in a process of its own with one thread."""
+"""Jobs over the cores of a machine, each in a process of its own; a single run has one thread."""
 
 from __future__ import annotations
 
@@ -46,8 +46,12 @@ class Running:
     since: float
 
 
-def run_jobs(jobs: list[Job], logs: Path, workers: int, progress: JobProgress) -> tuple[list[Failure], bool]:
+def run_jobs(
+    jobs: list[Job], logs: Path, workers: int, progress: JobProgress, threads: int = 1
+) -> tuple[list[Failure], bool]:
     """Carry out all jobs, `workers` at a time; return those that failed, and whether it was interrupted.
+
+    `threads` are a fleet's: it moves its lanes by that many, while arithmetic on networks stays on one.
 
     A failing job does not keep the others from being done. Ctrl-C asks every job to stop in good order: training makes
     a checkpoint, from which the same command goes on.
@@ -60,7 +64,7 @@ def run_jobs(jobs: list[Job], logs: Path, workers: int, progress: JobProgress) -
         try:
             while waiting or active:
                 while waiting and len(active) < workers:
-                    active.append(_start(waiting.pop(0), logs))
+                    active.append(_start(waiting.pop(0), logs, threads))
                 for entry in [entry for entry in active if entry.process.poll() is not None]:
                     active.remove(entry)
                     code = entry.process.returncode
@@ -84,9 +88,11 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _start(job: Job, logs: Path) -> Running:
+def _start(job: Job, logs: Path, threads: int) -> Running:
     log = logs / job.log_name
     environment: dict[str, Any] = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
+    if job.runs > 1:
+        environment["NUMBA_NUM_THREADS"] = str(threads)
     command = [sys.executable, "-m", "backsweep.experiments.running.worker", json.dumps(job.order)]
     with open(log, "ab") as file:
         # A group of its own, so that Ctrl-C reaches it once, through us.

@@ -1,4 +1,4 @@
-"""How long it would take on this machine: a small piece of each kind of work is done and timed."""
+"""How long it would take: a small piece of each kind of work is done, on the device that is meant, and timed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,37 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from backsweep.experiments.question import Study
 from backsweep.experiments.running.jobs import Job
 
-PROBE_WARMUP, PROBE_STEPS = 40, 160
+PROBE_WARMUP, PROBE_STEPS, PROBE_EPISODES = 40, 240, 10
+MOST_CPU_LANES = 8  # on a processor twice the lanes take twice the time, so a few of them tell
 
 
-def estimate(jobs: list[Job], workers: int) -> float:
-    """Return seconds for all jobs, spread over `workers` processes."""
-    seconds = [_study_seconds(job) if job.order["kind"] == "study" else _training_seconds(job) for job in jobs]
+@dataclass(frozen=True)
+class Pace:
+    """How fast training is: seconds per environment step of one run, and per evaluated episode."""
+
+    step: float
+    episode: float
+
+
+def estimate(jobs: list[Job], workers: int, steps_per_second: float | None = None) -> float:
+    """Return seconds for all jobs, `workers` at a time.
+
+    `steps_per_second` says how fast one training process is, all of its runs and their evaluations together; without
+    it a short burst of each kind of process is measured.
+    """
+    seconds = [
+        _study_seconds(job)
+        if job.order["kind"] == "study"
+        else (_training_seconds(job) if steps_per_second is None else job.steps_left / steps_per_second)
+        for job in jobs
+    ]
     if not seconds:
         return 0.0
     # Jobs cannot be cut: no better than the longest, no better than a fair share.
@@ -26,7 +45,7 @@ def estimate(jobs: list[Job], workers: int) -> float:
 
 
 _unit_seconds: dict[str, float] = {}
-_step_seconds: dict[tuple[str, str], tuple[float, float]] = {}
+_paces: dict[str, Pace] = {}
 
 
 def _study_seconds(job: Job) -> float:
@@ -44,43 +63,67 @@ def _study_seconds(job: Job) -> float:
 
 
 def _training_seconds(job: Job) -> float:
-    total = 0.0
-    for config in job.order["configs"].values():
-        family = str(config["task"]).split("/")[0]
-        key = (family, f"{config['method']} {config['ratio']} {config['batch_size']} {config['convolutions']}")
-        if key not in _step_seconds:
-            _step_seconds[key] = _probe(config)
-        per_step, per_episode = _step_seconds[key]
-        evaluations = config["steps"] // config["evaluation_interval"]
-        total += config["steps"] * per_step + evaluations * config["evaluation_episodes"] * per_episode
-    return total
-
-
-def _probe(config: dict[str, Any]) -> tuple[float, float]:
-    """Return seconds per step and per evaluated episode, from a short run."""
-    from backsweep.trainer import RunConfig, train
-
-    short = dataclasses.replace(
-        RunConfig.from_json(config),
-        steps=PROBE_STEPS,
-        warmup_steps=PROBE_WARMUP,
-        record_interval=20,
-        evaluation_interval=PROBE_STEPS,
-        evaluation_episodes=2,
-        capacity=1_000,
-        shuffle=100,
-        probe_size=8,
-        exact=False,
+    """Return the time of a run or of a fleet, in which all lanes share the time of a step."""
+    configs = list(job.order["configs"].values())
+    pace = _pace(configs, job.order["device"])
+    episodes = sum(
+        config["steps"] // config["evaluation_interval"] * config["evaluation_episodes"] for config in configs
     )
+    whole = job.steps * pace.step + int(episodes) * pace.episode
+    return whole * job.steps_left / job.steps
+
+
+def _pace(configs: list[dict[str, Any]], device: str) -> Pace:
+    """Return the pace of runs like these; it is measured once for each kind."""
+    kinds = sorted(
+        f"{str(config['task']).split('/')[0]} {config['method']} {config['ratio']} {config['batch_size']} "
+        f"{config['convolutions']}"
+        for config in configs
+    )
+    if device == "cpu":
+        kinds = sorted(set(kinds))
+    name = json.dumps([kinds, device, min(len(configs), MOST_CPU_LANES)])
+    if name not in _paces:
+        some = configs[:: max(1, len(configs) // MOST_CPU_LANES)] if device == "cpu" else configs
+        _paces[name] = _measure(some, device)
+    return _paces[name]
+
+
+def _measure(configs: list[dict[str, Any]], device: str) -> Pace:
+    """Return the pace of a short run, or of a short fleet."""
+    from backsweep.trainer import RunConfig, train, train_fleet
+
+    short = {
+        f"lane-{place}": dataclasses.replace(
+            RunConfig.from_json(config),
+            steps=PROBE_STEPS,
+            warmup_steps=PROBE_WARMUP,
+            record_interval=20,
+            evaluation_interval=PROBE_STEPS // 3,
+            evaluation_episodes=PROBE_EPISODES,
+            capacity=1_000,
+            shuffle=100,
+            probe_size=8,
+            exact=False,
+        )
+        for place, config in enumerate(configs)
+    }
+    session: dict[str, Any] = {"quiet": True, "checkpoint_interval": 0, "device": device}
     with tempfile.TemporaryDirectory() as folder:
-        train(short, Path(folder) / "run", quiet=True, checkpoint_interval=0)
-        lines = (Path(folder) / "run" / "records.jsonl").read_text().splitlines()
-    timings = [record for line in lines if (record := json.loads(line))["kind"] == "timing"]
-    # The first records pay for compilation; the evaluation comes after the last one.
-    steady = sorted(sum(entry["seconds"].values()) / max(entry["steps"], 1) for entry in timings[-4:])
-    per_step = steady[len(steady) // 2]
-    # An untrained agent plays to the time limit: as many steps as an episode can have, without updates.
-    return per_step, 50 * per_step
+        place = Path(folder) / "run"
+        if len(short) == 1:
+            train(short["lane-0"], place, **session)
+        else:
+            train_fleet(short, place, **session)
+            place = place / "lane-0"
+        lines = (place / "records.jsonl").read_text().splitlines()
+    timings = [record["seconds"] for line in lines if (record := json.loads(line))["kind"] == "timing"]
+    # The first records pay for compilation; an evaluation stands in the record after it. An untrained agent plays to
+    # the time limit, so evaluations are counted as long as they can be.
+    spent = sorted(sum(entry.values()) - entry.get("evaluation", 0.0) for entry in timings[-4:])
+    evaluation = [entry["evaluation"] for entry in timings if entry.get("evaluation")][-1]
+    per_turn = spent[len(spent) // 2] / 20
+    return Pace(per_turn / len(short), evaluation / (PROBE_EPISODES * len(short)))
 
 
 def _exhaust(records: Iterable[Any]) -> None:

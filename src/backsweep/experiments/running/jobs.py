@@ -3,6 +3,7 @@
     RESULTS/STUDY/seed-0100.jsonl.gz                     a study's records, there when it is finished
     RESULTS/runs/TASK/METHOD-SETTINGS/seed-100/          a training run
     RESULTS/runs/TASK/METHOD-SETTINGS/fleet-100-104/     training runs in lock-step, one folder each below
+    RESULTS/runs/fleets/NAME/TASK-METHOD-seed-100/       the same, of several tasks or methods
     RESULTS/logs/                                        what each job printed
 
 A training run is known by its whole configuration, not by its place, so a run that one question made is there for all.
@@ -13,15 +14,26 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from backsweep.experiments.evidence import CONFIG, FINISHED, configuration_key
 from backsweep.experiments.question import Grid, Run, Study
+from backsweep.experiments.running.fleets import (
+    FLEET_FILE,
+    MOST_LANES,
+    Member,
+    fleet_folder,
+    fleet_title,
+    lane_names,
+    run_folder,
+    together,
+)
+from backsweep.experiments.running.steps import last_step
 
 Engine = Literal["process", "fleet"]
-FLEET_FILE = "fleet.json"
 
 
 @dataclass
@@ -41,7 +53,15 @@ class Job:
     @property
     def log_name(self) -> str:
         """A file name for its log."""
-        return re.sub(r"[^A-Za-z0-9._-]+", "-", self.name) + ".log"
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
+        if len(name) > 150:  # many file systems end at 255
+            name = f"{name[:140]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return f"{name}.log"
+
+    @property
+    def steps_left(self) -> int:
+        """Environment steps that are still to be taken."""
+        return max(0, self.steps - (sum(map(last_step, self.watched)) if self.resumed else 0))
 
 
 @dataclass
@@ -76,38 +96,29 @@ def plan_study(root: Path, study: Study) -> Plan:
     return Plan(jobs, len(study.seeds) - len(jobs), len(study.seeds))
 
 
-def plan_training(root: Path, runs: tuple[Run, ...], engine: Engine, device: str) -> Plan:
-    """Return the training that is still to be done."""
+def plan_training(root: Path, runs: Iterable[Run], engine: Engine, device: str, lanes: int = MOST_LANES) -> Plan:
+    """Return the training that is still to be done; a run that is asked for twice is done once."""
     known = _known_runs(root)
-    fresh: list[tuple[Run, dict[str, Any]]] = []
-    resumed: dict[Path, Job] = {}
+    members = {member.key: member for run in runs for member in [Member(run, run_configuration(run))]}
+    fresh: list[Member] = []
+    stale: dict[str, Path] = {}
+    interrupted: dict[Path, dict[Path, Member]] = {}
     finished = 0
-    for run in runs:
-        config = run_configuration(run)
-        folder = known.get(configuration_key(config, frozenset()))
+    for key, member in members.items():
+        folder = known.get(key)
         if folder is None:
-            fresh.append((run, config))
+            fresh.append(member)
         elif (folder / FINISHED).exists():
             finished += 1
+        elif (place := _goes_on_at(folder)) is not None:
+            interrupted.setdefault(place, {})[folder] = member
         else:
-            # The lane of a fleet goes on with its fleet, whichever engine was asked for.
-            place = folder.parent if (folder.parent / FLEET_FILE).exists() else folder
-            job = resumed.setdefault(
-                place,
-                Job(
-                    f"{run.name}" if place == folder else f"{run.task} {run.variant.label} {place.name}",
-                    {"kind": "resume", "folder": str(place), "device": device, "configs": {}},
-                    0,
-                    0,
-                    True,
-                ),
-            )
-            job.order["configs"]["." if place == folder else folder.name] = config
-            job.steps += int(config["steps"])
-            job.runs += 1
-            job.watched.append(folder / "records.jsonl")
-    jobs = list(resumed.values()) + _new_jobs(root, fresh, engine, device)
-    return Plan(jobs, finished, len(runs))
+            fresh.append(member)
+            stale[key] = folder
+    jobs = [_resumed_job(place, lanes_there, device) for place, lanes_there in interrupted.items()]
+    fleets = together(fresh, lanes) if engine == "fleet" else [[member] for member in fresh]
+    jobs += [_new_job(root, fleet, stale, device) for fleet in fleets]
+    return Plan(jobs, finished, len(members))
 
 
 def run_configuration(run: Run) -> dict[str, Any]:
@@ -117,37 +128,62 @@ def run_configuration(run: Run) -> dict[str, Any]:
     return run_config(run.task, method=run.variant.method, seed=run.seed, **run.options).to_json()
 
 
-def plan(root: Path, what: Grid | Study, engine: Engine, device: str = "cpu") -> Plan:
-    """Return what is left to do."""
-    if isinstance(what, Study):
-        return plan_study(root, what)
-    return plan_training(root, what.runs(), engine, device)
+def plan(
+    root: Path, whats: Sequence[Grid | Study], engine: Engine, device: str = "cpu", lanes: int = MOST_LANES
+) -> Plan:
+    """Return what is left to do of some questions' plans, taken together."""
+    studies = [what for place, what in enumerate(whats) if isinstance(what, Study) and what not in whats[:place]]
+    plans = [plan_study(root, study) for study in studies]
+    runs = [run for what in whats if isinstance(what, Grid) for run in what.runs()]
+    if runs:
+        plans.append(plan_training(root, runs, engine, device, lanes))
+    return Plan(
+        [job for found in plans for job in found.jobs],
+        sum(found.finished for found in plans),
+        sum(found.total for found in plans),
+    )
 
 
-def _new_jobs(root: Path, fresh: list[tuple[Run, dict[str, Any]]], engine: Engine, device: str) -> list[Job]:
-    together: dict[str, list[tuple[Run, dict[str, Any]]]] = {}
-    for run, config in fresh:
-        settings = configuration_key(config, frozenset({"seed"}))
-        key = settings if engine == "fleet" else f"{settings} {run.seed}"
-        together.setdefault(key, []).append((run, config))
-    jobs = []
-    for members in together.values():
-        first, config = members[0]
-        settings = configuration_key(config, frozenset({"seed"}))
-        base = root / "runs" / first.task.replace("/", "-") / f"{first.variant.method}-{settings}"
-        steps = sum(int(entry["steps"]) for _, entry in members)
-        if len(members) == 1:
-            folder = base / f"seed-{first.seed}"
-            configs, name = {".": config}, first.name
-        else:
-            seeds = [run.seed for run, _ in members]
-            folder = base / f"fleet-{min(seeds)}-{max(seeds)}"
-            configs = {f"seed-{run.seed}": entry for run, entry in members}
-            name = f"{first.task} {first.variant.label} seeds {min(seeds)} to {max(seeds)}"
-        order = {"kind": "train", "folder": str(folder), "device": device, "configs": configs}
-        watched = [folder / lane / "records.jsonl" for lane in configs]
-        jobs.append(Job(name, order, steps, len(members), watched=watched))
-    return jobs
+def _new_job(root: Path, members: list[Member], stale: dict[str, Path], device: str) -> Job:
+    if len(members) == 1:
+        folder, names, title = run_folder(root, members[0].config), ["."], members[0].run.name
+    else:
+        folder, names = fleet_folder(root, members), lane_names(members)
+        title = fleet_title(folder, members)
+    configs = {name: member.config for name, member in zip(names, members, strict=True)}
+    removed = [str(stale[member.key]) for member in members if member.key in stale]
+    order = {"kind": "train", "folder": str(folder), "device": device, "configs": configs, "removed": removed}
+    steps = sum(int(member.config["steps"]) for member in members)
+    return Job(title, order, steps, len(members), watched=[folder / name / "records.jsonl" for name in names])
+
+
+def _resumed_job(place: Path, lanes: dict[Path, Member], device: str) -> Job:
+    alone = place in lanes
+    members = list(lanes.values())
+    configs = {"." if alone else folder.name: member.config for folder, member in lanes.items()}
+    order = {"kind": "resume", "folder": str(place), "device": device, "configs": configs}
+    title = members[0].run.name if alone else fleet_title(place, members)
+    steps = sum(int(member.config["steps"]) for member in members)
+    return Job(title, order, steps, len(lanes), True, [folder / "records.jsonl" for folder in lanes])
+
+
+def _goes_on_at(folder: Path) -> Path | None:
+    """Return the folder whose checkpoint an unfinished run goes on from, with its fleet if it has one.
+
+    None if it has to begin again: killed before the first checkpoint, or failed and left behind by its fleet.
+    """
+    place = folder.parent if (folder.parent / FLEET_FILE).exists() else folder
+    if not any((place / "checkpoints").glob("*")) or (place != folder and _failed(folder)):
+        return None
+    return place
+
+
+def _failed(folder: Path) -> bool:
+    try:
+        last = (folder / "sessions.jsonl").read_text().splitlines()[-1]
+        return bool(json.loads(last).get("event") == "failed")
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def _known_runs(root: Path) -> dict[str, Path]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -13,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from backsweep.experiments.running.jobs import Job
+from backsweep.experiments.running.steps import last_step
 
 LINE_EVERY = 30.0
 LOOK_EVERY = 2.0
-_STEP = re.compile(rb'"step":(\d+)')
 
 
 class JobProgress:
@@ -90,15 +87,4 @@ def _share(job: Job) -> float:
     """Return how much of a training job is done, from the ends of its record files."""
     if not job.watched or not job.steps:
         return 0.0
-    return min(1.0, sum(map(_last_step, job.watched)) / job.steps)
-
-
-def _last_step(path: Path) -> int:
-    try:
-        with open(path, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 4096))
-            steps = _STEP.findall(file.read())
-    except OSError:
-        return 0
-    return int(steps[-1]) if steps else 0
+    return min(1.0, sum(map(last_step, job.watched)) / job.steps)

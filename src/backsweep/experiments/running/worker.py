@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from backsweep.experiments.evidence import CONFIG, FINISHED
+from backsweep.experiments.running.fleets import FLEET_FILE
+
 
 def work(order: dict[str, Any]) -> int:
     """Carry out an order; return the exit code: 0 done, 1 failed, above 128 stopped by a signal."""
@@ -28,12 +31,11 @@ def _train(order: dict[str, Any]) -> int:
 
     folder = Path(order["folder"])
     session: dict[str, Any] = {"device": order["device"], "quiet": True, "threads": 1}
-    if order["kind"] == "resume" and any((folder / "checkpoints").glob("*")):
+    if order["kind"] == "resume":
         results = resume(folder, **session)
     else:
-        if order["kind"] == "resume":
-            # Killed before its first checkpoint: there is nothing to go on from, so it begins again.
-            shutil.rmtree(folder)
+        for path in order["removed"]:
+            clear_away(Path(path))
         configs = {name: RunConfig.from_json(config) for name, config in order["configs"].items()}
         results = start(folder, configs, SessionConfig(**session))
     for result in results:
@@ -46,6 +48,16 @@ def _train(order: dict[str, Any]) -> int:
         # What a run needs to go on is as large as its replay, and a finished run does not go on.
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return 128 + stopped[0] if stopped else 0
+
+
+def clear_away(folder: Path) -> None:
+    """Remove an unfinished run that begins again, and its fleet's folder if it was the last run there."""
+    if not folder.exists() or (folder / FINISHED).exists():
+        return
+    shutil.rmtree(folder)
+    fleet = folder.parent
+    if (fleet / FLEET_FILE).exists() and not any(fleet.glob(f"*/{CONFIG}")):
+        shutil.rmtree(fleet)
 
 
 if __name__ == "__main__":

@@ -133,6 +133,7 @@
 
     drawLine(svg, line, px, py) {
       const colour = this.colour(line.name);
+      if (line.points) { this.drawPoints(svg, line, px, py, colour); return; }
       if (line.low.length) {
         const up = line.x.map((x, place) => `${px(x).toFixed(1)},${py(line.high[place]).toFixed(1)}`);
         const down = line.x.map((x, place) => `${px(x).toFixed(1)},${py(line.low[place]).toFixed(1)}`).reverse();
@@ -144,6 +145,15 @@
         path += place === 0 ? `M${a} ${b}` : line.steps ? `H${a}V${b}` : `L${a} ${b}`;
       });
       make("path", { class: "line", d: path, style: `stroke: ${colour}`, "data-line": line.name }, svg);
+    }
+
+    drawPoints(svg, line, px, py, colour) {
+      line.x.forEach((x, place) => {
+        const at = px(x).toFixed(1);
+        if (line.low.length)
+          make("line", { class: "line", x1: at, x2: at, y1: py(line.low[place]), y2: py(line.high[place]), style: `stroke: ${colour}` }, svg);
+        make("circle", { cx: at, cy: py(line.y[place]), r: 5, style: `fill: ${colour}`, "data-line": line.name }, svg);
+      });
     }
 
     showTip(lines, x, left, width) {
