@@ -104,10 +104,11 @@ class LockstepLanes:
         self._exploration = np.array([pace.start, pace.end, pace.steps, pace.random_steps], np.float64)
         self._explorers = np.zeros((count, 4), np.uint64)
         machines = [member.replay.machinery for member in self.members]
-        self._parts = [_known_parts(machine.sampler) for machine in machines]
+        self._samplers = [machine.sampler for machine in machines]
+        self._parts = [_known_parts(sampler) for sampler in self._samplers]
         most_parts = max(len(part) for part in self._parts)
         self._shares = np.zeros((count, most_parts), np.int64)
-        self._leaders = _leaders([machine.sampler for machine in machines])
+        self._leaders = _leaders(self._samplers)
         self._part_ints = np.zeros((count, most_parts, codes.PART_INTS), np.int64)
         self._part_floats = np.zeros((count, most_parts, codes.PART_FLOATS), np.float64)
         self._part_generators = np.zeros((count, most_parts, codes.PART_GENERATORS, 4), np.uint64)
@@ -218,7 +219,7 @@ class LockstepLanes:
     def _split(self) -> None:
         """Divide the batch between the parts of mixtures; members with the same books do it once."""
         for leader, followers in self._leaders:
-            sampler = self.members[leader].replay.machinery.sampler
+            sampler = self._samplers[leader]
             counts = sampler.split(self.batch_size) if isinstance(sampler, LiveMixture) else [self.batch_size]
             if self._shares[leader, : len(counts)].tolist() != counts:
                 self._shares[np.ix_([leader, *followers], range(len(counts)))] = counts
@@ -296,9 +297,9 @@ class LockstepLanes:
             finished(lane, self._log[lane, :logged, 0].copy(), self._log[lane, :logged, 1].astype(np.int64))
             ints[codes.LANE_LOGGED] = 0
         for leader, followers in self._leaders:
-            sampler = self.members[leader].replay.machinery.sampler
+            sampler = self._samplers[leader]
             for follower in followers:
-                other = self.members[follower].replay.machinery.sampler
+                other = self._samplers[follower]
                 if isinstance(sampler, LiveMixture) and isinstance(other, LiveMixture):
                     other.owed = list(sampler.owed)
 
