@@ -95,7 +95,10 @@ class Group:
         bank = ObservationBank(sum(rows), space.shape or (), np.dtype(space.dtype), self.learner.device)
         self._stepper = Stepper(self.learner, bank, self._shared.batch_size)
         starts = [0, *np.cumsum(rows).tolist()]
-        members = [_member(lane, start, count) for lane, start, count in zip(self._lanes, starts[:-1], observations_per_run, strict=True)]
+        members = [
+            _member(lane, start, count)
+            for lane, start, count in zip(self._lanes, starts[:-1], observations_per_run, strict=True)
+        ]
         self._epsilon = self._lanes[0].epsilon
         pace = Pace(self._epsilon.start, self._epsilon.end, self._epsilon.steps, self._epsilon.random_steps)
         self._together = LockstepLanes(members, pace, self._shared.batch_size, self._stepper, MOST_STEPS)
