@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser lint bench clean
+.PHONY: help demo test test-browser test-gpu lint bench clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -33,6 +33,9 @@ test-browser: $(READY) ## Open the report in headless Chromium (a system package
 		if command -v "$$name" >/dev/null 2>&1; then exit 0; fi; \
 	done; echo "no Chromium found: install your system's chromium package, or set CHROMIUM to its path"; exit 1
 	$(BIN)/python -m pytest tests/report/test_browser.py
+
+test-gpu: $(READY) ## Compare the learner on a GPU with the CPU; skips without one
+	$(BIN)/python -m pytest tests/gpu
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check .

@@ -25,7 +25,7 @@ LAZY = {("replay", "saving"), ("replay", "minari_data")}
 
 REQUIRED = {"numpy", "numba", "llvmlite", "gymnasium", "xxhash", "safetensors", "backsweep"}  # llvmlite is numba's
 AT_HOME = {
-    "learner": {"torch"},
+    "learner": {"torch", "triton"},
     "trainer": {"torch", "tyro", "rich", "PIL"},
     "evaluation": {"torch"},
     "experiments": {"rich"},
@@ -143,6 +143,15 @@ def test_importing_backsweep_imports_nothing_optional() -> None:
         f"import sys, backsweep\nprint([name for name in {optional!r} if name in sys.modules])"
     )
     assert found.strip() == "[]"
+
+
+def test_the_learner_imports_its_gpu_kernels_only_when_it_uses_them() -> None:
+    found = in_fresh_interpreter(
+        "import sys; sys.modules['triton'] = None\n"
+        "import backsweep.learner, backsweep.learner.stepper\n"
+        "print('backsweep.learner.fused' in sys.modules)"
+    )
+    assert found.strip() == "False"
 
 
 def test_the_replay_works_without_torch_and_says_what_is_missing() -> None:

@@ -20,8 +20,8 @@ import numba
 import xxhash
 
 _numba: Any = numba.config
-COMPILED = ("kernels.py", "codes.py", "prefetching.py")
-"""The files that compiled code is made of: kernels, the constants of some, and the hint that they give."""
+COMPILED = ("kernels.py", "codes.py", "prefetching.py", "addresses.py")
+"""The files that compiled code is made of: kernels, the constants of some, and the two tools that they share."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # GNU's OpenMP, which lends threaded kernels their threads, lets one that waits for the others spin for milliseconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -14,9 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from backsweep.compilation import announce_first_compilation
 from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, RandomProjection
+from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
 from backsweep.samplers import Experience, Sampler, Uniform
+from backsweep.samplers.base import LiveSampler
 from backsweep.samplers.kernels import episode_rows
 from backsweep.seeding import checked_seed, named_generator
 from backsweep.snapshot import SnapshotMemory
@@ -27,6 +30,19 @@ from backsweep.types import Batch, Rows
 
 FILE_NAME = "backsweep-observations"
 BUILT_IN_ENCODERS = (DiscreteKey, ExactBytes, Quantized, RandomProjection)
+
+
+@dataclass(frozen=True)
+class ReplayMachinery:
+    """What a replay is made of."""
+
+    store: Store
+    graph: Graph | None
+    encoder: LiveEncoder
+    sampler: LiveSampler
+    n_step: int
+    gamma: float
+    num_envs: int
 
 
 class Replay:
@@ -123,6 +139,13 @@ class Replay:
         self._stale_updates = 0
         self._snapshot_memory = SnapshotMemory()
         self._constants: dict[int, tuple[NDArray[np.float32], NDArray[np.int64]]] = {}
+
+    @property
+    def machinery(self) -> ReplayMachinery:
+        """The replay's parts, for those who move many replays with one kernel call; see `backsweep.lockstep`."""
+        return ReplayMachinery(
+            self._store, self._graph, self._encoder, self._sampler, self._n_step, self._gamma, self._num_envs
+        )
 
     # -- adding ---------------------------------------------------------------------------------------------------
 

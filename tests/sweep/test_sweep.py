@@ -102,7 +102,7 @@ def test_a_queue_full_of_vertices_that_left_the_graph_is_cleared() -> None:
             state += 1
         twin.sample(new)
         sampler = twin.replay._sampler
-        longest = max(longest, int(sampler._sweep._counters[QUEUE_COUNT]))  # type: ignore[attr-defined]
+        longest = max(longest, int(sampler.sweep._counters[QUEUE_COUNT]))  # type: ignore[attr-defined]
         assert longest <= 2 * twin.replay.capacity
     assert longest > 35  # it was nearly full, and a fifth round would not have fitted
     twin.sample(20)

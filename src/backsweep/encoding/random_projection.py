@@ -58,6 +58,11 @@ class LiveRandomProjection(LiveEncoder):
         """M in units of 2**-20."""
         return np.concatenate(self._blocks, axis=1)
 
+    @property
+    def byte_matrix(self) -> NDArray[np.float64]:
+        """The matrix that kernels multiply bytes with, where an observation is one array."""
+        return self._float_blocks[0]
+
     def encode(self, observations: Observations) -> NDArray[np.int64]:
         """Return the projected keys, shape (batch, dim)."""
         if isinstance(observations, np.ndarray):  # the common case, kept short: it runs for every new observation

@@ -7,11 +7,23 @@ A lane is one running copy of a task. A family keeps all its lanes in flat array
 from __future__ import annotations
 
 import abc
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Machinery:
+    """What a family's kernels take, for those who call them without going through `Lanes`."""
+
+    family: str
+    arrays: tuple[NDArray[Any], ...]
+    """The family's own arrays, without those that all families have."""
+    ints: tuple[int, ...]
+    floats: tuple[float, ...]
 
 
 class Lanes(abc.ABC):
@@ -79,3 +91,7 @@ class Lanes(abc.ABC):
     @abc.abstractmethod
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Return an RGB image of one lane, large enough to look at."""
+
+    def machinery(self) -> Machinery | None:
+        """Return what the family's kernels take; None if they are not all there is to a step."""
+        return None

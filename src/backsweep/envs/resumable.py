@@ -96,22 +96,23 @@ class TaskEnvironments:
         return Outcome(observations, rewards, terminated, truncated, infos.get("final_obs"))
 
     @property
-    def _lanes(self) -> Lanes:
+    def lanes(self) -> Lanes:
+        """The lanes themselves."""
         return self._env.lanes
 
     def state(self) -> State:
         """Return the lanes' arrays."""
-        return {name: array.copy() for name, array in self._lanes.situation().items()}, {}
+        return {name: array.copy() for name, array in self.lanes.situation().items()}, {}
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Write the lanes' arrays."""
         self._env.reset()
-        for name, array in self._lanes.situation().items():
+        for name, array in self.lanes.situation().items():
             array[...] = arrays[name]
 
     def picture(self) -> NDArray[np.uint8]:
         """Draw the first lane."""
-        return self._lanes.picture(0)
+        return self.lanes.picture(0)
 
     def close(self) -> None:
         """Nothing is held."""

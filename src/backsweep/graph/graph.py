@@ -62,7 +62,7 @@ class Graph:
         self._observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(kernels.GRAPH_COUNTERS, np.int64)
         # The arrays never move, so the long list of arguments is put together once.
-        self._add_arguments = (
+        self.add_arguments = (
             store.rows,
             store.values,
             self.vertices,
@@ -124,7 +124,7 @@ class Graph:
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
 
     def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
-        kernels.add_rows(first, last, oldest, fresh, keys, *self._add_arguments)
+        kernels.add_rows(first, last, oldest, fresh, keys, *self.add_arguments)
 
     # -- looking --------------------------------------------------------------------------------------------------
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 
 import torch
 
+from backsweep.learner.arithmetic import Arithmetic
 from backsweep.learner.networks import Network
-from backsweep.learner.optimisers import Optimiser, OptimiserSettings
+from backsweep.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.learner.rules import TargetRule
 from backsweep.learner.targets import discor_error_targets, discor_weights
 from backsweep.seeding import named_generator
@@ -51,34 +53,41 @@ class ErrorModel:
         self._online_views, self._target_views = layout.views(self.online), layout.views(self.target)
         self._gradient_views = layout.views(self._gradient)
 
+    def count(self) -> tuple[float, float]:
+        """Count an update; return its `corrections`."""
+        self.summed += 1
+        return self.optimiser.count()
+
     def update(
         self,
+        arithmetic: Arithmetic,
         prepared: torch.Tensor,
         size: int,
         action: torch.Tensor,
         next_action: torch.Tensor,
         td_error: torch.Tensor,
         discount: torch.Tensor,
+        corrections: Corrections,
     ) -> torch.Tensor:
-        """Return the rows' weights (L, B), then take one step of mean squared error on the error network.
+        """Return the rows' weights (L, B), and take one step of mean squared error on the error network.
 
         prepared: observations and behind them their successors; action, next_action: (L, B, 1).
         """
         half = prepared.shape[1] // 2
-        values, tape = self.network.forward_with_tape(self._online_views, prepared[:, :half])
+        network = arithmetic.error_network
+        values, tape = network.forward_with_tape(self._online_views, prepared[:, :half])
         predicted = values.gather(-1, action).squeeze(-1)
         if self.rule.error_target:
-            following = self.network.forward(self._target_views, prepared[:, half:])
+            following = network.forward(self._target_views, prepared[:, half:])
             next_error = following.gather(-1, next_action).squeeze(-1)
         else:
-            next_error = self.network.forward(self._online_views, prepared[:, half:]).amax(dim=-1)
+            next_error = network.forward(self._online_views, prepared[:, half:]).amax(dim=-1)
         weight = discor_weights(discount, next_error, self.temperature)
         difference = predicted - discor_error_targets(td_error, discount, next_error)
         gradient = torch.zeros_like(values).scatter_(-1, action, (2.0 / size * difference).unsqueeze(-1))
-        self.network.backward(self._online_views, tape, gradient, self._gradient_views)
-        self.optimiser.step(self.online, self._gradient)
+        network.backward(self._online_views, tape, gradient, self._gradient_views)
+        arithmetic.step(self.optimiser, self.online, self._gradient, corrections)
         self.prediction_sum += predicted.mean(dim=1)
-        self.summed += 1
         return weight
 
     def copy_target(self) -> None:
@@ -88,6 +97,15 @@ class ErrorModel:
             self.temperature.copy_((self.prediction_sum / self.summed).clamp_(min=SMALLEST_TEMPERATURE))
             self.prediction_sum.zero_()
             self.summed = 0
+
+    def part(self, lanes: slice) -> ErrorModel:
+        """Return the error networks of some lanes, with the same memory."""
+        part = copy.copy(self)
+        part.online, part.target = self.online[lanes], self.target[lanes]
+        part.temperature, part.prediction_sum = self.temperature[lanes], self.prediction_sum[lanes]
+        part.optimiser = self.optimiser.part(lanes)
+        part._make_views()
+        return part
 
     def keep(self, lanes: torch.Tensor) -> None:
         """Go on with some lanes only."""

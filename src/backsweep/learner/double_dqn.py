@@ -6,24 +6,25 @@ The state of a learner is a handful of flat tensors with one row per lane; every
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from backsweep.learner.arithmetic import STATISTICS, Arithmetic, PreparedRows
 from backsweep.learner.discor import ErrorModel
 from backsweep.learner.networks import Network, in_network_order
-from backsweep.learner.optimisers import Optimiser, OptimiserSettings
+from backsweep.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.learner.rules import TargetRule
-from backsweep.learner.targets import double_dqn_targets, effective_sample_size, huber_gradient, huber_loss
 from backsweep.seeding import named_generator
 from backsweep.types import Batch
 
-STATISTICS = ("loss", "absolute_td_error", "batch_q", "batch_target", "effective_sample_size")
-"""What is averaged over updates between two training records. `batch_q` is the mean Q of the method's own batches."""
+AllCorrections: TypeAlias = tuple[Corrections, Corrections]
+"""`Corrections` of the Q-networks' optimiser and of the error networks', which only DisCor has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +61,17 @@ class Learner:
             if rule.kind == "discor"
             else None
         )
+        self.arithmetic = Arithmetic(network, None if self.errors is None else self.errors.network)
         self.updates = 0
-        self._sums = torch.zeros(len(seeds), len(STATISTICS), dtype=torch.float64)
+        self._sums = torch.zeros(len(seeds), len(STATISTICS), dtype=torch.float64, device=self.device)
         self._summed = 0
         self._make_views()
 
     def _make_views(self) -> None:
         layout = self.network.layout
         self._gradient = torch.zeros_like(self.online)
-        self._online_views = layout.views(self.online)
-        self._target_views = layout.views(self.target)
+        self.online_views = layout.views(self.online)
+        self.target_views = layout.views(self.target)
         self._gradient_views = layout.views(self._gradient)
         self._lane_views = [layout.views(self.online[lane : lane + 1]) for lane in range(len(self.online))]
         self._lane_target_views = [layout.views(self.target[lane : lane + 1]) for lane in range(len(self.online))]
@@ -85,17 +87,24 @@ class Learner:
     @torch.no_grad()
     def greedy(self, observations: NDArray[Any]) -> NDArray[np.int64]:
         """Return the best actions (lanes, envs) for observations (lanes, envs, ...)."""
+        self._settle()
         prepared = self.network.prepare(self._tensor(observations), self.dtype)
-        best: NDArray[np.int64] = self.network.forward(self._online_views, prepared).argmax(dim=-1).cpu().numpy()
+        best: NDArray[np.int64] = self.network.forward(self.online_views, prepared).argmax(dim=-1).cpu().numpy()
         return best
 
     @torch.no_grad()
     def values(self, lane: int, observations: NDArray[Any], *, target: bool = False) -> NDArray[np.floating]:
         """Return one lane's values (rows, actions) for observations (rows, ...), of its online or target network."""
+        self._settle()
         prepared = self.network.prepare(self._tensor(observations[None]), self.dtype)
         views = self._lane_target_views[lane] if target else self._lane_views[lane]
         values: NDArray[np.floating] = self.network.forward(views, prepared)[0].cpu().numpy()
         return values
+
+    def _settle(self) -> None:
+        """Wait for the device: a `Stepper` may have set it to work on this learner, in a stream of its own."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
 
     def _tensor(self, observations: NDArray[Any]) -> torch.Tensor:
         ordered = np.ascontiguousarray(in_network_order(self.network, observations))
@@ -110,44 +119,57 @@ class Learner:
         `known` (lanes, batch) holds targets that were worked out beforehand (EBU's table), and NaN where the one-step
         target is wanted.
         """
-        network, size = self.network, len(batches[0])
-        action = self._numbers([batch.action for batch in batches], torch.int64).unsqueeze(-1)
+        self._settle()
+        action = self._numbers([batch.action for batch in batches], torch.int64)
         reward = self._numbers([batch.reward for batch in batches], self.dtype)
         discount = self._numbers([batch.discount for batch in batches], self.dtype)
         weight = self._numbers([batch.weight for batch in batches], self.dtype)
-        all_known = known is not None and not np.isnan(known).any()
+        halves = 1 if known is not None and not np.isnan(known).any() else 2
+        given = None if known is None else torch.from_numpy(known).to(self.device, self.dtype)
+        prepared = self.network.prepare(self._staged(batches, halves), self.dtype)
+        rows = PreparedRows(prepared, halves, action, reward, discount, weight, given)
+        return UpdateResult(self.learn(self.arithmetic, rows, self.count()).cpu().numpy())
 
-        halves = 1 if all_known else 2
-        prepared = network.prepare(self._staged(batches, halves), self.dtype)
-        values, tape = network.forward_with_tape(self._online_views, prepared)
-        chosen = values[:, :size].gather(-1, action).squeeze(-1)
-        if all_known:
-            assert known is not None
-            target = torch.from_numpy(known).to(self.device, self.dtype)
-        else:
-            following = prepared[:, prepared.shape[1] // 2 :]
-            next_online = values[:, size:]
-            next_target = network.forward(self._target_views, following)
-            target = double_dqn_targets(reward, discount, next_online, next_target)
-            if known is not None:
-                given = torch.from_numpy(known).to(self.device, self.dtype)
-                target = torch.where(given.isnan(), target, given)
-        td_error = chosen - target
-
-        if self.errors is not None:
-            next_action = next_online.argmax(dim=-1, keepdim=True)
-            weight = weight * self.errors.update(prepared, size, action, next_action, td_error, discount)
-        gradient = torch.zeros_like(values[:, :size]).scatter_(
-            -1, action, huber_gradient(td_error, weight).unsqueeze(-1)
-        )
-        network.backward(self._online_views, tape.first(1, halves), gradient, self._gradient_views)
-        self.optimiser.step(self.online, self._gradient)
+    def count(self) -> AllCorrections:
+        """Count an update; return what the optimisers of the Q-networks and of the error networks need for it."""
         self.updates += 1
-        self._note(td_error, weight, chosen, target)
-        return UpdateResult(td_error.cpu().numpy())
+        self._summed += 1
+        return self.optimiser.count(), (0.0, 0.0) if self.errors is None else self.errors.count()
+
+    @torch.no_grad()
+    def learn(self, arithmetic: Arithmetic, rows: PreparedRows, corrections: AllCorrections) -> torch.Tensor:
+        """Take the gradient step that `count` counted; return the TD errors (L, B).
+
+        Everything happens on the device and nothing is counted, so that the whole of it can be recorded and replayed.
+        """
+        size, action = rows.action.shape[1], rows.action.unsqueeze(-1)
+        network = arithmetic.network
+        values, tape = network.forward_with_tape(self.online_views, rows.prepared)
+        next_target = None
+        if rows.halves == 2:
+            next_target = network.forward(self.target_views, rows.prepared[:, rows.prepared.shape[1] // 2 :])
+        found = arithmetic.errors(values, next_target, rows)
+
+        weight = rows.weight
+        if self.errors is not None:
+            assert found.next_action is not None
+            weight = weight * self.errors.update(
+                arithmetic,
+                rows.prepared,
+                size,
+                action,
+                found.next_action,
+                found.td_error,
+                rows.discount,
+                corrections[1],
+            )
+        gradient = arithmetic.gradient(found, weight, action, values.shape[-1], self._sums)
+        network.backward(self.online_views, tape.first(1, rows.halves), gradient, self._gradient_views)
+        arithmetic.step(self.optimiser, self.online, self._gradient, corrections[0])
+        return found.td_error
 
     def copy_target(self) -> None:
-        """Make the target network equal to the online one."""
+        """Make the target network equal to the online one, in the order of the current stream."""
         self.target.copy_(self.online)
         if self.errors is not None:
             self.errors.copy_target()
@@ -170,44 +192,59 @@ class Learner:
                 staged[lane, size:] = in_network_order(self.network, batch.next_observation)
         return self._stage.to(self.device)
 
-    def _note(self, td_error: torch.Tensor, weight: torch.Tensor, chosen: torch.Tensor, target: torch.Tensor) -> None:
-        numbers = (
-            huber_loss(td_error, weight),
-            td_error.abs().mean(dim=1),
-            chosen.mean(dim=1),
-            target.mean(dim=1),
-            effective_sample_size(weight),
-        )
-        self._sums += torch.stack(numbers, dim=1).cpu()
-        self._summed += 1
-
     def take_statistics(self) -> list[dict[str, float | None]]:
         """Return for each lane the means of `STATISTICS` since the last call, None if there was no update."""
+        self._settle()
         count, rows = self._summed, self._sums.tolist()
         self._sums.zero_()
         self._summed = 0
+        self._settle()
         if not count:
             return [dict.fromkeys(STATISTICS) for _ in rows]
         return [{name: value / count for name, value in zip(STATISTICS, row, strict=True)} for row in rows]
 
     # -- lanes and saving -----------------------------------------------------------------------------------------
 
+    def part(self, first: int, last: int) -> Learner:
+        """Return a learner of the lanes first..last-1 whose tensors are this one's; only their counts are two things.
+
+        Whoever lets parts learn keeps the counts together with `copy_counts`.
+        """
+        lanes = slice(first, last)
+        part = copy.copy(self)
+        part.online, part.target, part._sums = self.online[lanes], self.target[lanes], self._sums[lanes]
+        part.optimiser = self.optimiser.part(lanes)
+        part.errors = None if self.errors is None else self.errors.part(lanes)
+        part._make_views()
+        return part
+
+    def copy_counts(self, other: Learner) -> None:
+        """Count on from where another learner is."""
+        self.updates, self._summed = other.updates, other._summed
+        self.optimiser.steps = other.optimiser.steps
+        if self.errors is not None and other.errors is not None:
+            self.errors.summed, self.errors.optimiser.steps = other.errors.summed, other.errors.optimiser.steps
+
     def keep(self, lanes: Sequence[int]) -> None:
         """Go on with some lanes only; the others have finished."""
+        self._settle()
         index = torch.tensor(list(lanes), device=self.device)
         self.online, self.target = self.online[index].clone(), self.target[index].clone()
         self.optimiser.keep(index)
         if self.errors is not None:
             self.errors.keep(index)
-        self._sums = self._sums[index.cpu()].clone()
+        self._sums = self._sums[index].clone()
         self._make_views()
+        self._settle()
 
     def finite(self) -> NDArray[np.bool_]:
         """Say for each lane whether all its parameters are finite numbers."""
+        self._settle()
         finite: NDArray[np.bool_] = torch.isfinite(self.online).all(dim=1).cpu().numpy()
         return finite
 
-    def _tensors(self) -> dict[str, torch.Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the tensors that a save must hold."""
         tensors = {
             "online": self.online,
             "target": self.target,
@@ -221,7 +258,8 @@ class Learner:
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return everything that the next update depends on, as arrays and plain JSON values."""
-        arrays = {name: tensor.cpu().numpy() for name, tensor in self._tensors().items()}
+        self._settle()
+        arrays = {name: tensor.cpu().numpy() for name, tensor in self.tensors().items()}
         values = {"updates": self.updates, "optimiser_steps": self.optimiser.steps, "summed": self._summed}
         if self.errors is not None:
             values["errors_steps"] = self.errors.optimiser.steps
@@ -230,11 +268,13 @@ class Learner:
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Go on from what `state` returned; shapes must be those of this learner."""
-        for name, tensor in self._tensors().items():
+        self._settle()
+        for name, tensor in self.tensors().items():
             if name not in arrays or tuple(arrays[name].shape) != tuple(tensor.shape):
                 found = arrays[name].shape if name in arrays else "nothing"
                 raise ValueError(f"the saved learner does not fit: {name} is {found}, expected {tuple(tensor.shape)}")
             tensor.copy_(torch.from_numpy(np.ascontiguousarray(arrays[name])))
+        self._settle()
         self.updates, self.optimiser.steps = values["updates"], values["optimiser_steps"]
         self._summed = values["summed"]
         if self.errors is not None:

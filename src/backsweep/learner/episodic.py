@@ -56,7 +56,9 @@ class BackwardTargets:
                     place += 1
                     continue
             run = min(len(self.rows), len(batch) - place)
-            same = self.rows[:run] == batch.row[place : place + run]
+            part = slice(place, place + run)
+            # A row that a mixture's other part gave is not the walk's, even if it is the one that comes next.
+            same = (self.rows[:run] == batch.row[part]) & (batch.source[part] == self.rule.backward_source)
             run = run if same.all() else int(same.argmin())
             known[place : place + run] = self.targets[:run]
             left_out[place : place + run] = self.left_out[:run]

@@ -6,13 +6,17 @@ All three are element by element, so a lane's update is what it would be alone. 
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import torch
 
 # Squares of tiny gradients sink below what a processor handles at full speed. Their root is still nothing beside eps.
 SMALLEST_SQUARE = 1e-36
+
+Corrections: TypeAlias = tuple[float, float] | torch.Tensor
+"""What `Optimiser.count` returned, or a tensor (2,) of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,32 +50,63 @@ class Optimiser:
         self.steps = 0
         self.mean = torch.zeros_like(parameters) if settings.kind == "adam" else parameters.new_zeros(0)
         self.square = torch.zeros_like(parameters) if settings.kind != "sgd" else parameters.new_zeros(0)
-        self._scratch = torch.empty_like(parameters)
+        self._scratch: torch.Tensor | None = None
 
     def step(self, parameters: torch.Tensor, gradient: torch.Tensor) -> None:
         """Change `parameters` in place along `gradient`, which may be overwritten."""
+        self.apply(parameters, gradient, self.count())
+
+    def count(self) -> tuple[float, float]:
+        """Count a step; return the two numbers of Adam that change from step to step.
+
+        They are what the root of the mean square is divided by, and what the quotient is multiplied with.
+        """
         settings = self.settings
         self.steps += 1
-        if settings.clip_norm is not None:
-            norm = gradient.norm(dim=1, keepdim=True)
-            gradient.mul_((settings.clip_norm / (norm + 1e-6)).clamp_(max=1.0))
+        correction1 = 1.0 - settings.adam_beta1**self.steps
+        correction2 = 1.0 - settings.adam_beta2**self.steps
+        return correction2**0.5, -settings.learning_rate / correction1
+
+    def apply(self, parameters: torch.Tensor, gradient: torch.Tensor, corrections: Corrections) -> None:
+        """Take the step that `count` counted. `corrections` may be a tensor, so that a recorded program can read it."""
+        settings = self.settings
+        self.clip(gradient)
         if settings.kind == "sgd":
             parameters.add_(gradient, alpha=-settings.learning_rate)
         elif settings.kind == "rmsprop":
             self.square.mul_(settings.rmsprop_alpha).addcmul_(gradient, gradient, value=1.0 - settings.rmsprop_alpha)
-            denominator = torch.sqrt(self.square, out=self._scratch).add_(settings.rmsprop_eps)
+            denominator = self._root().add_(settings.rmsprop_eps)
             parameters.addcdiv_(gradient, denominator, value=-settings.learning_rate)
         else:
             self.mean.lerp_(gradient, 1.0 - settings.adam_beta1)
             self.square.mul_(settings.adam_beta2).addcmul_(gradient, gradient, value=1.0 - settings.adam_beta2)
             self.square.clamp_(min=SMALLEST_SQUARE)
-            correction1 = 1.0 - settings.adam_beta1**self.steps
-            correction2 = 1.0 - settings.adam_beta2**self.steps
-            denominator = torch.sqrt(self.square, out=self._scratch).div_(correction2**0.5).add_(settings.adam_eps)
-            parameters.addcdiv_(self.mean, denominator, value=-settings.learning_rate / correction1)
+            denominator = self._root().div_(corrections[0]).add_(settings.adam_eps)
+            if isinstance(corrections, torch.Tensor):
+                parameters.addcmul_(torch.div(self.mean, denominator, out=denominator), corrections[1])
+            else:
+                parameters.addcdiv_(self.mean, denominator, value=corrections[1])
+
+    def clip(self, gradient: torch.Tensor) -> None:
+        """Shorten each lane's gradient in place, if the settings ask for it."""
+        if self.settings.clip_norm is not None:
+            norm = gradient.norm(dim=1, keepdim=True)
+            gradient.mul_((self.settings.clip_norm / (norm + 1e-6)).clamp_(max=1.0))
+
+    def _root(self) -> torch.Tensor:
+        if self._scratch is None or self._scratch.shape != self.square.shape:
+            self._scratch = torch.empty_like(self.square)
+        return torch.sqrt(self.square, out=self._scratch)
+
+    def part(self, lanes: slice) -> Optimiser:
+        """Return the optimiser of some lanes, with the same memory."""
+        part = copy.copy(self)
+        part.mean = self.mean[lanes] if self.mean.numel() else self.mean
+        part.square = self.square[lanes] if self.square.numel() else self.square
+        part._scratch = None
+        return part
 
     def keep(self, lanes: torch.Tensor) -> None:
         """Go on with some lanes only."""
         self.mean = self.mean[lanes].clone() if self.mean.numel() else self.mean
         self.square = self.square[lanes].clone() if self.square.numel() else self.square
-        self._scratch = self._scratch[lanes].clone()

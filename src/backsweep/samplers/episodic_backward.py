@@ -47,16 +47,16 @@ class LiveEpisodicBackward(LiveSampler):
     def __init__(self, config: EpisodicBackward, experience: Experience, generator: np.random.Generator) -> None:
         super().__init__(experience, generator)
         self.config = config
-        self._cursor = -1
+        self.cursor = -1
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
         store = self.experience.store
         row = np.empty(count, np.int64)
         seed = random_word(self.generator)
-        filled, self._cursor = kernels.walk_back(
+        filled, self.cursor = kernels.walk_back(
             seed,
-            self._cursor,
+            self.cursor,
             self.config.timeouts,
             self.config.running,
             store.rows,
@@ -71,10 +71,10 @@ class LiveEpisodicBackward(LiveSampler):
     def state(self) -> SamplerState:
         """Return the position in the current episode."""
         state = super().state()
-        state.values["cursor"] = int(self._cursor)
+        state.values["cursor"] = int(self.cursor)
         return state
 
     def load_state(self, state: SamplerState) -> None:
         """Go on in the middle of an episode."""
         super().load_state(state)
-        self._cursor = int(state.values["cursor"])
+        self.cursor = int(state.values["cursor"])

@@ -60,14 +60,14 @@ class LiveMixture(LiveSampler):
             sampler.build(experience, named_generator(root, "mixture", str(index)))
             for index, (_, sampler) in enumerate(config.parts)
         ]
-        self._shares = [float(share) for share, _ in config.parts]
-        self._owed = [0.0] * len(self.parts)
+        self.shares = [float(share) for share, _ in config.parts]
+        self.owed = [0.0] * len(self.parts)
         self._known_sources: dict[tuple[int, ...], NDArray[np.int64]] = {}
         self._active = [part for part in self.parts if part.uses_priorities]
 
     def split(self, count: int) -> list[int]:
         """Return how many rows of a batch of `count` each part gives, and keep the books."""
-        due = [share * count + owed for share, owed in zip(self._shares, self._owed, strict=True)]
+        due = [share * count + owed for share, owed in zip(self.shares, self.owed, strict=True)]
         counts = [max(math.floor(part + 1e-9), 0) for part in due]
         missing = count - sum(counts)
         if missing:
@@ -81,7 +81,7 @@ class LiveMixture(LiveSampler):
                 # the batch: those owed least give way.
                 for index in [index for index in order if counts[index] > 0][missing:]:
                     counts[index] -= 1
-        self._owed = [part - given for part, given in zip(due, counts, strict=True)]
+        self.owed = [part - given for part, given in zip(due, counts, strict=True)]
         return counts
 
     def pick(self, count: int) -> Picks:
@@ -142,7 +142,7 @@ class LiveMixture(LiveSampler):
     def state(self) -> SamplerState:
         """Return the parts' states and the books."""
         state = super().state()
-        state.values["owed"] = list(self._owed)
+        state.values["owed"] = list(self.owed)
         state.values["parts"] = []
         for index, part in enumerate(self.parts):
             inner = part.state()
@@ -153,7 +153,7 @@ class LiveMixture(LiveSampler):
     def load_state(self, state: SamplerState) -> None:
         """Hand every part its state."""
         super().load_state(state)
-        self._owed = [float(owed) for owed in state.values["owed"]]
+        self.owed = [float(owed) for owed in state.values["owed"]]
         for index, part in enumerate(self.parts):
             prefix = f"part{index}/"
             arrays = {

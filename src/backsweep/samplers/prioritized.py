@@ -73,8 +73,8 @@ class LivePrioritized(LiveSampler):
     def __init__(self, config: Prioritized, experience: Experience, generator: np.random.Generator) -> None:
         super().__init__(experience, generator)
         self.config = config
-        self._tree = SumTree(experience.capacity, with_minima=config.normalise == "buffer")
-        self._largest = 1.0
+        self.tree = SumTree(experience.capacity, with_minima=config.normalise == "buffer")
+        self.largest = 1.0
         self._clip = math.inf if config.clip is None else float(config.clip)
 
     @property
@@ -88,8 +88,8 @@ class LivePrioritized(LiveSampler):
 
     def added(self, first: int, last: int) -> None:
         """Give new rows the largest priority so far."""
-        tree = self._tree
-        kernels.set_range(first, last, self.experience.capacity, self._largest, tree.levels, tree.sums, tree.minima)
+        tree = self.tree
+        kernels.set_range(first, last, self.experience.capacity, self.largest, tree.levels, tree.sums, tree.minima)
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
@@ -102,9 +102,9 @@ class LivePrioritized(LiveSampler):
             experience.capacity,
             self.beta,
             self.config.stratified,
-            self._tree.levels,
-            self._tree.sums,
-            self._tree.minima,
+            self.tree.levels,
+            self.tree.sums,
+            self.tree.minima,
             row,
             weight,
         )
@@ -118,42 +118,42 @@ class LivePrioritized(LiveSampler):
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
         """Set priorities from TD errors of live rows."""
         config = self.config
-        self._largest = kernels.update_priorities(
+        self.largest = kernels.update_priorities(
             row,
             td_error,
             self.experience.capacity,
             config.alpha,
             config.epsilon,
             self._clip,
-            self._largest,
-            self._tree.levels,
-            self._tree.sums,
-            self._tree.minima,
+            self.largest,
+            self.tree.levels,
+            self.tree.sums,
+            self.tree.minima,
         )
 
     def priorities(self, row: Rows) -> NDArray[np.float64]:
         """Return the priorities of live rows, alpha applied."""
-        return self._tree.leaves(row % self.experience.capacity)
+        return self.tree.leaves(row % self.experience.capacity)
 
     def statistics(self) -> dict[str, float]:
         """Return the schedule's position and the spread of priorities."""
-        mean = self._tree.total / max(len(self.experience), 1)
-        return {"beta": self.beta, "mean_priority": mean, "largest_priority": self._largest}
+        mean = self.tree.total / max(len(self.experience), 1)
+        return {"beta": self.beta, "mean_priority": mean, "largest_priority": self.largest}
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return self._tree.nbytes
+        return self.tree.nbytes
 
     def state(self) -> SamplerState:
         """Return the priorities of the used slots; the trees are built anew from them."""
         state = super().state()
-        state.arrays["priorities"] = self._tree.leaves(slice(min(self.experience.total, self.experience.capacity)))
-        state.values["largest"] = self._largest
+        state.arrays["priorities"] = self.tree.leaves(slice(min(self.experience.total, self.experience.capacity)))
+        state.values["largest"] = self.largest
         return state
 
     def load_state(self, state: SamplerState) -> None:
         """Go on from saved priorities."""
         super().load_state(state)
-        self._largest = float(state.values["largest"])
-        self._tree.build(state.arrays["priorities"])
+        self.largest = float(state.values["largest"])
+        self.tree.build(state.arrays["priorities"])

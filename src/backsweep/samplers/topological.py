@@ -76,7 +76,7 @@ class LiveTopological(LiveSampler):
     def __init__(self, config: Topological, experience: Experience, generator: np.random.Generator) -> None:
         super().__init__(experience, generator)
         self.config = config
-        self._sweep = Sweep(
+        self.sweep = Sweep(
             experience.store,
             experience.graph,
             roots=config.roots,
@@ -87,14 +87,14 @@ class LiveTopological(LiveSampler):
             stitch=config.stitch,
             seed=random_word(generator),
         )
-        self._window = np.zeros(config.shuffle + 1, np.int64)
-        self._held = 0
+        self.window = np.zeros(config.shuffle + 1, np.int64)
+        self.held = 0
         # The sweep has its own random stream, so that with a shuffle it gives the very rows it would give without.
-        self._shuffle_generator = generator.spawn(1)[0]
+        self.shuffle_generator = generator.spawn(1)[0]
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
-        row = self._sweep.advance(count)
+        row = self.sweep.advance(count)
         if len(row) < count:
             found, row = row, np.empty(count, np.int64)
             row[: len(found)] = found
@@ -104,40 +104,40 @@ class LiveTopological(LiveSampler):
         return Picks(row)
 
     def _shuffled(self, incoming: Rows) -> Rows:
-        while self._held < self.config.shuffle:
-            more = self._sweep.advance(self.config.shuffle - self._held)
+        while self.held < self.config.shuffle:
+            more = self.sweep.advance(self.config.shuffle - self.held)
             if not len(more):
                 break
-            self._window[self._held : self._held + len(more)] = more
-            self._held += len(more)
+            self.window[self.held : self.held + len(more)] = more
+            self.held += len(more)
         out = np.empty_like(incoming)
-        seed = random_word(self._shuffle_generator)
-        self._held = kernels.exchange(seed, self.experience.oldest, self._window, self._held, incoming, out)
+        seed = random_word(self.shuffle_generator)
+        self.held = kernels.exchange(seed, self.experience.oldest, self.window, self.held, incoming, out)
         return out
 
     def statistics(self) -> dict[str, float]:
         """Return how far the sweep has come."""
-        return {**self._sweep.statistics()}
+        return {**self.sweep.statistics()}
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return self._sweep.nbytes + self._window.nbytes
+        return self.sweep.nbytes + self.window.nbytes
 
     def state(self) -> SamplerState:
         """Return the position of the sweep."""
         state = super().state()
-        state.arrays = {f"sweep_{name}": array for name, array in self._sweep.arrays().items()}
-        state.arrays["window"] = self._window[: self._held]
-        state.values["shuffle_generator"] = generator_state(self._shuffle_generator)
+        state.arrays = {f"sweep_{name}": array for name, array in self.sweep.arrays().items()}
+        state.arrays["window"] = self.window[: self.held]
+        state.values["shuffle_generator"] = generator_state(self.shuffle_generator)
         return state
 
     def load_state(self, state: SamplerState) -> None:
         """Go on in the middle of a sweep."""
         super().load_state(state)
-        restore_generator(self._shuffle_generator, state.values["shuffle_generator"])
-        self._sweep.load(
+        restore_generator(self.shuffle_generator, state.values["shuffle_generator"])
+        self.sweep.load(
             {name.removeprefix("sweep_"): array for name, array in state.arrays.items() if name != "window"}
         )
-        self._held = len(state.arrays["window"])
-        self._window[: self._held] = state.arrays["window"]
+        self.held = len(state.arrays["window"])
+        self.window[: self.held] = state.arrays["window"]

@@ -11,6 +11,7 @@ import zlib
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def named_generator(seed: int, *names: str) -> np.random.Generator:
@@ -28,6 +29,25 @@ def generator_state(generator: np.random.Generator) -> dict[str, Any]:
 def restore_generator(generator: np.random.Generator, state: dict[str, Any]) -> None:
     """Set the generator to a state from `generator_state`."""
     generator.bit_generator.state = state
+
+
+def generator_words(generator: np.random.Generator) -> NDArray[np.uint64]:
+    """Return the generator's state as the four words that `kernels.next_word` goes on from."""
+    inner = generator.bit_generator.state["state"]
+    mask = (1 << 64) - 1
+    return np.array([number >> 64 if high else number & mask for number, high in _halves(inner)], np.uint64)
+
+
+def restore_generator_words(generator: np.random.Generator, words: NDArray[np.uint64]) -> None:
+    """Let the generator go on from where kernels have brought its words."""
+    state = dict(generator.bit_generator.state)
+    high, low, increment_high, increment_low = (int(word) for word in words)
+    state["state"] = {"state": high << 64 | low, "inc": increment_high << 64 | increment_low}
+    generator.bit_generator.state = state
+
+
+def _halves(inner: dict[str, int]) -> list[tuple[int, bool]]:
+    return [(inner[name], high) for name in ("state", "inc") for high in (True, False)]
 
 
 def random_word(generator: np.random.Generator) -> np.uint64:

@@ -114,7 +114,7 @@ class Store:
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
         self._output = OutputPool(self.layout, self.action_layout)
         # The arrays never move, so the long lists of arguments are put together once.
-        self._add_arguments = (
+        self.add_arguments = (
             self._staged_words,
             self._staged_action_bytes,
             self._staged_rewards,
@@ -274,7 +274,7 @@ class Store:
 
     def add(self) -> int:
         """Take in what was staged; return how many observations were new (`fresh` says which)."""
-        new: int = kernels.add_rows(*self._add_arguments)
+        new: int = kernels.add_rows(*self.add_arguments)
         return new
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -316,10 +316,17 @@ class Store:
 
     def observation_words(self, number: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return stored observations by number, as words."""
+        if self.frame_stack == 1:
+            stored: NDArray[np.uint64] = self._frames.records[number]
+            return stored
         out = np.empty((len(number), self.layout.words), np.uint64)
         for item, observation in enumerate(number):
             kernels.copy_observation(int(observation), self._frames.records, self._stacks.records, out[item])
         return out
+
+    def observation_bytes(self, number: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return stored observations by number, as bytes; those of a released number are whatever was there last."""
+        return self.observation_words(number).view(np.uint8)
 
     def find_observation(self, observation: Any) -> int | None:
         """Return the number of a stored observation, or None if no live row holds it."""

@@ -42,13 +42,13 @@ class Sweep:
     ) -> None:
         self._store = store
         self._graph = graph
-        self._num_roots = roots
-        self._predecessors = kernels.ALL_PREDECESSORS if predecessors is None else predecessors
-        self._pseudo = isinstance(start, PseudoTerminals)
-        self._kappa = start.kappa if isinstance(start, PseudoTerminals) else 1.0
-        self._separate_trees = separate_trees
-        self._by_visits = by_visits
-        self._stitch = stitch
+        self.num_roots = roots
+        self.predecessors = kernels.ALL_PREDECESSORS if predecessors is None else predecessors
+        self.pseudo = isinstance(start, PseudoTerminals)
+        self.kappa = start.kappa if isinstance(start, PseudoTerminals) else 1.0
+        self.separate_trees = separate_trees
+        self.by_visits = by_visits
+        self.stitch = stitch
         most_vertices = len(graph.vertices)
         self._queue = reserve((most_vertices, kernels.QUEUE_COLUMNS), np.int64)
         self._visited = reserve((most_vertices,), np.int64)
@@ -59,13 +59,13 @@ class Sweep:
         # The arrays never move, so the long list of arguments is put together once.
         self._arguments = (
             self._random,
-            self._num_roots,
-            self._predecessors,
-            self._pseudo,
-            self._kappa,
-            self._separate_trees,
-            self._by_visits,
-            self._stitch,
+            self.num_roots,
+            self.predecessors,
+            self.pseudo,
+            self.kappa,
+            self.separate_trees,
+            self.by_visits,
+            self.stitch,
             store.rows,
             store.episodes,
             store.counters,
@@ -82,6 +82,11 @@ class Sweep:
             self._roots,
             self._counters,
         )
+
+    @property
+    def position_arrays(self) -> tuple[NDArray[Any], ...]:
+        """The arrays that say where the sweep stands, for kernels that use them in place."""
+        return self._random, self._queue, self._visited, self._pending, self._roots, self._counters
 
     def advance(self, count: int) -> Rows:
         """Return the next `count` rows, or fewer if there is nowhere to start or a whole sweep found none."""

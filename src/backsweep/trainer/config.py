@@ -191,7 +191,17 @@ class SessionConfig:
     threads: int = 1
     """Threads of torch."""
     device: str = "cpu"
-    """Where the networks live."""
+    """Where the networks live: cpu, or cuda."""
+    engine: Literal["auto", "compiled", "plain"] = "auto"
+    """How lanes are moved: all together by threads, or one by one by plain calls. The results are the same. Of itself,
+    fleets of the project's own tasks are moved together."""
+    lane_threads: int | None = None
+    """Threads that move the lanes of a fleet; by default as many as there are cores."""
+    groups: int = 2
+    """Groups of lanes that take turns on the device, so that it works for one while threads move another."""
+    observations_per_run: int | None = None
+    """For how many distinct observations of each run there is to be room on the device; by default all that the task
+    has where that is known, else somewhat more than the capacity."""
     tensorboard: bool = False
     """Also write TensorBoard files."""
     wandb: str | None = None
@@ -205,6 +215,10 @@ class SessionConfig:
             raise ValueError(f"checkpoint_interval must be 0 or more, got {self.checkpoint_interval}")
         if self.threads < 1:
             raise ValueError(f"threads must be 1 or more, got {self.threads}")
+        for name in ("lane_threads", "groups", "observations_per_run"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be 1 or more, got {value}")
 
 
 def _frozen(value: Any) -> Any:

@@ -17,10 +17,11 @@ from backsweep.learner.optimisers import OptimiserSettings
 from backsweep.replay import Replay
 from backsweep.trainer.config import RunConfig
 from backsweep.trainer.lane import Lane
+from backsweep.trainer.methods import method_for
 from backsweep.types import Batch
 
-OWN_FIELDS = ("task", "env", "task_options", "seed", "steps", "exact")
-"""What may differ between the runs of a fleet."""
+OWN_FIELDS = ("task", "env", "task_options", "method", "seed", "steps", "exact")
+"""What may differ between the runs of a fleet; methods only if they have the same targets."""
 
 
 class Fleet:
@@ -106,6 +107,11 @@ def check_same(configs: Sequence[RunConfig]) -> None:
                     f"runs of a fleet may differ in {', '.join(OWN_FIELDS)} only, got {name}={first[name]!r} and "
                     f"{other[name]!r}"
                 )
+        if method_for(config).rule != method_for(configs[0]).rule:
+            raise ValueError(
+                "runs of a fleet must have methods with the same targets, "
+                f"got {configs[0].method!r} and {config.method!r}"
+            )
 
 
 def check_same_form(lanes: Sequence[Lane]) -> None:

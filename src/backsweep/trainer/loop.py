@@ -38,7 +38,7 @@ def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
         try:
             lane.step(actions[index], clock)
         except Exception as error:
-            _retire(fleet, index, error, failed)
+            retire(fleet, index, error, failed)
     if not fleet.lanes:
         return
     fleet.step += shared.num_envs
@@ -54,7 +54,7 @@ def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
             if np.isfinite(td_error).all():
                 lane.replay.update_priorities(batch.row, td_error)
             else:
-                _retire(fleet, index, FloatingPointError("the TD error is not a number"), failed)
+                retire(fleet, index, FloatingPointError("the TD error is not a number"), failed)
         clock.lap("replay")
         if not fleet.lanes:
             return
@@ -65,7 +65,7 @@ def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
     clock.lap("other")
 
 
-def _retire(fleet: Fleet, index: int, error: Exception, failed: Failed) -> None:
+def retire(fleet: Fleet, index: int, error: Exception, failed: Failed) -> None:
     """A lane that cannot go on is reported and leaves; the others go on."""
     (lane,) = fleet.drop([index])
     failed(lane, error)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numba
 import torch
 
 from backsweep.evaluation import exact_evaluator
@@ -29,6 +30,7 @@ from backsweep.trainer.folder import (
     write_json,
 )
 from backsweep.trainer.progress import Progress
+from backsweep.trainer.reckoning import check_memory, rooms_on_device
 from backsweep.trainer.session import LaneFiles, RunResult, Session
 
 SINGLE = "."  # the only lane of a folder that is itself a run
@@ -62,6 +64,7 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
     with torch_threads(session.threads):
         try:
             fleet = Fleet(list(configs.values()), device=session.device)
+            check_memory(fleet, session)
             for config in configs.values():
                 if config.exact:  # refused now rather than at the first evaluation
                     exact_evaluator(config.task or "", task_options(config), config.discount)
@@ -94,6 +97,7 @@ def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
 def _sit_down(
     folder: Path, fleet: Fleet, names: Sequence[str], positions: Sequence[int], session: SessionConfig
 ) -> list[RunResult]:
+    rooms = rooms_on_device(fleet, session)
     files = []
     for name, position, lane in zip(names, positions, fleet.lanes, strict=True):
         place = folder / name
@@ -105,7 +109,8 @@ def _sit_down(
         files.append(LaneFiles(name, shown, place, lane, writer, _last_evaluation(place) if position else None))
     total = max(lane.config.steps for lane in fleet.lanes)
     progress = Progress([entry.shown for entry in files], total, quiet=session.quiet)
-    return Session(folder, fleet, files, session, progress).run()
+    with lane_threads(session.lane_threads):
+        return Session(folder, fleet, files, session, progress, rooms).run()
 
 
 def _last_evaluation(folder: Path) -> EvaluationRecord | None:
@@ -124,6 +129,18 @@ def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sin
         name = f"{config.environment}-{config.method}-seed{config.seed}"
         sinks.append(WeightsAndBiases(session.wandb, name, config.to_json(), folder))
     return tuple(sinks)
+
+
+@contextlib.contextmanager
+def lane_threads(count: int | None) -> Iterator[None]:
+    """Let lanes be moved by `count` threads for a while, None for all there are."""
+    before = numba.get_num_threads()
+    most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    numba.set_num_threads(most if count is None else min(count, most))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 @contextlib.contextmanager

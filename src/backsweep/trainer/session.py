@@ -18,12 +18,16 @@ from backsweep.records.rows import EvaluationRecord
 from backsweep.trainer import checkpoint
 from backsweep.trainer.clock import Clock
 from backsweep.trainer.config import SessionConfig
+from backsweep.trainer.engine import Engine
 from backsweep.trainer.evaluating import evaluate_lanes
 from backsweep.trainer.fleet import Fleet
 from backsweep.trainer.folder import FINISHED, RunError, note_session, write_json
 from backsweep.trainer.lane import Lane
-from backsweep.trainer.loop import take_turn
+from backsweep.trainer.loop import retire, take_turn
 from backsweep.trainer.progress import Progress
+
+MOST_STEPS_UNSEEN = 1_000
+"""Steps that an engine takes at most before the display and signals are looked at."""
 
 
 @dataclass(eq=False)
@@ -62,11 +66,14 @@ class Session:
     files: list[LaneFiles]
     config: SessionConfig
     progress: Progress
+    observations_per_run: dict[Lane, int] | None = None
+    """For how many observations of each lane there is room on the device; None if lanes take plain turns."""
     clock: Clock = field(default_factory=Clock)
     stopped_by: int | None = None
     results: list[RunResult] = field(default_factory=list)
     _timed_updates: int = 0
     _timed_steps: int = 0
+    _engine: Engine | None = None
 
     def run(self) -> list[RunResult]:
         """Go on until every lane has come to its end, or somebody asks to stop."""
@@ -79,7 +86,7 @@ class Session:
             if ended := [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]:
                 self._finish(ended)
             while fleet.lanes and self.stopped_by is None:
-                take_turn(fleet, self.clock, self._failed)
+                self._move()
                 if fleet.lanes:
                     self._look_around()
             if fleet.lanes:
@@ -91,6 +98,36 @@ class Session:
                     )
                     files.writer.close()
         return self.results
+
+    def _move(self) -> None:
+        """Take a turn, or with an engine as many as there are before something else is due."""
+        fleet = self.fleet
+        if self.observations_per_run is None:
+            take_turn(fleet, self.clock, self._failed)
+            return
+        if self._engine is None:
+            rooms = [self.observations_per_run[lane] for lane in fleet.lanes]
+            self._engine = Engine(fleet, rooms, self.config.groups)
+            self.clock.lap("other")
+        engine = self._engine
+        engine.advance(self._steps_until_due(), self.clock)
+        if failures := engine.failures():
+            engine.hand_back()
+            for index, error in reversed(failures):
+                self._engine = None
+                retire(fleet, index, error, self._failed)
+
+    def _steps_until_due(self) -> int:
+        """Return how many steps there are until the next record, evaluation, checkpoint or end."""
+        fleet, shared = self.fleet, self.fleet.shared
+        intervals = (shared.record_interval, shared.evaluation_interval, self.config.checkpoint_interval)
+        ends = [fleet.step + interval - fleet.step % interval for interval in intervals if interval]
+        ends += [lane.config.steps for lane in fleet.lanes]
+        return min(min(ends) - fleet.step, MOST_STEPS_UNSEEN)
+
+    def _hand_back(self) -> None:
+        if self._engine is not None:
+            self._engine.hand_back()
 
     def _look_around(self) -> None:
         """Do what is due after a turn; none of it changes what the next turn does."""
@@ -112,6 +149,7 @@ class Session:
 
     def _record(self) -> None:
         fleet = self.fleet
+        self._hand_back()
         statistics = fleet.learner.take_statistics()
         seconds = self.clock.take()
         for lane, files, means in zip(fleet.lanes, self.files, statistics, strict=True):
@@ -154,6 +192,7 @@ class Session:
     def _checkpoint(self) -> None:
         self.clock.lap("other")
         fleet = self.fleet
+        self._hand_back()
         try:
             for index, files in enumerate(self.files):
                 checkpoint.save_agent(files.folder, fleet, index)
@@ -177,6 +216,7 @@ class Session:
             files.writer.close()
             self.results.append(RunResult(files.folder, self.fleet.step, True, files.last))
         self.fleet.drop(lanes)
+        self._engine = None
         if not self.fleet.lanes:
             checkpoint.keep_newest(self.folder)
         elif lanes:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from backsweep.envs.chain import kernels
 from backsweep.envs.chain.options import ChainOptions
 from backsweep.envs.chain.turns.kernels import turn
-from backsweep.envs.lanes import Lanes
+from backsweep.envs.lanes import Lanes, Machinery
 
 
 class ChainLanes(Lanes):
@@ -88,6 +88,13 @@ class ChainLanes(Lanes):
             finals,
         )
         return np.empty(0, dtype=np.int64)
+
+    def machinery(self) -> Machinery | None:
+        """Return what `step_lanes` takes; one-hot observations are made outside it."""
+        if self.options.observation != "index":
+            return None
+        limits = (self.options.length, self.options.step_limit)
+        return Machinery("nchain", (self.states, self.steps), limits, (self.options.random_action_chance,))
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Draw the chain as a row of cells: the agent red, the end green."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.compilation import announce_first_compilation
-from backsweep.envs.lanes import Lanes
+from backsweep.envs.lanes import Lanes, Machinery
 from backsweep.envs.minigrid import codes, kernels, tiles
 from backsweep.envs.minigrid.levels.kernels import draw_levels
 from backsweep.envs.minigrid.options import MiniGridOptions
@@ -93,6 +93,11 @@ class MiniGridLanes(Lanes):
         chosen = np.zeros(self.num_lanes, dtype=np.bool_)
         chosen[lane] = True
         self.draw(chosen)
+
+    def machinery(self) -> Machinery:
+        """Return what `step_lanes`, `draw_levels` and `draw_lanes` take."""
+        arrays = (self.rules, self.cells, self.lanes, *self.canvas, self.observations)
+        return Machinery("minigrid", arrays, (self._num_actions,), (self.options.random_action_chance,))
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Return the lane's grid at 32 pixels per cell."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.compilation import announce_first_compilation
-from backsweep.envs.lanes import Lanes
+from backsweep.envs.lanes import Lanes, Machinery
 from backsweep.envs.resize import axis_tables
 from backsweep.envs.sokoban import codes, kernels
 from backsweep.envs.sokoban.generator.kernels import MOST_STATES, draw_rooms
@@ -122,6 +122,22 @@ class SokobanLanes(Lanes):
         chosen = np.zeros(self.num_lanes, dtype=np.bool_)
         chosen[lane] = True
         self.draw(chosen)
+
+    def machinery(self) -> Machinery:
+        """Return what `step_lanes`, `draw_rooms` and `draw_lanes` take."""
+        options = self.options
+        first_action = len(codes.ACTION_NAMES) - len(options.action_names)
+        arrays = (self.fixed, self.rooms, self.lanes, *self._canvas, self.observations, *self._search_set)
+        ints = (
+            first_action,
+            len(options.action_names),
+            options.width,
+            options.boxes,
+            options.max_steps,
+            options.height,
+            MOST_TRIES,
+        )
+        return Machinery("sokoban", arrays, ints, (options.random_action_chance,))
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Return the lane's room at 32 pixels per cell."""

@@ -1,0 +1,145 @@
+"""How long a fleet's act and update take on the learner's device.
+
+    python -m benchmarks.learner --device cuda --lanes 25 50 100 200
+
+An environment step of every lane costs one act and a quarter of an update. The table says how many environment steps a
+second that allows in all, and which limit is the nearest: bytes that must move (each parameter, moment, gradient,
+picture and activation once for each use) over the memory's bandwidth, or products over the arithmetic's rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from backsweep.learner.bank import ObservationBank
+from backsweep.learner.double_dqn import Learner, LearnerSettings
+from backsweep.learner.networks import Network
+from backsweep.learner.rules import TargetRule
+from backsweep.learner.stepper import Stepper
+
+CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+BANDWIDTH = 4.8e12  # bytes a second, an H200's by its data sheet
+RATE = 990e12  # half-precision operations a second, likewise
+STEPS_PER_UPDATE = 4
+BANK_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned from."""
+
+    name: str
+    network: Network
+    batch_size: int
+
+
+TASKS = (
+    Task("MiniGrid", Network("image", (40, 40, 3), 7, CONVOLUTIONS, (512,), 1 / 255), 64),
+    Task("Sokoban", Network("image", (84, 84, 3), 9, CONVOLUTIONS, (512,), 1 / 255), 32),
+)
+
+
+def operations_and_bytes(task: Task, lanes: int) -> tuple[float, float]:
+    """Return what one update must compute and move: three passes of the batch forward, one back."""
+    network, batch = task.network, task.batch_size
+    layers = [stage.places * stage.patch * stage.outputs for stage in network.stages]
+    layers += [inputs * outputs for inputs, outputs in pairwise(network.widths)]
+    operations = 2 * batch * (3 * sum(layers) + 2 * sum(layers) - layers[0])
+    picture = int(np.prod(network.input_shape))
+    flowing = sum(stage.places * stage.outputs for stage in network.stages) + sum(network.linear)
+    # Forward every activation is written and read by the next layer; on the way back gradients too, and the mask.
+    activations = 2 * batch * flowing * (3 * 2 + 2 + 2)
+    parameters = 4 * network.layout.size * (2 + 2 + 7)  # two networks read, once more back, gradients, Adam
+    return lanes * float(operations), lanes * float(activations + parameters + 4 * batch * picture)
+
+
+def median_seconds(call: Callable[[], None], wait: Callable[[], None], repeats: int, on_gpu: bool) -> float:
+    """Return the median time of a call on the device; enqueueing runs ahead, as it does in training."""
+    for _ in range(5):
+        call()
+    wait()
+    if not on_gpu:
+        times = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        return float(np.median(times))
+    times = []
+    for _ in range(7):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        wait()
+        times.append((time.perf_counter() - start) / repeats)
+    return float(np.median(times))
+
+
+def filled(task: Task, lanes: int, device: str, rule: TargetRule, fused: bool | None) -> Stepper:
+    """Return a stepper with random pictures and a random batch."""
+    generator = np.random.default_rng(0)
+    learner = Learner(task.network, rule, LearnerSettings(device=device), range(lanes))
+    rows = BANK_ROWS if device == "cuda" else 500
+    bank = ObservationBank(rows, task.network.input_shape, np.uint8, learner.device)
+    bank.rows.random_(0, 256)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    stepper = Stepper(learner, bank, task.batch_size, fused=fused)
+    shape = stepper.action.shape
+    stepper.first[:], stepper.second[:] = generator.integers(0, rows, (2, *shape))
+    stepper.current[:] = generator.integers(0, rows, lanes)
+    stepper.action[:] = generator.integers(0, task.network.actions, shape)
+    stepper.reward[:] = generator.normal(size=shape)
+    stepper.discount[:] = 0.99
+    stepper.weight[:] = 1.0
+    if stepper.known is not None:
+        stepper.known[:] = np.nan
+    return stepper
+
+
+def row(task: Task, lanes: int, device: str, rule: TargetRule, fused: bool | None) -> str:
+    """Return one line of the table."""
+    stepper = filled(task, lanes, device, rule, fused)
+    on_gpu = device == "cuda"
+    repeats = 30 if on_gpu else 3
+    act = median_seconds(stepper.act, stepper.wait, repeats, on_gpu)
+    update = median_seconds(stepper.update, stepper.wait, repeats, on_gpu)
+    operations, moved = operations_and_bytes(task, lanes)
+    limits = {"bytes": moved / BANDWIDTH, "arithmetic": operations / RATE}
+    nearest = max(limits, key=lambda name: limits[name])
+    steps = STEPS_PER_UPDATE * lanes / (STEPS_PER_UPDATE * act + update)
+    return (
+        f"{task.name:9} {rule.kind:9} {lanes:5} {1e3 * act:9.3f} {1e3 * update:10.3f} {steps:13,.0f}"
+        f"   {nearest} {1e3 * limits[nearest]:.3f} ms, {limits[nearest] / update:.0%} of it reached"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--lanes", type=int, nargs="+", default=[25, 50, 100, 200])
+    parser.add_argument("--rules", nargs="+", default=["one-step"], choices=["one-step", "backward", "discor"])
+    parser.add_argument("--plain", action="store_true", help="torch's arithmetic instead of the fused kernels")
+    options = parser.parse_args()
+    name = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    print(f"{name}, torch {torch.__version__}")
+    print(
+        f"{'task':9} {'rule':9} {'lanes':>5} {'act ms':>9} {'update ms':>10} {'env steps/s':>13}   nearest limit (H200)"
+    )
+    for task in TASKS:
+        for kind in options.rules:
+            for lanes in options.lanes:
+                fused = False if options.plain else None
+                print(row(task, lanes, options.device, TargetRule(kind=kind), fused), flush=True)
+
+
+if __name__ == "__main__":
+    main()

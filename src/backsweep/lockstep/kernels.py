@@ -1,0 +1,860 @@
+"""One turn of many lanes: TD errors to priorities, act, move the task, remember, draw the next batch.
+
+Every lane is the plain objects of a run (environments, replay, sampler, generators), which know nothing of this. Their
+arrays are used in place through tables of addresses, and the few numbers that live in Python objects (generators, the
+largest priority, cursors) are borrowed as arrays and handed back. So a lane can be saved, looked at or carried on one
+by one whenever it has been handed back, and a turn here leaves it exactly as the plain calls would.
+
+    store[lane]    the arguments of store.add_rows                    ints[lane], floats[lane]          see codes.py
+    graph[lane]    those of graph.add_rows                            explorers[lane]   words of its PCG64 stream
+    keys[lane]     the matrix of the projection                       parts...[lane, part]   the sampler's parts
+    tasks[lane]    the task's arrays
+    log[lane]      returns and lengths of the episodes that ended since the last hand-over
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from backsweep.addresses import (
+    SIZE_1,
+    Entry,
+    bool_vector,
+    byte_images,
+    byte_matrix,
+    byte_vector,
+    bytes_at,
+    float_matrix,
+    float_vector,
+    int32_matrix,
+    int32_vector,
+    int64_matrix,
+    int64_of_bytes,
+    int64_vector,
+    word_matrix,
+    word_vector,
+)
+from backsweep.compilation import inlined, kernel, threaded
+from backsweep.encoding.kernels import project_bytes
+from backsweep.envs.chain import kernels as chain
+from backsweep.envs.minigrid import kernels as minigrid
+from backsweep.envs.minigrid.levels.kernels import draw_levels
+from backsweep.envs.sokoban import kernels as sokoban
+from backsweep.envs.sokoban.generator.kernels import draw_rooms
+from backsweep.graph.kernels import add_rows as add_rows_to_graph
+from backsweep.lockstep.codes import (
+    APPLY,
+    BANK_FULL,
+    CHAIN,
+    DRAW,
+    EPISODES,
+    EPSILON_END,
+    EPSILON_RANDOM_STEPS,
+    EPSILON_START,
+    EPSILON_STEPS,
+    GOING,
+    KEY_OF_BYTES,
+    KEY_OF_NUMBER,
+    LANE_ACTIONS,
+    LANE_BEGAN,
+    LANE_BOOTSTRAP,
+    LANE_BYTES,
+    LANE_DISCOUNT,
+    LANE_EPISODES,
+    LANE_FAILED_AT,
+    LANE_FAMILY,
+    LANE_FIRST_ROW,
+    LANE_KEY,
+    LANE_LENGTH,
+    LANE_LOGGED,
+    LANE_MOST_ROWS,
+    LANE_NEW,
+    LANE_PARTS,
+    LANE_RETURN,
+    LANE_STATE,
+    MINIGRID,
+    NO_GRAPH,
+    NO_LEVEL,
+    NOT_FINITE,
+    PART_ALPHA,
+    PART_BETA,
+    PART_BETA_ROWS,
+    PART_BY_VISITS,
+    PART_CLIP,
+    PART_CURSOR,
+    PART_EPSILON,
+    PART_FINAL_BETA,
+    PART_FLAG,
+    PART_GENERATOR,
+    PART_HELD,
+    PART_KAPPA,
+    PART_KIND,
+    PART_LARGEST,
+    PART_PREDECESSORS,
+    PART_ROOTS,
+    PART_RUNNING,
+    PART_SEPARATE,
+    PART_SHUFFLE,
+    PART_SHUFFLE_GENERATOR,
+    PART_STITCH,
+    PRIORITIZED,
+    STEP,
+    SWEEP,
+    SWEEP_COUNTERS,
+    SWEEP_PENDING,
+    SWEEP_QUEUE,
+    SWEEP_RANDOM,
+    SWEEP_ROOTS,
+    SWEEP_VISITED,
+    SWEEP_WINDOW,
+    TASK_ACTION,
+    TASK_CHOSEN,
+    TASK_OBSERVATION,
+    TASK_OWN,
+    TASK_RESTING,
+    TASK_REWARDS,
+    TASK_STREAMS,
+    TASK_TERMINATED,
+    TASK_TRUNCATED,
+    TREE_LEVELS,
+    TREE_MINIMA,
+    TREE_SUMS,
+    UNIFORM,
+)
+from backsweep.samplers.kernels import draw_prioritized, set_range, update_priorities, walk_back
+from backsweep.seeding.kernels import next_unit, next_word
+from backsweep.store.kernels import (
+    FLAGS,
+    LIVE,
+    NEXT_OBSERVATION,
+    OBSERVATION,
+    REWARD,
+    TERMINATED,
+    TOTAL,
+    TRUNCATED,
+    add_rows,
+    draw_uniform,
+)
+from backsweep.sweep.kernels import exchange, sweep_rows
+
+# Arrays of `store`, in the order of store.add_rows.
+STORE_STAGED = 0
+STORE_STAGED_ACTIONS = 1
+STORE_STAGED_REWARDS = 2
+STORE_STAGED_FLAGS = 3
+STORE_FRESH = 4
+STORE_ROWS = 5
+STORE_VALUES = 6
+STORE_ACTIONS = 7
+STORE_EPISODES = 8
+STORE_LIVE_EPISODES = 9
+STORE_COUNTERS = 11
+# Arrays of `graph`, in the order of graph.add_rows.
+GRAPH_VERTICES = 2
+GRAPH_REWARD_SUMS = 3
+GRAPH_EDGES = 5
+GRAPH_POOL = 7
+GRAPH_ROWS = 8
+GRAPH_TERMINALS = 10
+GRAPH_COUNTERS = 12
+
+WORD_BYTES = 8
+
+
+# -- acting -----------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def epsilon_at(step: int, exploration: NDArray[np.float64]) -> float:
+    """Return the chance of a random action at an environment step."""
+    if step < exploration[EPSILON_RANDOM_STEPS]:
+        return 1.0
+    if step >= exploration[EPSILON_STEPS]:
+        return exploration[EPSILON_END]
+    start, end = exploration[EPSILON_START], exploration[EPSILON_END]
+    return start + (end - start) * (step / exploration[EPSILON_STEPS])
+
+
+@inlined
+def choose_action(epsilon: float, greedy: int, num_actions: int, generator: NDArray[np.uint64]) -> int:
+    """Return a random action or the greedy one; the generator is asked for two numbers either way."""
+    chance = next_unit(generator)
+    random_action = int(next_unit(generator) * num_actions)
+    return random_action if chance < epsilon else greedy
+
+
+# -- tasks ------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def move_minigrid(task: Entry, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
+    """Move one lane."""
+    minigrid.step_lanes(
+        int64_vector(task, TASK_ACTION),
+        bool_vector(task, TASK_RESTING),
+        ints[0],
+        floats[0],
+        int64_vector(task, TASK_OWN),
+        word_vector(task, TASK_STREAMS),
+        byte_matrix(task, TASK_OWN + 1),
+        int64_matrix(task, TASK_OWN + 2),
+        byte_images(task, TASK_OWN + 3),
+        int64_vector(task, TASK_OWN + 4),
+        int64_vector(task, TASK_OWN + 5),
+        int64_vector(task, TASK_OWN + 6),
+        int64_vector(task, TASK_OWN + 7),
+        byte_images(task, TASK_OWN + 8),
+        float_vector(task, TASK_REWARDS),
+        bool_vector(task, TASK_TERMINATED),
+        bool_vector(task, TASK_TRUNCATED),
+    )
+
+
+@kernel
+def reset_minigrid(task: Entry) -> None:
+    """Draw one lane's next level."""
+    chosen, rules = bool_vector(task, TASK_CHOSEN), int64_vector(task, TASK_OWN)
+    cells, lanes = byte_matrix(task, TASK_OWN + 1), int64_matrix(task, TASK_OWN + 2)
+    draw_levels(chosen, rules, word_vector(task, TASK_STREAMS), cells, lanes)
+    minigrid.draw_lanes(
+        chosen,
+        rules,
+        cells,
+        lanes,
+        byte_images(task, TASK_OWN + 3),
+        int64_vector(task, TASK_OWN + 4),
+        int64_vector(task, TASK_OWN + 5),
+        int64_vector(task, TASK_OWN + 6),
+        int64_vector(task, TASK_OWN + 7),
+        byte_images(task, TASK_OWN + 8),
+    )
+
+
+@kernel
+def move_sokoban(task: Entry, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
+    """Move one lane."""
+    sokoban.step_lanes(
+        int64_vector(task, TASK_ACTION),
+        bool_vector(task, TASK_RESTING),
+        ints[0],
+        ints[1],
+        floats[0],
+        ints[2],
+        ints[3],
+        ints[4],
+        word_vector(task, TASK_STREAMS),
+        byte_matrix(task, TASK_OWN),
+        byte_matrix(task, TASK_OWN + 1),
+        int64_matrix(task, TASK_OWN + 2),
+        byte_matrix(task, TASK_OWN + 3),
+        int64_vector(task, TASK_OWN + 4),
+        int64_vector(task, TASK_OWN + 5),
+        byte_images(task, TASK_OWN + 6),
+        float_vector(task, TASK_REWARDS),
+        bool_vector(task, TASK_TERMINATED),
+        bool_vector(task, TASK_TRUNCATED),
+    )
+
+
+@kernel
+def reset_sokoban(task: Entry, ints: NDArray[np.int64]) -> bool:
+    """Draw one lane's next room; return False if none was found."""
+    chosen = bool_vector(task, TASK_CHOSEN)
+    fixed, rooms = byte_matrix(task, TASK_OWN), byte_matrix(task, TASK_OWN + 1)
+    lost = draw_rooms(
+        chosen,
+        ints[5],
+        ints[2],
+        ints[3],
+        ints[6],
+        word_vector(task, TASK_STREAMS),
+        fixed,
+        rooms,
+        int64_matrix(task, TASK_OWN + 2),
+        int32_matrix(task, TASK_OWN + 7),
+        int32_vector(task, TASK_OWN + 8),
+        int32_vector(task, TASK_OWN + 9),
+    )
+    if lost != sokoban.ABSENT:
+        return False
+    sokoban.draw_lanes(
+        chosen,
+        ints[2],
+        fixed,
+        rooms,
+        byte_matrix(task, TASK_OWN + 3),
+        int64_vector(task, TASK_OWN + 4),
+        int64_vector(task, TASK_OWN + 5),
+        byte_images(task, TASK_OWN + 6),
+    )
+    return True
+
+
+@kernel
+def move_chain(task: Entry, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
+    """Move one lane."""
+    chain.step_lanes(
+        int64_vector(task, TASK_ACTION),
+        bool_vector(task, TASK_RESTING),
+        floats[0],
+        ints[0],
+        ints[1],
+        word_vector(task, TASK_STREAMS),
+        int64_vector(task, TASK_OWN),
+        int64_vector(task, TASK_OWN + 1),
+        float_vector(task, TASK_REWARDS),
+        bool_vector(task, TASK_TERMINATED),
+        bool_vector(task, TASK_TRUNCATED),
+    )
+
+
+@inlined
+def move_task(family: int, task: Entry, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
+    """Carry out the lane's action."""
+    if family == MINIGRID:
+        move_minigrid(task, ints, floats)
+    elif family == CHAIN:
+        move_chain(task, ints, floats)
+    else:
+        move_sokoban(task, ints, floats)
+
+
+@inlined
+def reset_task(family: int, task: Entry, ints: NDArray[np.int64]) -> bool:
+    """Begin the lane's next episode; return False if there is no level for it."""
+    if family == MINIGRID:
+        reset_minigrid(task)
+        return True
+    if family == CHAIN:
+        int64_vector(task, TASK_OWN)[0] = 0
+        int64_vector(task, TASK_OWN + 1)[0] = 0
+        return True
+    return reset_sokoban(task, ints)
+
+
+# -- remembering ------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def copy_bytes(source: NDArray[np.uint8], target: NDArray[np.uint8]) -> None:
+    """Copy one row of bytes."""
+    for i in range(source.shape[1]):
+        target[0, i] = source[0, i]
+
+
+@kernel
+def add_to_store(store: Entry) -> int:
+    """Take in what is staged; return how many observations were new."""
+    return add_rows(
+        word_matrix(store, 0),
+        byte_matrix(store, 1),
+        float_vector(store, 2),
+        byte_vector(store, 3),
+        int32_matrix(store, 4),
+        int32_matrix(store, 5),
+        float_matrix(store, 6),
+        byte_matrix(store, 7),
+        int64_matrix(store, 8),
+        int32_vector(store, 9),
+        int64_matrix(store, 10),
+        int64_vector(store, 11),
+        word_matrix(store, 12),
+        int32_vector(store, 13),
+        word_vector(store, 14),
+        int32_vector(store, 15),
+        bool_vector(store, 16),
+        word_matrix(store, 17),
+        int32_vector(store, 18),
+        word_vector(store, 19),
+        int32_vector(store, 20),
+        bool_vector(store, 21),
+        word_vector(store, 22),
+        int64_vector(store, 23),
+    )
+
+
+@kernel
+def add_to_graph(first: int, last: int, keys: NDArray[np.int64], store: Entry, graph: Entry) -> None:
+    """Let the graph follow the store."""
+    add_rows_to_graph(
+        first,
+        last,
+        0,
+        int32_matrix(store, STORE_FRESH),
+        keys,
+        int32_matrix(graph, 0),
+        float_matrix(graph, 1),
+        int64_matrix(graph, 2),
+        float_vector(graph, 3),
+        int32_vector(graph, 4),
+        int32_matrix(graph, 5),
+        int32_vector(graph, 6),
+        int32_vector(graph, 7),
+        int32_matrix(graph, 8),
+        float_matrix(graph, 9),
+        int32_vector(graph, 10),
+        int32_vector(graph, 11),
+        int64_vector(graph, 12),
+    )
+
+
+@kernel
+def remember(
+    ints: NDArray[np.int64],
+    store: Entry,
+    graph: Entry,
+    matrix: Entry,
+    part_ints: NDArray[np.int64],
+    part_floats: NDArray[np.float64],
+    part_arrays: NDArray[np.int64],
+) -> None:
+    """Add the staged transition to the lane's replay."""
+    counters = int64_vector(store, STORE_COUNTERS)
+    first = counters[TOTAL]
+    new = add_to_store(store)
+    ints[LANE_NEW] = new
+    if ints[LANE_KEY] != NO_GRAPH:
+        fresh = int32_matrix(store, STORE_FRESH)
+        stride = WORD_BYTES * store[STORE_STAGED, SIZE_1]
+        if ints[LANE_KEY] == KEY_OF_BYTES:
+            columns = float_matrix(matrix, 0)
+            keys = np.zeros((new, columns.shape[0]), np.int64)
+            for i in range(new):
+                staged = bytes_at(store, STORE_STAGED, stride * fresh[i, 0], ints[LANE_BYTES])
+                project_bytes(staged, columns, keys[i : i + 1])
+        else:
+            keys = np.zeros((new, 1), np.int64)
+            staged_words = word_matrix(store, STORE_STAGED)
+            for i in range(new):
+                keys[i, 0] = np.int64(staged_words[fresh[i, 0], 0])
+        add_to_graph(first, counters[TOTAL], keys, store, graph)
+    capacity = int32_matrix(store, STORE_ROWS).shape[0]
+    for part in range(ints[LANE_PARTS]):
+        if part_ints[part, PART_KIND] == PRIORITIZED:
+            arrays = part_arrays[part]
+            set_range(
+                first,
+                counters[TOTAL],
+                capacity,
+                part_floats[part, PART_LARGEST],
+                int64_vector(arrays, TREE_LEVELS),
+                float_vector(arrays, TREE_SUMS),
+                float_vector(arrays, TREE_MINIMA),
+            )
+
+
+@kernel
+def step_lane(
+    step: int,
+    greedy: int,
+    exploration: NDArray[np.float64],
+    ints: NDArray[np.int64],
+    floats: NDArray[np.float64],
+    task_ints: NDArray[np.int64],
+    task_floats: NDArray[np.float64],
+    task: Entry,
+    store: Entry,
+    graph: Entry,
+    matrix: Entry,
+    explorer: NDArray[np.uint64],
+    part_ints: NDArray[np.int64],
+    part_floats: NDArray[np.float64],
+    part_arrays: NDArray[np.int64],
+    log: NDArray[np.float64],
+) -> None:
+    """Act, move the task and remember what came of it."""
+    family, size = ints[LANE_FAMILY], ints[LANE_BYTES]
+    stride = WORD_BYTES * store[STORE_STAGED, SIZE_1]
+    observation = bytes_at(task, TASK_OBSERVATION, 0, size)
+    copy_bytes(observation, bytes_at(store, STORE_STAGED, 0, size))
+    action = choose_action(epsilon_at(step, exploration), greedy, ints[LANE_ACTIONS], explorer)
+    int64_vector(task, TASK_ACTION)[0] = action
+    move_task(family, task, task_ints, task_floats)
+    copy_bytes(observation, bytes_at(store, STORE_STAGED, stride, size))
+    reward = float_vector(task, TASK_REWARDS)[0]
+    terminated, truncated = bool_vector(task, TASK_TERMINATED)[0], bool_vector(task, TASK_TRUNCATED)[0]
+    int64_of_bytes(store, STORE_STAGED_ACTIONS)[0] = action
+    float_vector(store, STORE_STAGED_REWARDS)[0] = reward
+    flags = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0)
+    byte_vector(store, STORE_STAGED_FLAGS)[0] = flags
+    remember(ints, store, graph, matrix, part_ints, part_floats, part_arrays)
+    floats[LANE_RETURN] += reward
+    floats[LANE_LENGTH] += 1
+    ints[LANE_BEGAN] = 0
+    if terminated or truncated:
+        logged = ints[LANE_LOGGED]
+        log[logged, 0] = floats[LANE_RETURN]
+        log[logged, 1] = floats[LANE_LENGTH]
+        ints[LANE_LOGGED] += 1
+        ints[LANE_EPISODES] += 1
+        ints[LANE_BEGAN] = 1
+        floats[LANE_RETURN] = 0.0
+        floats[LANE_LENGTH] = 0.0
+        if not reset_task(family, task, task_ints):
+            ints[LANE_STATE] = NO_LEVEL
+            ints[LANE_FAILED_AT] = step + 1
+
+
+@inlined
+def current_row(ints: NDArray[np.int64], store: Entry) -> int:
+    """Return the bank's row of what the lane sees now: its last successor, or the first observation of an episode."""
+    if ints[LANE_BEGAN]:
+        return ints[LANE_FIRST_ROW] + ints[LANE_MOST_ROWS]
+    rows = int32_matrix(store, STORE_ROWS)
+    slot = (int64_vector(store, STORE_COUNTERS)[TOTAL] - 1) % rows.shape[0]
+    return ints[LANE_FIRST_ROW] + rows[slot, NEXT_OBSERVATION]
+
+
+@inlined
+def check_bank(step: int, ints: NDArray[np.int64], store: Entry) -> None:
+    """Stop the lane if an observation has a number that the bank has no row for."""
+    fresh = int32_matrix(store, STORE_FRESH)
+    for i in range(ints[LANE_NEW]):
+        if fresh[i, 1] >= ints[LANE_MOST_ROWS]:
+            ints[LANE_STATE] = BANK_FULL
+            ints[LANE_FAILED_AT] = step + 1
+
+
+# -- drawing ----------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def beta_at(total: int, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> float:
+    """Return the exponent of the importance weights after `total` rows."""
+    if ints[PART_BETA_ROWS] == 0:
+        return floats[PART_BETA]
+    done = min(total / ints[PART_BETA_ROWS], 1.0)
+    return floats[PART_BETA] + done * (floats[PART_FINAL_BETA] - floats[PART_BETA])
+
+
+@kernel
+def advance_sweep(
+    ints: NDArray[np.int64],
+    floats: NDArray[np.float64],
+    arrays: Entry,
+    store: Entry,
+    graph: Entry,
+    out: NDArray[np.int64],
+) -> int:
+    """Return how many rows the sweep gave."""
+    return sweep_rows(
+        word_vector(arrays, SWEEP_RANDOM),
+        ints[PART_ROOTS],
+        ints[PART_PREDECESSORS],
+        ints[PART_FLAG] != 0,
+        floats[PART_KAPPA],
+        ints[PART_SEPARATE] != 0,
+        ints[PART_BY_VISITS] != 0,
+        ints[PART_STITCH] != 0,
+        int32_matrix(store, STORE_ROWS),
+        int64_matrix(store, STORE_EPISODES),
+        int64_vector(store, STORE_COUNTERS),
+        int32_matrix(graph, GRAPH_ROWS),
+        int64_matrix(graph, GRAPH_VERTICES),
+        float_vector(graph, GRAPH_REWARD_SUMS),
+        int32_matrix(graph, GRAPH_EDGES),
+        int32_vector(graph, GRAPH_POOL),
+        int32_vector(graph, GRAPH_TERMINALS),
+        int64_vector(graph, GRAPH_COUNTERS),
+        int64_matrix(arrays, SWEEP_QUEUE),
+        int64_vector(arrays, SWEEP_VISITED),
+        int64_vector(arrays, SWEEP_PENDING),
+        int64_matrix(arrays, SWEEP_ROOTS),
+        int64_vector(arrays, SWEEP_COUNTERS),
+        out,
+    )
+
+
+@kernel
+def draw_swept(
+    ints: NDArray[np.int64],
+    floats: NDArray[np.float64],
+    generators: NDArray[np.uint64],
+    arrays: Entry,
+    store: Entry,
+    graph: Entry,
+    out: NDArray[np.int64],
+) -> None:
+    """Draw rows by the sweep, through the shuffling window if there is one."""
+    counters = int64_vector(store, STORE_COUNTERS)
+    filled = advance_sweep(ints, floats, arrays, store, graph, out)
+    if filled < out.shape[0]:
+        draw_uniform(next_word(generators[PART_GENERATOR]), counters[TOTAL], counters[LIVE], out[filled:])
+    shuffle = ints[PART_SHUFFLE]
+    if shuffle == 0:
+        return
+    window, held = int64_vector(arrays, SWEEP_WINDOW), ints[PART_HELD]
+    while held < shuffle:
+        more = advance_sweep(ints, floats, arrays, store, graph, window[held:shuffle])
+        if more == 0:
+            break
+        held += more
+    incoming = out.copy()
+    seed = next_word(generators[PART_SHUFFLE_GENERATOR])
+    ints[PART_HELD] = exchange(seed, counters[TOTAL] - counters[LIVE], window, held, incoming, out)
+
+
+@kernel
+def draw_part(
+    ints: NDArray[np.int64],
+    floats: NDArray[np.float64],
+    generators: NDArray[np.uint64],
+    arrays: Entry,
+    store: Entry,
+    graph: Entry,
+    row: NDArray[np.int64],
+    weight: NDArray[np.float32],
+) -> None:
+    """Draw the rows of one part of a sampler; weights come in as ones."""
+    counters = int64_vector(store, STORE_COUNTERS)
+    total, live, kind = counters[TOTAL], counters[LIVE], ints[PART_KIND]
+    generator = generators[PART_GENERATOR]
+    if kind == UNIFORM:
+        draw_uniform(next_word(generator), total, live, row)
+    elif kind == PRIORITIZED:
+        draw_prioritized(
+            next_word(generator),
+            total - live,
+            int32_matrix(store, STORE_ROWS).shape[0],
+            beta_at(total, ints, floats),
+            ints[PART_FLAG] != 0,
+            int64_vector(arrays, TREE_LEVELS),
+            float_vector(arrays, TREE_SUMS),
+            float_vector(arrays, TREE_MINIMA),
+            row,
+            weight,
+        )
+    elif kind == SWEEP:
+        draw_swept(ints, floats, generators, arrays, store, graph, row)
+    elif kind == EPISODES:
+        filled, cursor = walk_back(
+            next_word(generator),
+            ints[PART_CURSOR],
+            ints[PART_FLAG] != 0,
+            ints[PART_RUNNING] != 0,
+            int32_matrix(store, STORE_ROWS),
+            int64_matrix(store, STORE_EPISODES),
+            int32_vector(store, STORE_LIVE_EPISODES),
+            counters,
+            row,
+        )
+        ints[PART_CURSOR] = cursor
+        if filled < row.shape[0]:
+            draw_uniform(next_word(generator), total, live, row[filled:])
+
+
+@kernel
+def draw_lane(
+    shares: NDArray[np.int64],
+    ints: NDArray[np.int64],
+    floats: NDArray[np.float64],
+    store: Entry,
+    graph: Entry,
+    part_ints: NDArray[np.int64],
+    part_floats: NDArray[np.float64],
+    part_generators: NDArray[np.uint64],
+    part_arrays: NDArray[np.int64],
+    row: NDArray[np.int64],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    action: NDArray[np.int64],
+    reward: NDArray[np.float32],
+    discount: NDArray[np.float32],
+    weight: NDArray[np.float32],
+) -> None:
+    """Draw a batch: its rows, and what the learner needs of them, observations by their rows in the bank."""
+    weight[:] = 1.0
+    place = 0
+    for part in range(ints[LANE_PARTS]):
+        share = shares[part]
+        if share > 0:
+            draw_part(
+                part_ints[part],
+                part_floats[part],
+                part_generators[part],
+                part_arrays[part],
+                store,
+                graph,
+                row[place : place + share],
+                weight[place : place + share],
+            )
+            place += share
+    rows, values = int32_matrix(store, STORE_ROWS), float_matrix(store, STORE_VALUES)
+    actions = int64_of_bytes(store, STORE_ACTIONS)
+    capacity, offset = rows.shape[0], ints[LANE_FIRST_ROW]
+    gamma = floats[LANE_DISCOUNT]
+    for i in range(row.shape[0]):
+        slot = row[i] % capacity
+        first[i] = offset + rows[slot, OBSERVATION]
+        second[i] = offset + rows[slot, NEXT_OBSERVATION]
+        action[i] = actions[slot]
+        reward[i] = values[slot, REWARD]
+        flags = rows[slot, FLAGS]
+        ends = (flags & TERMINATED) != 0 or (not ints[LANE_BOOTSTRAP] and (flags & TRUNCATED) != 0)
+        discount[i] = 0.0 if ends else gamma
+
+
+@kernel
+def apply_lane(
+    step: int,
+    ints: NDArray[np.int64],
+    store: Entry,
+    part_ints: NDArray[np.int64],
+    part_floats: NDArray[np.float64],
+    part_arrays: NDArray[np.int64],
+    row: NDArray[np.int64],
+    td_error: NDArray[np.float64],
+) -> None:
+    """Set priorities from the TD errors of the last batch; an error that is not a number stops the lane."""
+    for i in range(row.shape[0]):
+        if not np.isfinite(td_error[i]):
+            ints[LANE_STATE] = NOT_FINITE
+            ints[LANE_FAILED_AT] = step
+            return
+    capacity = int32_matrix(store, STORE_ROWS).shape[0]
+    for part in range(ints[LANE_PARTS]):
+        if part_ints[part, PART_KIND] == PRIORITIZED:
+            numbers, arrays = part_floats[part], part_arrays[part]
+            numbers[PART_LARGEST] = update_priorities(
+                row,
+                td_error,
+                capacity,
+                numbers[PART_ALPHA],
+                numbers[PART_EPSILON],
+                numbers[PART_CLIP],
+                numbers[PART_LARGEST],
+                int64_vector(arrays, TREE_LEVELS),
+                float_vector(arrays, TREE_SUMS),
+                float_vector(arrays, TREE_MINIMA),
+            )
+
+
+# -- all lanes --------------------------------------------------------------------------------------------------------
+
+
+@threaded
+def turn_lanes(
+    what: int,
+    step: int,
+    steps: int,
+    exploration: NDArray[np.float64],
+    shares: NDArray[np.int64],
+    ints: NDArray[np.int64],
+    floats: NDArray[np.float64],
+    task_ints: NDArray[np.int64],
+    task_floats: NDArray[np.float64],
+    tasks: NDArray[np.int64],
+    store: NDArray[np.int64],
+    graph: NDArray[np.int64],
+    matrices: NDArray[np.int64],
+    explorers: NDArray[np.uint64],
+    part_ints: NDArray[np.int64],
+    part_floats: NDArray[np.float64],
+    part_generators: NDArray[np.uint64],
+    part_arrays: NDArray[np.int64],
+    log: NDArray[np.float64],
+    best: NDArray[np.int64],
+    current: NDArray[np.int64],
+    row: NDArray[np.int64],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    action: NDArray[np.int64],
+    reward: NDArray[np.float32],
+    discount: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    td_error: NDArray[np.float64],
+) -> None:
+    """Take a turn with every lane that is still going, lanes shared out among threads.
+
+    `what` adds up APPLY, STEP and DRAW, which are done in that order. With STEP, `steps` steps are taken, the first of
+    them number `step`; more than one only while all actions are random.
+    """
+    for lane in prange(ints.shape[0]):
+        if ints[lane, LANE_STATE] == GOING and what & APPLY:
+            apply_lane(
+                step,
+                ints[lane],
+                store[lane],
+                part_ints[lane],
+                part_floats[lane],
+                part_arrays[lane],
+                row[lane],
+                td_error[lane],
+            )
+        if what & STEP:
+            for ahead in range(steps):
+                if ints[lane, LANE_STATE] == GOING:
+                    step_lane(
+                        step + ahead,
+                        best[lane],
+                        exploration,
+                        ints[lane],
+                        floats[lane],
+                        task_ints[lane],
+                        task_floats[lane],
+                        tasks[lane],
+                        store[lane],
+                        graph[lane],
+                        matrices[lane],
+                        explorers[lane],
+                        part_ints[lane],
+                        part_floats[lane],
+                        part_arrays[lane],
+                        log[lane],
+                    )
+                    check_bank(step + ahead, ints[lane], store[lane])
+            if ints[lane, LANE_STATE] == GOING:
+                current[lane] = current_row(ints[lane], store[lane])
+        if ints[lane, LANE_STATE] == GOING and what & DRAW:
+            draw_lane(
+                shares[lane],
+                ints[lane],
+                floats[lane],
+                store[lane],
+                graph[lane],
+                part_ints[lane],
+                part_floats[lane],
+                part_generators[lane],
+                part_arrays[lane],
+                row[lane],
+                first[lane],
+                second[lane],
+                action[lane],
+                reward[lane],
+                discount[lane],
+                weight[lane],
+            )
+
+
+@kernel
+def collect_new(
+    ints: NDArray[np.int64],
+    tasks: NDArray[np.int64],
+    store: NDArray[np.int64],
+    places: NDArray[np.int64],
+    observations: NDArray[np.uint8],
+) -> int:
+    """Gather what the bank does not have yet: observations seen for the first time, and episodes' first ones.
+
+    Returns how many there are: at most three for each lane.
+    """
+    count = 0
+    for lane in range(ints.shape[0]):
+        if ints[lane, LANE_STATE] != GOING:
+            continue
+        size, offset = ints[lane, LANE_BYTES], ints[lane, LANE_FIRST_ROW]
+        stride = WORD_BYTES * store[lane, STORE_STAGED, SIZE_1]
+        fresh = int32_matrix(store[lane], STORE_FRESH)
+        for i in range(ints[lane, LANE_NEW]):
+            places[count] = offset + fresh[i, 1]
+            copy_bytes(
+                bytes_at(store[lane], STORE_STAGED, stride * fresh[i, 0], size), observations[count : count + 1, :size]
+            )
+            count += 1
+        if ints[lane, LANE_BEGAN]:
+            places[count] = offset + ints[lane, LANE_MOST_ROWS]
+            copy_bytes(bytes_at(tasks[lane], TASK_OBSERVATION, 0, size), observations[count : count + 1, :size])
+            count += 1
+    return count

@@ -1,0 +1,241 @@
+"""The compiled engine: a fleet's lanes moved by threads, their networks by a device, the two at the same time.
+
+The lanes are dealt out to groups that take turns. While the device works for one group, the threads move another:
+
+    threads   | A: apply, step, draw | B: apply, step, draw | A ...
+    device    | B: update, act       | A: update, act       | B ...
+
+A lane's results depend on its own configuration and seed only, so neither the groups nor the threads change them. The
+lanes stay the plain objects that they are (`lane.py`); `hand_back` brings them up to date, after which they can be
+recorded, evaluated, saved, or go on by plain turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.envs.resumable import TaskEnvironments
+from backsweep.learner.bank import ObservationBank
+from backsweep.learner.double_dqn import Learner
+from backsweep.learner.stepper import Stepper
+from backsweep.lockstep import LockstepLanes, Member, Pace
+from backsweep.lockstep.backward import BackwardWalks, WalkRule
+from backsweep.lockstep.lanes import supported
+from backsweep.trainer.clock import Clock
+from backsweep.trainer.config import RunConfig
+from backsweep.trainer.defaults import task_of, task_options
+from backsweep.trainer.fleet import Fleet
+from backsweep.trainer.lane import Lane
+
+MOST_STEPS = 10_000
+"""Steps between two calls of `hand_back` at the most."""
+
+
+class Engine:
+    """Moves a fleet, many steps at a call."""
+
+    def __init__(self, fleet: Fleet, observations_per_run: Sequence[int], groups: int) -> None:
+        """Take over a fleet whose lanes are all `movable`.
+
+        Parameters
+        ----------
+        fleet
+            The fleet. If lanes leave it, make another engine.
+        observations_per_run
+            For how many distinct observations of each lane there is to be room on the device.
+        groups
+            How many groups take turns; at most one per lane.
+        """
+        self.fleet = fleet
+        bounds = np.linspace(0, len(fleet.lanes), min(groups, len(fleet.lanes)) + 1).astype(int).tolist()
+        self._groups = [
+            Group(fleet, first, last, observations_per_run[first:last])
+            for first, last in zip(bounds[:-1], bounds[1:], strict=True)
+        ]
+        self._since_hand_back = 0
+
+    def advance(self, steps: int, clock: Clock) -> None:
+        """Take `steps` steps with every lane, at most MOST_STEPS, and the updates that are due."""
+        if self._since_hand_back + steps > MOST_STEPS:
+            self.hand_back()
+        fleet = self.fleet
+        for group in self._groups:
+            group.learner.copy_counts(fleet.learner)
+        turns = [group.turns(fleet.step, fleet.step + steps, clock) for group in self._groups]
+        while turns:
+            turns = [turn for turn in turns if next(turn, self) is not self]
+        fleet.learner.copy_counts(self._groups[0].learner)
+        fleet.step += steps
+        self._since_hand_back += steps
+
+    def failures(self) -> list[tuple[int, Exception]]:
+        """Return the lanes that cannot go on, by their place in the fleet, and why."""
+        return [(group.first + lane, RuntimeError(why)) for group in self._groups for lane, why in group.failures()]
+
+    def hand_back(self) -> None:
+        """Bring the lanes' own objects up to date."""
+        for group in self._groups:
+            group.hand_back()
+        self._since_hand_back = 0
+
+
+class Group:
+    """Some lanes of a fleet, with their share of the networks."""
+
+    def __init__(self, fleet: Fleet, first: int, last: int, observations_per_run: Sequence[int]) -> None:
+        self.first = first
+        self._lanes = fleet.lanes[first:last]
+        self._shared = fleet.shared
+        self._ratio = Fraction(fleet.shared.ratio).limit_denominator(10_000)
+        self.learner: Learner = fleet.learner.part(first, last)
+        space = self._lanes[0].envs.observation_space
+        rows = [count + 1 for count in observations_per_run]
+        bank = ObservationBank(sum(rows), space.shape or (), space.dtype, self.learner.device)
+        self._stepper = Stepper(self.learner, bank, self._shared.batch_size)
+        starts = np.concatenate([[0], np.cumsum(rows)])[:-1].tolist()
+        members = [
+            _member(lane, start, count)
+            for lane, start, count in zip(self._lanes, starts, observations_per_run, strict=True)
+        ]
+        self._epsilon = self._lanes[0].epsilon
+        pace = Pace(self._epsilon.start, self._epsilon.end, self._epsilon.steps, self._epsilon.random_steps)
+        self._together = LockstepLanes(members, pace, self._shared.batch_size, self._stepper, MOST_STEPS)
+        self._walks = self._make_walks()
+        self._bank_is_complete = False
+
+    # -- turns ----------------------------------------------------------------------------------------------------
+
+    def turns(self, step: int, last: int, clock: Clock) -> Iterator[None]:
+        """Go from `step` to `last`; yields whenever the device has something to do that has to be waited for."""
+        shared, stepper, together = self._shared, self._stepper, self._together
+        pending = False  # whether an update's TD errors have not been taken to the priorities yet
+        while step < last:
+            blind = min(last, shared.warmup_steps, self._epsilon.random_steps) - step
+            if blind > 0:
+                # Nothing is learned and all actions are random: no network is asked.
+                together.turn(step, steps=blind)
+                clock.lap("lanes")
+                step += blind
+                self._bank_is_complete = False
+                continue
+            if not self._bank_is_complete:
+                self._fill_bank()
+            asked = self._epsilon(step) < 1.0
+            if asked:
+                stepper.act()
+            if asked or pending:
+                clock.lap("lanes")
+                yield
+                stepper.wait()
+                clock.lap("network")
+            due = self._updates_due(step + 1)
+            together.turn(step, steps=1, apply=pending, draw=due > 0)
+            self._write_new()
+            pending = False
+            step += 1
+            for update in range(due):
+                if update:
+                    clock.lap("lanes")
+                    yield
+                    stepper.wait()
+                    clock.lap("network")
+                    together.turn(step, apply=True, draw=True)
+                if self._walks is not None:
+                    self._walks.work_out(lambda lanes, rows, target: stepper.values(lanes, rows, target=target))
+                stepper.update()
+                pending = True
+            if step // shared.target_interval > (step - 1) // shared.target_interval:
+                stepper.copy_target()
+            clock.lap("lanes")
+        if pending:
+            yield
+            stepper.wait()
+            clock.lap("network")
+            together.turn(step, apply=True)
+            clock.lap("lanes")
+        stepper.wait()
+
+    def _updates_due(self, step: int) -> int:
+        learning = step - self._shared.warmup_steps
+        if learning <= 0:
+            return 0
+        return learning * self._ratio.numerator // self._ratio.denominator - self.learner.updates
+
+    def _write_new(self) -> None:
+        places, content = self._together.new_observations()
+        if len(places):
+            self._stepper.write(places, self._observations(content))
+
+    def _fill_bank(self) -> None:
+        for lane in range(len(self._lanes)):
+            places, content = self._together.all_observations(lane)
+            self._stepper.write(places, self._observations(content))
+        self._bank_is_complete = True
+
+    def _observations(self, content: NDArray[np.uint8]) -> NDArray[np.generic]:
+        bank = self._stepper.bank
+        return np.ascontiguousarray(content).view(bank.dtype).reshape(len(content), *bank.shape)
+
+    # -- lanes ----------------------------------------------------------------------------------------------------
+
+    def failures(self) -> list[tuple[int, str]]:
+        """Return the lanes that cannot go on, by their place in the group, and why."""
+        return self._together.failures()
+
+    def hand_back(self) -> None:
+        """Bring the lanes' own objects up to date."""
+        self._together.hand_back(self._finished)
+        for place, (lane, member) in enumerate(zip(self._lanes, self._together.members, strict=True)):
+            lane.observations = member.task.observations.copy()
+            lane.returns[0], lane.lengths[0] = member.running_return, member.running_length
+            lane.episodes = member.episodes
+            if self._walks is not None and lane.backward is not None:
+                lane.backward.rows, lane.backward.targets, lane.backward.left_out = self._walks.rest(place)
+
+    def _finished(self, place: int, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
+        self._lanes[place].finished_returns.extend(returns.tolist())
+        self._lanes[place].finished_lengths.extend(lengths.tolist())
+
+    def _make_walks(self) -> BackwardWalks | None:
+        rule = self._lanes[0].method.rule
+        if rule.kind != "backward":
+            return None
+        walk_rule = WalkRule(rule.diffusion, rule.double, rule.skipped_steps, rule.backward_source)
+        longest = max(_longest_episode(lane.config) for lane in self._lanes)
+        known = self._stepper.known
+        assert known is not None
+        walks = BackwardWalks(self._together, walk_rule, longest, known, alone=self.learner.device.type == "cpu")
+        for place, lane in enumerate(self._lanes):
+            assert lane.backward is not None
+            walks.borrow(place, lane.backward.rows, lane.backward.targets, lane.backward.left_out)
+        return walks
+
+
+def movable(lanes: Sequence[Lane]) -> bool:
+    """Say whether the engine can move these lanes; if not, they take plain turns."""
+    return all(isinstance(lane.envs, TaskEnvironments) and supported(lane.replay, lane.envs.lanes) for lane in lanes)
+
+
+def _member(lane: Lane, first_row: int, most_rows: int) -> Member:
+    assert isinstance(lane.envs, TaskEnvironments)
+    return Member(
+        lane.replay,
+        lane.envs.lanes,
+        lane.explorer.generator,
+        first_row,
+        most_rows,
+        lane.config.bootstrap_at_timeout,
+        float(lane.returns[0]),
+        int(lane.lengths[0]),
+        lane.episodes,
+    )
+
+
+def _longest_episode(config: RunConfig) -> int:
+    task = task_of(config)
+    assert task is not None
+    return min(int(task.options(**task_options(config)).step_limit), config.capacity)

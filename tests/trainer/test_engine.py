@@ -1,0 +1,143 @@
+"""The compiled engine and plain turns write the same records, and either can go on with what the other saved."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from trainer_helpers import chain, comparable_records, grid
+
+import backsweep.trainer.engine
+from backsweep.trainer import RunConfig, RunError, resume, train, train_fleet
+from backsweep.trainer.config import SessionConfig
+from backsweep.trainer.fleet import Fleet
+from backsweep.trainer.reckoning import known_observations, uses_engine
+from backsweep.trainer.session import Session
+
+# What a small grid needs: the episodes' random starts are the engine's business, not the network's.
+TINY: dict[str, Any] = {"convolutions": ((8, 8, 4), (8, 3, 2)), "linear": (16,), "batch_size": 16, "exact": False}
+
+
+def small(method: str, seed: int = 1, **options: Any) -> RunConfig:
+    return grid(method=method, seed=seed, **{**TINY, "shuffle": 60, **options})
+
+
+def check_same_records(first: Path, second: Path, names: Any) -> None:
+    for name in names:
+        records = comparable_records(first / name)
+        assert records == comparable_records(second / name)
+        assert sum(record["kind"] == "evaluation" for record in records) >= 2
+
+
+@pytest.mark.parametrize("method", ["uer", "per", "ebu", "discor", "ter", "ter-shuffled", "ebu-mixed"])
+def test_engines_write_the_same_records(method: str, tmp_path: Path) -> None:
+    runs = {f"seed{seed}": small(method, seed) for seed in (1, 2, 3)}
+    for engine in ("plain", "compiled"):
+        results = train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
+        assert all(result.finished for result in results)
+    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+
+
+def test_tasks_and_methods_in_one_fleet_are_as_alone(tmp_path: Path) -> None:
+    runs = {
+        "crossing-ter": small("ter", 4),
+        "crossing-uer": small("uer", 4),
+        "lava-per": dataclasses.replace(small("per", 5), task="minigrid/lavacrossing-easy"),
+        "short": dataclasses.replace(small("ter-shuffled", 6), steps=400),
+    }
+    train_fleet(runs, tmp_path / "fleet", engine="compiled", groups=3, quiet=True)
+    for name, config in runs.items():
+        train(config, tmp_path / name, engine="plain", quiet=True)
+        assert comparable_records(tmp_path / name) == comparable_records(tmp_path / "fleet" / name)
+
+
+def test_several_updates_per_step_and_timeouts_as_ends(tmp_path: Path) -> None:
+    options = {"ratio": 2.0, "bootstrap_at_timeout": False, "steps": 400}
+    runs = {f"seed{seed}": small("ter", seed, **options) for seed in (1, 2)}
+    for engine in ("plain", "compiled"):
+        train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
+    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+
+
+@pytest.mark.parametrize("method", ["ter-shuffled", "ebu"])
+@pytest.mark.parametrize("engines", [("compiled", "plain"), ("plain", "compiled"), ("compiled", "compiled")])
+def test_either_engine_goes_on_with_what_the_other_saved(
+    method: str, engines: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = {f"seed{seed}": small(method, seed) for seed in (1, 2)}
+    train_fleet(runs, tmp_path / "whole", engine="plain", quiet=True)
+    look_around = Session._look_around
+
+    def stop_halfway(session: Session) -> None:
+        look_around(session)
+        if session.fleet.step >= 350:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_look_around", stop_halfway)
+        patch.setattr("backsweep.trainer.session.MOST_STEPS_UNSEEN", 70)
+        results = train_fleet(runs, tmp_path / "halved", engine=engines[0], quiet=True)
+    assert all(350 <= result.step < 450 and not result.finished for result in results)
+    assert all(result.finished for result in resume(tmp_path / "halved", engine=engines[1], quiet=True))
+    check_same_records(tmp_path / "whole", tmp_path / "halved", runs)
+
+
+def test_a_lane_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {f"seed{seed}": small("per", seed) for seed in (1, 2, 3)}
+    advance = backsweep.trainer.engine.Engine.advance
+
+    def spoil(engine: Any, steps: int, clock: Any) -> None:
+        if 300 <= engine.fleet.step < 400:
+            engine.fleet.learner.online[1].fill_(np.nan)
+        advance(engine, steps, clock)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backsweep.trainer.engine.Engine, "advance", spoil)
+        results = {
+            result.folder.name: result for result in train_fleet(runs, tmp_path / "f", engine="compiled", quiet=True)
+        }
+    assert results["seed2"].error is not None
+    assert "the TD error is not a number" in results["seed2"].error
+    assert "at step 3" in results["seed2"].error
+    for name in ("seed1", "seed3"):
+        assert results[name].finished
+        train(runs[name], tmp_path / name, engine="plain", quiet=True)
+        assert comparable_records(tmp_path / name) == comparable_records(tmp_path / "f" / name)
+
+
+def test_which_fleets_are_moved_together() -> None:
+    fleet = Fleet([chain(seed=1), chain(seed=2)])
+    assert uses_engine(fleet, SessionConfig())
+    assert not uses_engine(fleet, SessionConfig(engine="plain"))
+    assert not uses_engine(Fleet([chain()]), SessionConfig())
+    assert uses_engine(Fleet([chain()]), SessionConfig(engine="compiled"))
+    several = Fleet([chain(num_envs=2), chain(num_envs=2, seed=1)])
+    assert not uses_engine(several, SessionConfig())
+    with pytest.raises(ValueError, match="engine 'compiled' moves runs of one environment"):
+        uses_engine(several, SessionConfig(engine="compiled"))
+
+
+def test_methods_with_other_targets_are_refused() -> None:
+    with pytest.raises(ValueError, match="same targets, got 'ter' and 'ebu'"):
+        Fleet([chain(method="ter"), chain(method="ebu")])
+
+
+def test_a_fleet_that_would_not_fit_is_refused_with_the_size_that_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = {f"seed{seed}": small("ter", seed, capacity=100_000, steps=200_000) for seed in range(4)}
+    monkeypatch.setattr("backsweep.trainer.reckoning.physical_memory", lambda: 90 * 2**20)
+    with pytest.raises(RunError, match=r"a fleet of 4 such runs needs about .* 2 of them would fit"):
+        train_fleet(runs, tmp_path / "fleet", engine="compiled", quiet=True)
+    assert not (tmp_path / "fleet").exists()
+
+
+def test_the_room_for_observations_is_known_where_the_states_are() -> None:
+    assert known_observations(chain()) == 10
+    assert known_observations(small("ter")) is not None
+    assert known_observations(dataclasses.replace(chain(), task="sokoban/5x5-1")) is None
