@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numba
 import torch
 
+from backsweep.compilation import most_threads, threads_in_use, use_threads
 from backsweep.evaluation import exact_evaluator
 from backsweep.records import EvaluationRecord, RecordFile, RecordWriter
 from backsweep.records.sinks import Sink, TensorBoard, WeightsAndBiases
@@ -134,13 +134,12 @@ def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sin
 @contextlib.contextmanager
 def lane_threads(count: int | None) -> Iterator[None]:
     """Let lanes be moved by `count` threads for a while, None for all there are."""
-    before = numba.get_num_threads()
-    most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-    numba.set_num_threads(most if count is None else min(count, most))
+    before = threads_in_use()
+    use_threads(None if count is None else min(count, most_threads()))
     try:
         yield
     finally:
-        numba.set_num_threads(before)
+        use_threads(before)
 
 
 @contextlib.contextmanager
