@@ -56,13 +56,6 @@ class ChainLanes(Lanes):
         self.steps[chosen] = 0
         self._observe()
 
-    def machinery(self) -> Machinery | None:
-        """Return what `step_lanes` takes; one-hot observations are made outside it."""
-        if self.options.observation != "index":
-            return None
-        limits = (self.options.length, self.options.step_limit)
-        return Machinery("nchain", (self.states, self.steps), limits, (self.options.random_action_chance,))
-
     def turn(
         self,
         parts: int,
@@ -95,6 +88,13 @@ class ChainLanes(Lanes):
             finals,
         )
         return np.empty(0, dtype=np.int64)
+
+    def machinery(self) -> Machinery | None:
+        """Return what `step_lanes` takes; one-hot observations are made outside it."""
+        if self.options.observation != "index":
+            return None
+        limits = (self.options.length, self.options.step_limit)
+        return Machinery("nchain", (self.states, self.steps), limits, (self.options.random_action_chance,))
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Draw the chain as a row of cells: the agent red, the end green."""
