@@ -26,12 +26,6 @@ SMALL: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def methods_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that takes lanes of different methods says so in one place."""
-    monkeypatch.setattr(fleet, "OWN_FIELDS", (*fleet.OWN_FIELDS, "method"))
-
-
 def plan(root: Path, grid: Grid, lanes: int = 128) -> list[jobs.Job]:
     return jobs.plan(root, [grid], "fleet", lanes=lanes).jobs
 
@@ -39,19 +33,11 @@ def plan(root: Path, grid: Grid, lanes: int = 128) -> list[jobs.Job]:
 PAPER = Grid(MINIGRID, WITH_SHUFFLED, (100, 101, 102))
 
 
-def test_every_fleet_is_one_that_the_trainer_takes(tmp_path: Path) -> None:
-    found = plan(tmp_path, PAPER)
-    assert [job.runs for job in found] == [21] * 6  # by method: tasks and seeds may differ already
-    assert sum(job.runs for job in found) == 7 * 6 * 3
-    for job in found:
-        fleet.check_same([RunConfig.from_json(config) for config in job.order["configs"].values()])
-
-
-@pytest.mark.usefixtures("methods_may_differ")
 def test_methods_with_one_rule_share_a_fleet(tmp_path: Path) -> None:
     found = plan(tmp_path, PAPER)
     methods = [{config["method"] for config in job.order["configs"].values()} for job in found]
     assert methods == [{"uer", "per", "ter", "ter-shuffled"}, {"ebu"}, {"discor"}]
+    assert sum(job.runs for job in found) == 7 * 6 * 3
     for job in found:
         fleet.check_same([RunConfig.from_json(config) for config in job.order["configs"].values()])
         names = list(job.order["configs"])
@@ -62,7 +48,6 @@ def test_methods_with_one_rule_share_a_fleet(tmp_path: Path) -> None:
     assert len({job.order["folder"] for job in found}) == 3
 
 
-@pytest.mark.usefixtures("methods_may_differ")
 def test_lanes_are_shared_out_evenly_and_long_runs_stay_together(tmp_path: Path) -> None:
     first, second, *_ = plan(tmp_path, PAPER, lanes=50)  # 84 runs, 12 of them of 6M steps
     assert (first.runs, second.runs) == (42, 42)
@@ -149,6 +134,7 @@ def test_an_estimate_is_of_the_fleet_and_not_of_its_lanes_one_by_one(tmp_path: P
     found = plan(tmp_path, PAPER)
     steps = sum(job.steps for job in found)
     assert estimate(found, 1, steps_per_second=1000.0) == pytest.approx(steps / 1000.0)
-    assert estimate(found, 6, steps_per_second=1000.0) == pytest.approx(steps / 6 / 1000.0)
+    largest = max(job.steps for job in found)
+    assert estimate(found, 3, steps_per_second=1000.0) == pytest.approx(largest / 1000.0)
     (small,) = plan(tmp_path, minigrid())
     assert 0.0 < estimate([small], 1) < 60.0

@@ -101,7 +101,7 @@ def test_a_fleet_is_resumed_like_a_run(tmp_path: Path, monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, "_look_around", look_around)
-        results = train_fleet(runs, tmp_path / "parts", quiet=True)
+        results = train_fleet(runs, tmp_path / "parts", engine="plain", quiet=True)
     assert [result.finished for result in results] == [True, False]
     assert all(result.finished for result in resume(tmp_path / "parts", quiet=True))
     for name in runs:
@@ -121,7 +121,7 @@ def test_a_lane_that_fails_is_reported_and_the_others_go_on(
     runs = {f"seed{seed}": chain(method="ter", seed=seed, dtype="float64") for seed in (0, 1, 2)}
     with monkeypatch.context() as patch:
         patch.setattr(Lane, "step", step)
-        results = train_fleet(runs, tmp_path / "fleet", quiet=True)
+        results = train_fleet(runs, tmp_path / "fleet", engine="plain", quiet=True)
     by_name = {result.folder.name: result for result in results}
     assert by_name["seed1"].error == "the environment broke"
     assert "seed1 failed" in capsys.readouterr().err
@@ -147,8 +147,8 @@ def test_a_network_that_blows_up_is_noticed(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_runs_that_cannot_share_a_fleet_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"may differ in .* only, got method='ter' and 'uer'"):
-        Fleet([chain(method="ter"), chain(method="uer")])
+    with pytest.raises(ValueError, match=r"may differ in .* only, got batch_size=64 and 32"):
+        Fleet([chain(), chain(batch_size=32)])
     with pytest.raises(ValueError, match="same observations and actions"):
         Fleet([chain(), dataclasses.replace(chain(), task="nchain-12")])
     with pytest.raises(ValueError, match="at least one run"):

@@ -96,6 +96,11 @@ def keep_newest(folder: Path) -> None:
         shutil.rmtree(slot, ignore_errors=True)
 
 
+def remove(folder: Path) -> None:
+    """Delete all checkpoints of a run that has come to its end."""
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+
+
 def save_agent(folder: Path, fleet: Fleet, lane: int) -> None:
     """Write one lane's network by itself, for those who want the agent and not its training."""
     parameters = fleet.learner.online[lane].cpu().numpy()

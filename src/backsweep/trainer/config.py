@@ -195,6 +195,9 @@ class SessionConfig:
     """Where the run goes; by default runs/TASK/METHOD-seedSEED, numbered if that is taken."""
     checkpoint_interval: int = 50_000
     """Environment steps between checkpoints; 0 makes one at the end only."""
+    final_checkpoint: bool = True
+    """Whether a run that has come to its end keeps a checkpoint, which is as large as its replay. Its agent it keeps
+    anyway."""
     threads: int = 1
     """Threads of torch."""
     device: str = "cpu"

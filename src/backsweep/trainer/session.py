@@ -189,7 +189,7 @@ class Session:
             self.progress.evaluated(files.shown, record)
         self.clock.lap("evaluation")
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self, *, agents_only: bool = False) -> None:
         self.clock.lap("other")
         fleet = self.fleet
         self._hand_back()
@@ -197,7 +197,8 @@ class Session:
             for index, files in enumerate(self.files):
                 checkpoint.save_agent(files.folder, fleet, index)
             positions = [files.writer.sync() for files in self.files]
-            checkpoint.save(self.folder, fleet, [files.name for files in self.files], positions, {})
+            if not agents_only:
+                checkpoint.save(self.folder, fleet, [files.name for files in self.files], positions, {})
         except OSError as error:
             raise RunError(
                 f"the checkpoint of step {fleet.step} could not be written: {error}. "
@@ -207,7 +208,8 @@ class Session:
 
     def _finish(self, lanes: list[int]) -> None:
         """Close the lanes that have come to their end; the others go on without them."""
-        self._checkpoint()
+        going_on = len(lanes) < len(self.fleet.lanes)
+        self._checkpoint(agents_only=not self.config.final_checkpoint and not going_on)
         for index in reversed(lanes):
             files = self.files.pop(index)
             last = None if files.last is None else files.last.mean_return
@@ -217,8 +219,10 @@ class Session:
             self.results.append(RunResult(files.folder, self.fleet.step, True, files.last))
         self.fleet.drop(lanes)
         self._engine = None
-        if not self.fleet.lanes:
+        if not self.fleet.lanes and self.config.final_checkpoint:
             checkpoint.keep_newest(self.folder)
+        elif not self.fleet.lanes:
+            checkpoint.remove(self.folder)
         elif lanes:
             self._checkpoint()
 

@@ -30,7 +30,8 @@ def _train(order: dict[str, Any]) -> int:
     from backsweep.trainer.running import start
 
     folder = Path(order["folder"])
-    session: dict[str, Any] = {"device": order["device"], "quiet": True, "threads": 1}
+    # What a run needs to go on is as large as its replay, and a finished run does not go on.
+    session: dict[str, Any] = {"device": order["device"], "quiet": True, "threads": 1, "final_checkpoint": False}
     if order["kind"] == "resume":
         results = resume(folder, **session)
     else:
@@ -44,9 +45,6 @@ def _train(order: dict[str, Any]) -> int:
     if any(result.error is not None for result in results):
         return 1
     stopped = [result.stopped_by for result in results if result.stopped_by is not None]
-    if not stopped:
-        # What a run needs to go on is as large as its replay, and a finished run does not go on.
-        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return 128 + stopped[0] if stopped else 0
 
 
