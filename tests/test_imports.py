@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from backsweep.compilation import COMPILED
+
 SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 
 ROOMS = [
