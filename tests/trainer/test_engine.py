@@ -123,8 +123,17 @@ def test_which_fleets_are_moved_together() -> None:
 
 
 def test_methods_with_other_targets_are_refused() -> None:
-    with pytest.raises(ValueError, match="same targets, got 'ter' and 'ebu'"):
-        Fleet([chain(method="ter"), chain(method="ebu")])
+    with pytest.raises(ValueError, match="methods that learn alike, got discor, ter"):
+        Fleet([chain(method="ter"), chain(method="discor")])
+
+
+def test_backward_and_one_step_targets_in_one_fleet(tmp_path: Path) -> None:
+    runs = {method: small(method, 3) for method in ("ebu", "ter", "ebu-mixed")}
+    for engine in ("plain", "compiled"):
+        train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
+    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+    train(runs["ter"], tmp_path / "alone", quiet=True)
+    assert comparable_records(tmp_path / "alone") == comparable_records(tmp_path / "compiled" / "ter")
 
 
 def test_a_fleet_that_would_not_fit_is_refused_with_the_size_that_would(

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+
+def common_rule(rules: Sequence[TargetRule]) -> TargetRule | None:
+    """Return the rule by which lanes with these rules can learn together, None if there is none.
+
+    A lane with one-step targets is one whose table of backward targets is always empty.
+    """
+    others = {rule for rule in rules if rule.kind != "one-step"}
+    if len(others) > 1:
+        return None
+    if not others:
+        return rules[0] if len(set(rules)) == 1 else None
+    (rule,) = others
+    alone = all(each == rule for each in rules)
+    return rule if rule.kind == "backward" or alone else None
 
 
 @dataclass(frozen=True, kw_only=True)

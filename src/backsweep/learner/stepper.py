@@ -146,18 +146,32 @@ class Stepper:
     @torch.no_grad()
     def values(self, lanes: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
         """Return the values (n, T, A) of bank rows (n, T) by the networks of `lanes` (n,)."""
-        learner = self.learner
-        flat = learner.target if target else learner.online
-        shape = (*rows.shape, learner.network.actions)
         with self._in_stream:
-            values = torch.empty(shape, dtype=learner.dtype, device=self._device)
             chosen, index = (torch.from_numpy(array).to(self._device) for array in (lanes, rows))
-            at_once = self._lanes_at_once(rows.shape[1])
-            for start in range(0, len(lanes), at_once):
-                part = slice(start, start + at_once)
-                views = learner.network.layout.views(flat[chosen[part]])
-                values[part] = self._arithmetic.network.forward(views, self._prepared(index[part]))
-            found: NDArray[np.floating] = values.cpu().numpy()
+            flat = self.learner.target if target else self.learner.online
+            return self._values(flat[chosen], index)
+
+    @torch.no_grad()
+    def both_values(
+        self, lanes: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return what `values` gives of the target and of the online networks, in one go."""
+        with self._in_stream:
+            chosen, index = (torch.from_numpy(array).to(self._device) for array in (lanes, rows))
+            found = self._values(
+                torch.cat([self.learner.target[chosen], self.learner.online[chosen]]), index.repeat(2, 1)
+            )
+        return found[: len(lanes)], found[len(lanes) :]
+
+    def _values(self, flat: torch.Tensor, index: torch.Tensor) -> NDArray[np.floating]:
+        """Return the values (n, T, A) of bank rows (n, T) by networks with the parameters (n, size)."""
+        learner = self.learner
+        at_once = self._lanes_at_once(index.shape[1])
+        parts = []
+        for start in range(0, len(flat), at_once):
+            views = learner.network.layout.views(flat[start : start + at_once])
+            parts.append(self._arithmetic.network.forward(views, self._prepared(index[start : start + at_once])))
+        found: NDArray[np.floating] = torch.cat(parts).cpu().numpy()
         return found
 
     def _lanes_at_once(self, steps: int) -> int:

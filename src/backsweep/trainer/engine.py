@@ -143,7 +143,7 @@ class Group:
                     clock.lap("network")
                     together.turn(step, apply=True, draw=True)
                 if self._walks is not None:
-                    self._walks.work_out(lambda lanes, rows, target: stepper.values(lanes, rows, target=target))
+                    self._walks.work_out(stepper)
                 stepper.update()
                 pending = True
             if step // shared.target_interval > (step - 1) // shared.target_interval:
@@ -199,17 +199,19 @@ class Group:
         self._lanes[place].finished_lengths.extend(lengths.tolist())
 
     def _make_walks(self) -> BackwardWalks | None:
-        rule = self._lanes[0].method.rule
+        rule = self.learner.rule
         if rule.kind != "backward":
             return None
+        walking = np.array([lane.backward is not None for lane in self._lanes])
         walk_rule = WalkRule(rule.diffusion, rule.double, rule.skipped_steps, rule.backward_source)
         longest = max(_longest_episode(lane.config) for lane in self._lanes)
         known = self._stepper.known
         assert known is not None
-        walks = BackwardWalks(self._together, walk_rule, longest, known, alone=self.learner.device.type == "cpu")
+        alone = self.learner.device.type == "cpu"
+        walks = BackwardWalks(self._together, walking, walk_rule, longest, known, alone=alone)
         for place, lane in enumerate(self._lanes):
-            assert lane.backward is not None
-            walks.borrow(place, lane.backward.rows, lane.backward.targets, lane.backward.left_out)
+            if lane.backward is not None:
+                walks.borrow(place, lane.backward.rows, lane.backward.targets, lane.backward.left_out)
         return walks
 
 

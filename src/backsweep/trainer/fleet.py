@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from backsweep.learner.double_dqn import Learner, LearnerSettings
 from backsweep.learner.networks import Network, network_for
 from backsweep.learner.optimisers import OptimiserSettings
+from backsweep.learner.rules import TargetRule, common_rule
 from backsweep.replay import Replay
 from backsweep.trainer.config import RunConfig
 from backsweep.trainer.lane import Lane
@@ -21,7 +22,7 @@ from backsweep.trainer.methods import method_for
 from backsweep.types import Batch
 
 OWN_FIELDS = ("task", "env", "task_options", "method", "seed", "steps", "exact")
-"""What may differ between the runs of a fleet; methods only if they have the same targets."""
+"""What may differ between the runs of a fleet; methods only if they learn alike."""
 
 
 class Fleet:
@@ -37,7 +38,7 @@ class Fleet:
         check_same_form(self.lanes)
         self.learner = Learner(
             lane_network(self.lanes[0]),
-            self.lanes[0].method.rule,
+            shared_rule(configs),
             learner_settings(self.shared, device),
             [config.seed for config in configs],
         )
@@ -70,12 +71,14 @@ class Fleet:
         return self.step // interval > (self.step - self.shared.num_envs) // interval
 
     def backward_targets(self, batches: Sequence[Batch]) -> NDArray[np.float64] | None:
-        """Return EBU's targets (lanes, batch), None for all other methods; rows left out lose their weight."""
-        if self.lanes[0].backward is None:
+        """Return EBU's targets (lanes, batch), None if no lane has any; rows left out lose their weight."""
+        if all(lane.backward is None for lane in self.lanes):
             return None
         rows = []
         for index, (lane, batch) in enumerate(zip(self.lanes, batches, strict=True)):
-            assert lane.backward is not None
+            if lane.backward is None:
+                rows.append(np.full(len(batch), np.nan))
+                continue
             known, left_out = lane.backward.of(batch, partial(self.learner.values, index))
             if left_out.any():
                 batch.weight = batch.weight * ~left_out
@@ -107,11 +110,16 @@ def check_same(configs: Sequence[RunConfig]) -> None:
                     f"runs of a fleet may differ in {', '.join(OWN_FIELDS)} only, got {name}={first[name]!r} and "
                     f"{other[name]!r}"
                 )
-        if method_for(config).rule != method_for(configs[0]).rule:
-            raise ValueError(
-                "runs of a fleet must have methods with the same targets, "
-                f"got {configs[0].method!r} and {config.method!r}"
-            )
+    shared_rule(configs)
+
+
+def shared_rule(configs: Sequence[RunConfig]) -> TargetRule:
+    """Return the rule by which runs learn together; refuse methods that cannot."""
+    rule = common_rule([method_for(config).rule for config in configs])
+    if rule is None:
+        methods = ", ".join(sorted({config.method for config in configs}))
+        raise ValueError(f"runs of a fleet must have methods that learn alike, got {methods}")
+    return rule
 
 
 def check_same_form(lanes: Sequence[Lane]) -> None:

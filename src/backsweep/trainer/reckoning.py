@@ -79,7 +79,7 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     rooms = [room_for(lane.config, session) for lane in fleet.lanes]
     frame = _observation_bytes(fleet)
     shared, network = fleet.shared, lane_network(fleet.lanes[0])
-    working = working_bytes(network, fleet.lanes[0].method.rule, 1, shared.batch_size, fleet.learner.dtype, fused=False)
+    working = working_bytes(network, fleet.learner.rule, 1, shared.batch_size, fleet.learner.dtype, fused=False)
     on_device = [working + frame * (room + 1) for room in rooms]
     in_memory = [
         frame * room + BYTES_PER_ROW * min(shared.capacity, lane.config.steps)

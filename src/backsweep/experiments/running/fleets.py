@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 import json
@@ -40,8 +39,8 @@ class Member:
 def sharing_key(config: dict[str, Any]) -> str:
     """Return what runs of one fleet have in common: two runs with the same key may share one.
 
-    That is every field that the trainer does not leave to each run, the rule that makes targets, and the form of what
-    the networks see and answer.
+    That is every field that the trainer does not leave to each run, how they learn, and the form of what the networks
+    see and answer.
     """
     from backsweep.trainer import RunConfig, method_for
     from backsweep.trainer.defaults import task_options
@@ -50,7 +49,10 @@ def sharing_key(config: dict[str, Any]) -> str:
     whole = RunConfig.from_json(config)
     shared = {name: value for name, value in whole.to_json().items() if name not in OWN_FIELDS}
     form = _form(whole.environment, tuple(sorted(task_options(whole).items())))
-    return json.dumps([shared, dataclasses.asdict(method_for(whole).rule), form], sort_keys=True)
+    # Methods with one-step targets learn alike, and EBU with them (see learner.rules.common_rule); what else its rule
+    # depends on are fields of the configuration.
+    alike = "discor" if method_for(whole).rule.kind == "discor" else "others"
+    return json.dumps([shared, alike, form], sort_keys=True)
 
 
 @lru_cache(maxsize=64)

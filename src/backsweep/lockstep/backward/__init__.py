@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,19 @@ from backsweep.lockstep.backward import kernels
 from backsweep.lockstep.backward.kernels import COUNT, PLACE, WALK_COLUMNS
 from backsweep.lockstep.lanes import LockstepLanes
 
-Values = Callable[[NDArray[np.int64], NDArray[np.int64], bool], NDArray[np.floating]]
-"""From lanes (n,), bank rows (n, steps) and whether the target network is meant, to values (n, steps, actions)."""
+
+class Networks(Protocol):
+    """Gives values (n, steps, actions) of bank rows (n, steps) by the networks of lanes (n,)."""
+
+    def values(self, lanes: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
+        """Return the values of the target or the online networks."""
+        ...
+
+    def both_values(
+        self, lanes: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return the values of the target and the online networks."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,13 +41,21 @@ class WalkRule:
 class BackwardWalks:
     """The walks of all lanes."""
 
-    def __init__(self, lanes: LockstepLanes, rule: WalkRule, longest: int, known: NDArray[Any], alone: bool) -> None:
-        """Prepare for episodes of at most `longest` steps; targets go to `known`.
+    def __init__(
+        self,
+        lanes: LockstepLanes,
+        walking: NDArray[np.bool_],
+        rule: WalkRule,
+        longest: int,
+        known: NDArray[Any],
+        alone: bool,
+    ) -> None:
+        """Prepare for episodes of at most `longest` steps; targets go to `known`, NaN for lanes not `walking`.
 
         With `alone`, every episode is evaluated by itself: rounding is then what it is in a run alone on a CPU.
         """
         count, batch = lanes.row.shape
-        self._lanes, self._rule, self._known, self._alone = lanes, rule, known, alone
+        self._lanes, self._walking, self._rule, self._known, self._alone = lanes, walking, rule, known, alone
         self.walk = np.zeros((count, WALK_COLUMNS), np.int64)
         self.rows = np.zeros((count, longest), np.int64)
         self.targets = np.zeros((count, longest), np.float64)
@@ -48,10 +66,10 @@ class BackwardWalks:
         self._lengths = np.zeros((count, batch), np.int64)
         self._found = np.zeros(count, np.int64)
 
-    def work_out(self, values: Values) -> None:
+    def work_out(self, networks: Networks) -> None:
         """Fill `known` for the batches that were drawn last."""
         lanes, rule = self._lanes, self._rule
-        walked = lanes.sources() == rule.source
+        walked = (lanes.sources() == rule.source) & self._walking[:, None]
         self._lengths[:] = 0
         kernels.find_episodes(
             lanes.ints,
@@ -65,7 +83,7 @@ class BackwardWalks:
             self._lengths,
             self._found,
         )
-        places, target, online = self._evaluate(values)
+        places, target, online = self._evaluate(networks)
         kernels.walk_through(
             lanes.ints,
             lanes.floats,
@@ -88,7 +106,7 @@ class BackwardWalks:
             lanes.buffers.weight,
         )
 
-    def _evaluate(self, values: Values) -> tuple[NDArray[np.int64], NDArray[np.floating], NDArray[np.floating]]:
+    def _evaluate(self, networks: Networks) -> tuple[NDArray[np.int64], NDArray[np.floating], NDArray[np.floating]]:
         """Return for each lane its row in the values, and the values (n, steps, actions) of both networks."""
         beginning = np.flatnonzero(self._found)
         places = np.zeros(len(self._found), np.int64)
@@ -98,21 +116,23 @@ class BackwardWalks:
             return places, nothing, nothing
         totals = self._lengths[beginning].sum(axis=1)
         if self._alone:
-            return places, self._one_by_one(values, beginning, True), self._one_by_one(values, beginning, False)
+            return places, self._one_by_one(networks, beginning, True), self._one_by_one(networks, beginning, False)
         # Sizes in a few steps, so that memory is used again.
         width = -(-int(totals.max()) // 64) * 64
         wanted = self._next_places[beginning, :width].copy()
         wanted[np.arange(width) >= totals[:, None]] = wanted[0, 0]  # rows that nobody looks at
-        target = values(beginning, wanted, True)
-        return places, target, values(beginning, wanted, False) if self._rule.double else target
+        if self._rule.double:
+            return places, *networks.both_values(beginning, wanted)
+        target = networks.values(beginning, wanted, target=True)
+        return places, target, target
 
-    def _one_by_one(self, values: Values, beginning: NDArray[np.int64], target: bool) -> NDArray[np.floating]:
+    def _one_by_one(self, networks: Networks, beginning: NDArray[np.int64], target: bool) -> NDArray[np.floating]:
         parts: list[list[NDArray[np.floating]]] = []
         for lane in beginning.tolist():
             start, parts_of_lane = 0, []
             for length in self._lengths[lane, : self._found[lane]].tolist():
                 wanted = self._next_places[lane : lane + 1, start : start + length].copy()
-                parts_of_lane.append(values(np.array([lane]), wanted, target)[0])
+                parts_of_lane.append(networks.values(np.array([lane]), wanted, target=target)[0])
                 start += length
             parts.append(parts_of_lane)
         joined = [np.concatenate(part) for part in parts]
