@@ -146,3 +146,14 @@ def test_runs_recorded_before_an_option_existed_are_known(tmp_path: Path) -> Non
 
 def test_durations_in_words() -> None:
     assert [duration(seconds) for seconds in (5, 600, 7200, 400_000)] == ["5 s", "10 min", "2.0 h", "4.6 days"]
+
+
+def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part = ("--tasks", "minigrid/doorkey", "minigrid/unlock", "--lines", "ter", "uer")
+    rate = ("--results", str(tmp_path), "--dry-run", "--steps-per-second", "1000", "--scale", "paper")
+    assert call("run", "C3", *part, *rate) == 0
+    assert "20 runs, 0 finished, 20 to do" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="there is no task 'minigrid/doorkye' here, only minigrid/doorkey"):
+        call("run", "C3", "--tasks", "minigrid/doorkye", *rate)
+    with pytest.raises(ValueError, match="there is no line 'dqn' here, only uer"):
+        call("run", "C3", "--lines", "dqn", *rate)

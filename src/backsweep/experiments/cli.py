@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SCALES = ("smoke", "laptop", "paper")
+CHECKPOINT_INTERVALS = {"process": 50_000, "fleet": 500_000}
 
 
 def add_commands(subparsers: Any) -> None:
@@ -25,6 +26,8 @@ def add_commands(subparsers: Any) -> None:
     running = commands.add_parser("run", help="carry out a question's runs; what is done already is not done again")
     running.add_argument("question", nargs="+", help="such as C3; several share their runs")
     running.add_argument("--scale", choices=SCALES, default="smoke", help="how much to run (default: smoke)")
+    running.add_argument("--tasks", nargs="+", default=[], help="of the question's tasks only these")
+    running.add_argument("--lines", nargs="+", default=[], help="of the question's lines (methods) only these")
     running.add_argument(
         "--engine",
         choices=("process", "fleet"),
@@ -35,6 +38,11 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument("--results", type=Path, default=Path("results"), help="where records go (default: results)")
     running.add_argument("--jobs", type=int, help="processes at a time (default: one per core, or one fleet)")
     running.add_argument("--device", default="cpu", help="where networks live (default: cpu)")
+    running.add_argument(
+        "--checkpoint-interval",
+        type=int,
+        help="steps between checkpoints, each as large as the replays (default: 50000, or 500000 for fleets)",
+    )
     running.add_argument("--dry-run", action="store_true", help="print the runs, the steps and an estimate of the time")
     running.add_argument(
         "--steps-per-second",
@@ -84,25 +92,33 @@ def show_command(parsed: argparse.Namespace) -> int:
 
 def run_command(parsed: argparse.Namespace) -> int:
     """Carry out what is left of some questions' runs."""
+    from backsweep.experiments.question import Grid, Study
     from backsweep.experiments.registry import find_question
     from backsweep.experiments.running.engine import run_jobs, usable_cores
     from backsweep.experiments.running.jobs import plan
     from backsweep.experiments.running.progress import JobProgress, duration
 
-    for name in ("jobs", "lanes", "steps_per_second"):
+    for name in ("jobs", "lanes", "steps_per_second", "checkpoint_interval"):
         if (value := getattr(parsed, name)) is not None and not value > 0:
             raise ValueError(f"--{name.replace('_', '-')} must be above 0, got {value}")
     cores = usable_cores()
     workers = parsed.jobs if parsed.jobs is not None else (cores if parsed.engine == "process" else 1)
-    whats = []
+    whats: list[Grid | Study] = []
     for name in parsed.question:
         question = find_question(name)
         what = question.plan(parsed.scale)
         if what is None:
             print(f"{question.id}: nothing to run. {question.missing}")
+        elif isinstance(what, Grid):
+            whats.append(what.part(parsed.tasks, parsed.lines))
         else:
             whats.append(what)
     found = plan(parsed.results, whats, parsed.engine, parsed.device, parsed.lanes)
+    interval = parsed.checkpoint_interval
+    if interval is None:
+        interval = CHECKPOINT_INTERVALS[parsed.engine]
+    for job in found.jobs:
+        job.order["checkpoint_interval"] = interval
     todo, finished, total = found.jobs, found.finished, found.total
     if parsed.dry_run:
         from backsweep.experiments.running.estimate import estimate

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from backsweep.experiments.evidence import Evidence
@@ -46,6 +46,18 @@ class Grid:
     seeds: tuple[int, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     task_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def part(self, tasks: Sequence[str], lines: Sequence[str]) -> Grid:
+        """Return the grid of some tasks and some lines only; without any named, of all."""
+        for names, known, what in ((tasks, self.tasks, "task"), (lines, [v.label for v in self.variants], "line")):
+            for name in names:
+                if name not in known:
+                    raise ValueError(f"there is no {what} {name!r} here, only {', '.join(known)}")
+        return replace(
+            self,
+            tasks=tuple(task for task in self.tasks if task in tasks) if tasks else self.tasks,
+            variants=tuple(each for each in self.variants if each.label in lines) if lines else self.variants,
+        )
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run of the grid."""
