@@ -34,6 +34,11 @@ def add_commands(subparsers: Any) -> None:
     resuming.add_argument("folder", type=Path, help="the run's folder")
     resuming.add_argument("--threads", type=int, default=1, help="threads of torch")
     resuming.add_argument("--device", default="cpu", help="where the networks live")
+    engines = ("auto", "compiled", "plain")
+    resuming.add_argument("--engine", choices=engines, default="auto", help="how a fleet's runs are moved")
+    resuming.add_argument("--lane-threads", type=int, help="threads that move a fleet's runs (default: all cores)")
+    resuming.add_argument("--groups", type=int, default=2, help="groups of runs that take turns on the device")
+    resuming.add_argument("--observations-per-run", type=int, help="room for distinct observations on the device")
     resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between checkpoints")
     resuming.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
     resuming.add_argument("--wandb", help="also log to this Weights & Biases project")
@@ -106,8 +111,8 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
 
 def resume_command(parsed: argparse.Namespace) -> int:
     """Go on with a run."""
-    names = ("threads", "device", "checkpoint_interval", "wandb", "tensorboard", "quiet")
-    return _ending(trainer.resume(parsed.folder, **{name: getattr(parsed, name) for name in names}), parsed.quiet)
+    session = {name: value for name, value in vars(parsed).items() if name not in ("folder", "run")}
+    return _ending(trainer.resume(parsed.folder, **session), parsed.quiet)
 
 
 def evaluate_command(parsed: argparse.Namespace) -> int:

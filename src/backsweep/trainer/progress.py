@@ -8,7 +8,8 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.columns import Columns
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
@@ -18,14 +19,14 @@ from backsweep.trainer.fleet import Fleet
 LIVE_EVERY = 0.25
 LINE_EVERY = 30.0
 WINDOW = 60.0  # seconds over which speeds are taken
-MOST_ROWS = 30
+MOST_ROWS = 20
+"""Runs that have a row of their own; more are shown side by side, with less of each."""
 
 
 class Progress:
     """Shows how the lanes are doing; looks at the clock only now and then, so that it costs the loop nothing."""
 
-    def __init__(self, names: list[str], total: int, *, quiet: bool = False, console: Console | None = None) -> None:
-        self._names = names
+    def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
         self._total = total
         self._quiet = quiet
         self._console = Console(stderr=False) if console is None else console
@@ -49,12 +50,12 @@ class Progress:
             self._live.__exit__(kind, error, traceback)
             self._live = None
 
-    def step(self, fleet: Fleet, last: list[EvaluationRecord | None]) -> None:
-        """Take note of a turn; show it if it is time."""
+    def step(self, fleet: Fleet, shown: list[tuple[str, EvaluationRecord | None]]) -> None:
+        """Take note of a turn; show it if it is time. `shown` has each lane's name and last evaluation."""
         if not self._turns:
             self._started, self._first_step, self._first_updates = time.monotonic(), fleet.step, fleet.learner.updates
         self._turns += 1
-        if self._quiet or self._turns % 16:
+        if self._quiet:
             return
         now = time.monotonic()
         if now - self._last < self._every or not fleet.lanes:
@@ -66,7 +67,7 @@ class Progress:
         while now - self._marks[0][0] > WINDOW and len(self._marks) > 2:
             self._marks.popleft()
         if self._live is not None:
-            self._live.update(self._table(fleet, last), refresh=True)
+            self._live.update(self._picture(fleet, shown), refresh=True)
         else:
             self._print(self._line(fleet))
 
@@ -115,19 +116,25 @@ class Progress:
         mean = f"  return {sum(returns) / len(returns):.4g}" if returns else ""
         return (
             f"step {fleet.step:,} of {self._total:,}{mean}  epsilon {lane.epsilon(fleet.step):.3f}  "
-            f"{steps:,.0f} steps/s  {updates:,.0f} updates/s{graph}  left {self._left(fleet)}"
+            f"{_speed(steps, fleet)}  {updates:,.0f} updates/s{graph}  left {self._left(fleet)}"
         )
 
-    def _table(self, fleet: Fleet, last: list[EvaluationRecord | None]) -> Table:
+    def _picture(self, fleet: Fleet, shown: list[tuple[str, EvaluationRecord | None]]) -> Table | Group:
         steps, updates = self._speeds()
         title = (
-            f"step {fleet.step:,} of {self._total:,}   {steps:,.0f} steps/s   {updates:,.0f} updates/s   "
+            f"step {fleet.step:,} of {self._total:,}   {_speed(steps, fleet)}   {updates:,.0f} updates/s   "
             f"left {self._left(fleet)}"
         )
+        if len(shown) <= MOST_ROWS:
+            return self._table(title, fleet, shown)
+        runs = [f"{name} {_score(record)}" for name, record in shown]
+        return Group(f"{title}   epsilon {fleet.lanes[0].epsilon(fleet.step):.3f}", Columns(runs, equal=True))
+
+    def _table(self, title: str, fleet: Fleet, shown: list[tuple[str, EvaluationRecord | None]]) -> Table:
         table = Table(title=title, title_justify="left")
         for column in ("run", "return", "evaluation", "normalised", "epsilon", "episodes", "rows", "states", "edges"):
             table.add_column(column, justify="left" if column == "run" else "right")
-        for name, lane, record in list(zip(self._names, fleet.lanes, last, strict=False))[:MOST_ROWS]:
+        for (name, record), lane in zip(shown, fleet.lanes, strict=True):
             stats, returns = lane.replay.stats(), lane.finished_returns
             table.add_row(
                 name,
@@ -141,3 +148,16 @@ class Progress:
                 f"{int(stats['edges']):,}" if "edges" in stats else "-",
             )
         return table
+
+
+def _speed(steps: float, fleet: Fleet) -> str:
+    """Return the steps per second, of all runs together if there are several."""
+    runs = len(fleet.lanes)
+    return f"{steps:,.0f} steps/s" if runs == 1 else f"{steps * runs:,.0f} steps/s in {runs} runs"
+
+
+def _score(record: EvaluationRecord | None) -> str:
+    """Return the last evaluation in a word."""
+    if record is None:
+        return "-"
+    return f"{record.mean_return:.4g}" if record.normalised_return is None else f"{record.normalised_return:.3f}"

@@ -86,7 +86,7 @@ def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
         if is_finished(place):
             raise RunError(f"{place} has come to its end already; 'backsweep evaluate {place}' shows how good it is")
     with only_user(place), torch_threads(chosen.threads):
-        progress = Progress([], 0, quiet=chosen.quiet)
+        progress = Progress(0, quiet=chosen.quiet)
         try:
             loaded = checkpoint.load(place, device=chosen.device, warn=progress.warn)
         except (SnapshotError, ValueError) as error:
@@ -108,7 +108,7 @@ def _sit_down(
         shown = f"{lane.config.environment} {lane.config.method} seed {lane.config.seed}" if name == SINGLE else name
         files.append(LaneFiles(name, shown, place, lane, writer, _last_evaluation(place) if position else None))
     total = max(lane.config.steps for lane in fleet.lanes)
-    progress = Progress([entry.shown for entry in files], total, quiet=session.quiet)
+    progress = Progress(total, quiet=session.quiet)
     with lane_threads(session.lane_threads):
         return Session(folder, fleet, files, session, progress, rooms).run()
 

@@ -144,7 +144,7 @@ class Session:
             self._finish(ending)
         elif interval and fleet.passes(interval):
             self._checkpoint()
-        self.progress.step(fleet, [files.last for files in self.files])
+        self.progress.step(fleet, [(files.shown, files.last) for files in self.files])
         self.clock.lap("other")
 
     def _record(self) -> None:
