@@ -274,3 +274,15 @@ def test_what_the_fused_kernels_are_for() -> None:
     assert "uint8" in str(reason_against_fused(vector.learner, vector.bank))
     with pytest.raises(ValueError, match="cannot be used"):
         Stepper(vector.learner, vector.bank, 16, fused=True)
+
+
+def test_recorded_values_of_episodes_are_those_of_the_networks() -> None:
+    stepper = made(MINIGRID, RULES["backward"], "cuda", lanes=5)
+    updated(stepper, 12)
+    generator = np.random.default_rng(5)
+    for count, steps in ((1, 3), (3, 70), (5, 300), (3, 65), (1, 64)):
+        lanes, rows = generator.permutation(5)[:count], generator.integers(0, ROWS, (count, steps))
+        target, online = stepper.both_values(lanes, rows)
+        np.testing.assert_allclose(target, stepper.values(lanes, rows, target=True), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(online, stepper.values(lanes, rows, target=False), rtol=1e-5, atol=1e-5)
+        updated(stepper, 1)

@@ -31,6 +31,7 @@ from backsweep.learner.double_dqn import AllCorrections, Learner
 from backsweep.learner.networks import in_network_order
 from backsweep.learner.packed import PackedArrays
 from backsweep.learner.reckoning import bytes_per_row, working_bytes
+from backsweep.learner.value_programs import ValuePrograms, padded_size
 
 WORD = 4  # bytes that the fused first convolution reads at once
 VALUES_BYTES = 1 << 30  # what `values` may take at once
@@ -108,8 +109,13 @@ class Stepper:
         self._arithmetic = self._choose_arithmetic(fused)
         self._act: Callable[[], None] = self._act_program
         self._update: Callable[[], None] = self._update_program
+        self._value_programs: ValuePrograms | None = None
         if self._on_gpu:
             self._prepare_programs(graphs)
+        if self._on_gpu and graphs:
+            self._value_programs = ValuePrograms(
+                self._both, self._warmed_up_and_recorded, learner.network.actions, number, self._device
+            )
 
     # -- what the caller does -------------------------------------------------------------------------------------
 
@@ -155,13 +161,23 @@ class Stepper:
     def both_values(
         self, lanes: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return what `values` gives of the target and of the online networks, in one go."""
+        """Return what `values` gives of the target and of the online networks, in one go.
+
+        Recorded, the arrays are overwritten by the next call.
+        """
+        size, steps = padded_size(len(lanes), rows.shape[1])
+        if self._value_programs is None or 2 * size > self._lanes_at_once(steps):
+            return self.values(lanes, rows, target=True), self.values(lanes, rows, target=False)
         with self._in_stream:
-            chosen, index = (torch.from_numpy(array).to(self._device) for array in (lanes, rows))
-            found = self._values(
-                torch.cat([self.learner.target[chosen], self.learner.online[chosen]]), index.repeat(2, 1)
-            )
-        return found[: len(lanes)], found[len(lanes) :]
+            found = self._value_programs.enqueue(lanes, rows)
+        self.wait()
+        return found[0], found[1]
+
+    def _both(self, lanes: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        learner = self.learner
+        views = learner.network.layout.views(torch.cat([learner.target[lanes], learner.online[lanes]]))
+        values = self._arithmetic.network.forward(views, self._prepared(rows.repeat(2, 1)))
+        return values.view(2, *rows.shape, -1)
 
     def _values(self, flat: torch.Tensor, index: torch.Tensor) -> NDArray[np.floating]:
         """Return the values (n, T, A) of bank rows (n, T) by networks with the parameters (n, size)."""
@@ -261,6 +277,13 @@ class Stepper:
             torch.cuda.empty_cache()  # recordings have memory of their own
             self._act = self._recorded(self._act_program)
             self._update = self._recorded(self._update_program)
+
+    @torch.no_grad()
+    def _warmed_up_and_recorded(self, program: Callable[[], None]) -> Callable[[], None]:
+        for _ in range(WARM_UPS):
+            program()
+        self.wait()
+        return self._recorded(program)
 
     def _recorded(self, program: Callable[[], None]) -> Callable[[], None]:
         graph = torch.cuda.CUDAGraph()

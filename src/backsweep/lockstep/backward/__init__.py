@@ -117,8 +117,7 @@ class BackwardWalks:
         totals = self._lengths[beginning].sum(axis=1)
         if self._alone:
             return places, self._one_by_one(networks, beginning, True), self._one_by_one(networks, beginning, False)
-        # Sizes in a few steps, so that memory is used again.
-        width = -(-int(totals.max()) // 64) * 64
+        width = int(totals.max())
         wanted = self._next_places[beginning, :width].copy()
         wanted[np.arange(width) >= totals[:, None]] = wanted[0, 0]  # rows that nobody looks at
         if self._rule.double:
