@@ -138,6 +138,11 @@ def _own_cache_folder() -> Iterator[None]:
         _numba.CACHE_DIR = before
 
 
+def interpreted() -> bool:
+    """Say whether kernels run as plain Python (NUMBA_DISABLE_JIT), for debugging."""
+    return bool(_numba.DISABLE_JIT)
+
+
 _announced = False
 
 

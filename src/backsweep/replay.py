@@ -18,6 +18,7 @@ from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, Rand
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
+from backsweep.remembering import add_staged, tables_for
 from backsweep.samplers import Experience, Sampler, Uniform
 from backsweep.samplers.base import LiveSampler
 from backsweep.samplers.kernels import episode_rows
@@ -133,6 +134,7 @@ class Replay:
         )
         self._encoder = encoder.build(observation_space, named_generator(self._seed, "encoder"))
         self._graph: Graph | None = Graph(self._store, self._encoder) if sampler.needs_graph else None
+        self._use_arrays()
         self._sampler = sampler.build(Experience(self._store, self._graph), named_generator(self._seed, "sampler"))
         self._lock = threading.RLock()
         self._ended = np.zeros(self._num_envs, np.bool_)
@@ -183,13 +185,16 @@ class Replay:
             store.stage(observation, action, reward, next_observation, terminated, truncated, mask)
             if final_observation is not None:
                 self._stage_finals(final_observation)
-            # An encoder of the user's own may fail, and must do so before anything has changed.
-            foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
-            keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
             first = store.total
-            new = store.add()
-            if self._graph is not None:
-                self._graph.follow(first, new, keys)
+            if self._tables is not None:
+                add_staged(*self._tables)
+            else:
+                # An encoder of the user's own may fail, and must do so before anything has changed.
+                foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
+                keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
+                new = store.add()
+                if self._graph is not None:
+                    self._graph.follow(first, new, keys)
             self._sampler.added(first, store.total)
             if self._autoreset is not None:
                 self._ended = store.staged_ends()
@@ -387,7 +392,12 @@ class Replay:
                 graph = Graph(self._store, self._encoder)
                 graph.build()
                 self._graph = graph
+                self._use_arrays()
             return GraphView(self._graph, lambda: self._lock)
+
+    def _use_arrays(self) -> None:
+        """Take note that the graph or the encoder has other arrays than before."""
+        self._tables = tables_for(self._store, self._graph, self._encoder)
 
     def _graph_for_loading(self) -> Graph:
         if self._graph is None:

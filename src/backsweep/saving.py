@@ -111,6 +111,7 @@ def load_replay(
     replay._ended[:] = snapshot.arrays["ended"]
     replay._stale_updates = metadata["late_priority_updates"]
     replay._encoder.load(_part(snapshot.arrays, "encoder/"))
+    replay._use_arrays()
     replay._sampler.load_state(SamplerState(_part(snapshot.arrays, "sampler/"), metadata["sampler_state"]))
     return replay
 

@@ -22,11 +22,6 @@ TASK_TRUNCATED = 6
 TASK_OBSERVATION = 7  # of any dtype, taken as bytes
 TASK_OWN = 8
 
-# How an observation becomes a key.
-NO_GRAPH = 0
-KEY_OF_BYTES = 1  # random projection of bytes
-KEY_OF_NUMBER = 2  # a discrete state is its own key
-
 # Kinds of samplers.
 UNIFORM = 0
 PRIORITIZED = 1
@@ -76,7 +71,7 @@ PART_GENERATORS = 2
 LANE_FAMILY = 0
 LANE_ACTIONS = 1  # how many
 LANE_BYTES = 2  # of an observation
-LANE_KEY = 3  # NO_GRAPH, KEY_OF_BYTES or KEY_OF_NUMBER
+LANE_KEY = 3  # how observations become keys, see remembering
 LANE_PARTS = 4
 LANE_FIRST_ROW = 5  # where the lane's observations begin in the bank
 LANE_MOST_ROWS = 6  # how many it may have there; the row behind them is for first observations

@@ -37,13 +37,11 @@ from backsweep.addresses import (
     word_vector,
 )
 from backsweep.compilation import inlined, kernel, threaded
-from backsweep.encoding.kernels import project_bytes
 from backsweep.envs.chain import kernels as chain
 from backsweep.envs.minigrid import kernels as minigrid
 from backsweep.envs.minigrid.levels.kernels import draw_levels
 from backsweep.envs.sokoban import kernels as sokoban
 from backsweep.envs.sokoban.generator.kernels import draw_rooms
-from backsweep.graph.kernels import add_rows as add_rows_to_graph
 from backsweep.lockstep.codes import (
     APPLY,
     BANK_FULL,
@@ -55,7 +53,6 @@ from backsweep.lockstep.codes import (
     EPSILON_START,
     EPSILON_STEPS,
     GOING,
-    KEY_OF_BYTES,
     LANE_ACTIONS,
     LANE_BEGAN,
     LANE_BOOTSTRAP,
@@ -75,7 +72,6 @@ from backsweep.lockstep.codes import (
     LANE_START,
     LANE_STATE,
     MINIGRID,
-    NO_GRAPH,
     NO_LEVEL,
     NOT_FINITE,
     PART_ALPHA,
@@ -123,6 +119,30 @@ from backsweep.lockstep.codes import (
     TREE_SUMS,
     UNIFORM,
 )
+from backsweep.remembering.kernels import (
+    GRAPH_COUNTERS,
+    GRAPH_EDGES,
+    GRAPH_POOL,
+    GRAPH_REWARD_SUMS,
+    GRAPH_ROWS,
+    GRAPH_TERMINALS,
+    GRAPH_VERTICES,
+    STORE_ACTIONS,
+    STORE_COUNTERS,
+    STORE_EPISODES,
+    STORE_FRAMES,
+    STORE_FRESH,
+    STORE_LIVE_EPISODES,
+    STORE_ROWS,
+    STORE_STAGED,
+    STORE_STAGED_ACTIONS,
+    STORE_STAGED_FLAGS,
+    STORE_STAGED_REWARDS,
+    STORE_VALUES,
+    STORE_WEIGHTS,
+    WORD_BYTES,
+    add_staged,
+)
 from backsweep.samplers.kernels import draw_prioritized, set_range, update_priorities, walk_back
 from backsweep.seeding.kernels import next_unit, next_word
 from backsweep.store.kernels import (
@@ -135,37 +155,10 @@ from backsweep.store.kernels import (
     TERMINATED,
     TOTAL,
     TRUNCATED,
-    add_rows,
     draw_uniform,
     find,
 )
 from backsweep.sweep.kernels import exchange, sweep_rows
-
-# Arrays of `store`, in the order of store.add_rows.
-STORE_STAGED = 0
-STORE_STAGED_ACTIONS = 1
-STORE_STAGED_REWARDS = 2
-STORE_STAGED_FLAGS = 3
-STORE_FRESH = 4
-STORE_ROWS = 5
-STORE_VALUES = 6
-STORE_ACTIONS = 7
-STORE_EPISODES = 8
-STORE_LIVE_EPISODES = 9
-STORE_COUNTERS = 11
-STORE_FRAMES = 12
-STORE_WEIGHTS = 22
-# Arrays of `graph`, in the order of graph.add_rows.
-GRAPH_VERTICES = 2
-GRAPH_REWARD_SUMS = 3
-GRAPH_EDGES = 5
-GRAPH_POOL = 7
-GRAPH_ROWS = 8
-GRAPH_TERMINALS = 10
-GRAPH_COUNTERS = 12
-
-WORD_BYTES = 8
-
 
 # -- acting -----------------------------------------------------------------------------------------------------------
 
@@ -349,62 +342,6 @@ def copy_bytes(source: NDArray[np.uint8], target: NDArray[np.uint8]) -> None:
 
 
 @kernel
-def add_to_store(store: Entry) -> int:
-    """Take in what is staged; return how many observations were new."""
-    return add_rows(
-        word_matrix(store, 0),
-        byte_matrix(store, 1),
-        float_vector(store, 2),
-        byte_vector(store, 3),
-        int32_matrix(store, 4),
-        int32_matrix(store, 5),
-        float_matrix(store, 6),
-        byte_matrix(store, 7),
-        int64_matrix(store, 8),
-        int32_vector(store, 9),
-        int64_matrix(store, 10),
-        int64_vector(store, 11),
-        word_matrix(store, 12),
-        int32_vector(store, 13),
-        word_vector(store, 14),
-        int32_vector(store, 15),
-        bool_vector(store, 16),
-        word_matrix(store, 17),
-        int32_vector(store, 18),
-        word_vector(store, 19),
-        int32_vector(store, 20),
-        bool_vector(store, 21),
-        word_vector(store, 22),
-        int64_vector(store, 23),
-    )
-
-
-@kernel
-def add_to_graph(first: int, last: int, keys: NDArray[np.int64], store: Entry, graph: Entry) -> None:
-    """Let the graph follow the store."""
-    add_rows_to_graph(
-        first,
-        last,
-        0,
-        int32_matrix(store, STORE_FRESH),
-        keys,
-        int32_matrix(graph, 0),
-        float_matrix(graph, 1),
-        int64_matrix(graph, 2),
-        float_vector(graph, 3),
-        int32_vector(graph, 4),
-        int32_matrix(graph, 5),
-        int32_vector(graph, 6),
-        int32_vector(graph, 7),
-        int32_matrix(graph, 8),
-        float_matrix(graph, 9),
-        int32_vector(graph, 10),
-        int32_vector(graph, 11),
-        int64_vector(graph, 12),
-    )
-
-
-@kernel
 def remember(
     ints: NDArray[np.int64],
     store: Entry,
@@ -417,23 +354,7 @@ def remember(
     """Add the staged transition to the lane's replay."""
     counters = int64_vector(store, STORE_COUNTERS)
     first = counters[TOTAL]
-    new = add_to_store(store)
-    ints[LANE_NEW] = new
-    if ints[LANE_KEY] != NO_GRAPH:
-        fresh = int32_matrix(store, STORE_FRESH)
-        stride = WORD_BYTES * store[STORE_STAGED, SIZE_1]
-        if ints[LANE_KEY] == KEY_OF_BYTES:
-            columns = float_matrix(matrix, 0)
-            keys = np.zeros((new, columns.shape[0]), np.int64)
-            for i in range(new):
-                staged = bytes_at(store, STORE_STAGED, stride * fresh[i, 0], ints[LANE_BYTES])
-                project_bytes(staged, columns, keys[i : i + 1])
-        else:
-            keys = np.zeros((new, 1), np.int64)
-            staged_words = word_matrix(store, STORE_STAGED)
-            for i in range(new):
-                keys[i, 0] = np.int64(staged_words[fresh[i, 0], 0])
-        add_to_graph(first, counters[TOTAL], keys, store, graph)
+    ints[LANE_NEW] = add_staged(ints[LANE_KEY], ints[LANE_BYTES], store, graph, matrix)
     capacity = int32_matrix(store, STORE_ROWS).shape[0]
     for part in range(ints[LANE_PARTS]):
         if part_ints[part, PART_KIND] == PRIORITIZED:

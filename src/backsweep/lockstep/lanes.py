@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.addresses import address_table
-from backsweep.encoding.discrete import LiveDiscreteKey
-from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.envs.lanes import Lanes
 from backsweep.lockstep import codes, kernels, parts
-from backsweep.replay import Replay
+from backsweep.remembering import key_kind
+from backsweep.replay import Replay, ReplayMachinery
 from backsweep.samplers.mixture import LiveMixture
 from backsweep.seeding import generator_words, restore_generator_words
 from backsweep.store.kernels import ENDED, FLAGS
@@ -121,8 +120,8 @@ class LockstepLanes:
         self._graph = address_table([() if m.graph is None else m.graph.add_arguments for m in machines])
         if not self._graph.shape[1]:  # nobody has a graph: kernels still take a row for each
             self._graph = np.zeros((count, 13, 5), np.int64)
-        matrices = [_key(machine)[1] for machine in machines]
-        self._matrices = address_table(matrices)
+        keys = [_known_key(machine) for machine in machines]
+        self._matrices = address_table([arrays for _, arrays in keys])
         if not self._matrices.shape[1]:
             self._matrices = np.zeros((count, 1, 5), np.int64)
         machineries = [_machinery(member.task) for member in self.members]
@@ -146,13 +145,13 @@ class LockstepLanes:
                 for lane, task in enumerate(member.task for member in self.members)
             ]
         )
-        self._kept_alive = (machines, matrices, machineries)
+        self._kept_alive = (machines, keys, machineries)
         for lane, (member, machine) in enumerate(zip(self.members, machines, strict=True)):
             ints = self.ints[lane]
             ints[codes.LANE_FAMILY] = FAMILIES[machineries[lane].family]
             ints[codes.LANE_ACTIONS] = member.task.single_action_space.n
             ints[codes.LANE_BYTES] = member.task.observations.nbytes
-            ints[codes.LANE_KEY] = _key(machine)[0]
+            ints[codes.LANE_KEY] = keys[lane][0]
             ints[codes.LANE_PARTS] = len(self._parts[lane])
             ints[codes.LANE_FIRST_ROW], ints[codes.LANE_MOST_ROWS] = member.first_row, member.most_rows
             ints[codes.LANE_BOOTSTRAP] = member.bootstrap_at_timeout
@@ -314,7 +313,7 @@ def supported(replay: Replay, task: Lanes) -> bool:
         and machine.store.frame_stack == 1
         and task.machinery() is not None
         and parts.parts_of(machine.sampler) is not None
-        and _key(machine)[0] is not None
+        and key_kind(machine.store, machine.graph, machine.encoder) is not None
     )
 
 
@@ -325,23 +324,18 @@ def _known_parts(sampler: Any) -> list[Any]:
     return known
 
 
+def _known_key(machine: ReplayMachinery) -> tuple[int, tuple[NDArray[Any], ...]]:
+    kind = key_kind(machine.store, machine.graph, machine.encoder)
+    if kind is None:
+        raise ValueError(f"lock-step lanes cannot make keys with {type(machine.encoder).__name__}")
+    return kind
+
+
 def _machinery(task: Lanes) -> Any:
     machinery = task.machinery()
     if machinery is None:
         raise ValueError(f"lock-step lanes cannot move {type(task).__name__}")
     return machinery
-
-
-def _key(machine: Any) -> tuple[int | None, tuple[NDArray[np.float64], ...]]:
-    """Return how observations become keys, None if kernels cannot, and the matrix where there is one."""
-    if machine.graph is None:
-        return codes.NO_GRAPH, ()
-    encoder, single = machine.encoder, machine.store.layout.single
-    if isinstance(encoder, LiveDiscreteKey) and machine.store.layout.words == 1:
-        return codes.KEY_OF_NUMBER, ()
-    if isinstance(encoder, LiveRandomProjection) and single is not None and single.dtype == np.uint8:
-        return codes.KEY_OF_BYTES, (encoder.byte_matrix,)
-    return None, ()
 
 
 def _leaders(samplers: Sequence[Any]) -> list[tuple[int, list[int]]]:

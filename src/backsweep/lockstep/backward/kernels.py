@@ -21,14 +21,9 @@ from numpy.typing import NDArray
 from backsweep.addresses import float_matrix, int32_matrix, int64_matrix, int64_of_bytes, int64_vector
 from backsweep.compilation import kernel
 from backsweep.lockstep.codes import GOING, LANE_BOOTSTRAP, LANE_DISCOUNT, LANE_FIRST_ROW, LANE_STATE
+from backsweep.remembering.kernels import STORE_ACTIONS, STORE_COUNTERS, STORE_EPISODES, STORE_ROWS, STORE_VALUES
 from backsweep.samplers.kernels import episode_rows
 from backsweep.store.kernels import EPISODE, FLAGS, LENGTH, NEXT_OBSERVATION, REWARD, TERMINATED, TRUNCATED
-
-STORE_ROWS = 5
-STORE_VALUES = 6
-STORE_ACTIONS = 7
-STORE_EPISODES = 8
-STORE_COUNTERS = 11
 
 PLACE = 0
 COUNT = 1
