@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from backsweep.compilation import cache_folder
-from backsweep.store.kernels import same_record, shorten_episode
+from backsweep.store.distinct.kernels import same_record
+from backsweep.store.kernels import shorten_episode
 
 
 @pytest.mark.kernels

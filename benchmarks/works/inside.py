@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from backsweep.remembering import add_staged
 from backsweep.store.kernels import SKIP
 from benchmarks.libraries.base import Wanted
 from benchmarks.libraries.ours import Ours
@@ -25,9 +26,6 @@ from benchmarks.timing import clock_cost, timed_calls
 METHODS = (
     ("", "add", "add: locking, calling"),
     ("_store", "stage", "add: checking and staging arguments"),
-    ("_store", "add", "add: calling the store"),
-    ("_graph", "follow", "add: calling the graph"),
-    ("_encoder", "encode", "add: calling the encoder"),
     ("_sampler", "added", "add: telling the sampler"),
     ("", "sample", "sample: locking, checking, making the batch"),
     ("_sampler", "pick", "sample: calling the samplers"),
@@ -37,9 +35,7 @@ METHODS = (
     ("_sampler", "update", "update: calling the sampler"),
 )
 KERNELS = (
-    ("backsweep.store.kernels", "add_rows", "add: store kernel (find or store observations, write the row)"),
-    ("backsweep.graph.kernels", "add_rows", "add: graph kernel"),
-    ("backsweep.encoding.kernels", "project_bytes", "add: projection kernel"),
+    ("backsweep.replay", "add_staged", "add: the kernel (find or store observations, project new ones, row, graph)"),
     ("backsweep.samplers.kernels", "set_range", "add: priority kernel"),
     ("backsweep.sweep.kernels", "sweep_rows", "sample: sweep kernel"),
     ("backsweep.samplers.kernels", "draw_prioritized", "sample: priority kernel"),
@@ -111,7 +107,7 @@ def _entering(replay: Any, count: int) -> dict[str, float]:
     store = replay._store
     no_rows = np.empty(0, np.int64)
     calls: dict[str, Callable[[], object]] = {
-        "add: entering the store kernel (part of it)": store.add,
+        "add: entering the kernel (part of it)": lambda: add_staged(*replay._tables),
         "sample: entering the copying kernel (part of it)": lambda: store.read(no_rows, 1, 0.99),
     }
     numbers = {}
@@ -155,13 +151,9 @@ def _costs() -> tuple[float, float]:
 _CALLERS = {
     "add: locking, calling": (
         "add: checking and staging arguments",
-        "add: calling the store",
-        "add: calling the graph",
+        "add: the kernel (find or store observations, project new ones, row, graph)",
         "add: telling the sampler",
     ),
-    "add: calling the store": ("add: store kernel (find or store observations, write the row)",),
-    "add: calling the graph": ("add: graph kernel", "add: calling the encoder"),
-    "add: calling the encoder": ("add: projection kernel",),
     "add: telling the sampler": ("add: priority kernel",),
     "sample: locking, checking, making the batch": ("sample: calling the samplers", "sample: calling the store"),
     "sample: calling the samplers": ("sample: sweep kernel", "sample: priority kernel"),

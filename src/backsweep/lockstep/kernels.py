@@ -145,6 +145,7 @@ from backsweep.remembering.kernels import (
 )
 from backsweep.samplers.kernels import draw_prioritized, set_range, update_priorities, walk_back
 from backsweep.seeding.kernels import next_unit, next_word
+from backsweep.store.distinct.kernels import find
 from backsweep.store.kernels import (
     CONTINUES,
     FLAGS,
@@ -156,7 +157,6 @@ from backsweep.store.kernels import (
     TOTAL,
     TRUNCATED,
     draw_uniform,
-    find,
 )
 from backsweep.sweep.kernels import exchange, sweep_rows
 

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from backsweep.memory import physical_memory, reserve, reserve_in_file
 from backsweep.seeding.kernels import mix
 from backsweep.store import kernels
+from backsweep.store.distinct import kernels as distinct
+from backsweep.store.distinct.kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE
 from backsweep.store.kernels import (
     ENDED,
     EPISODES_BROKEN,
     EPISODES_HIGH,
     EPISODES_LIVE,
     LIVE,
-    RECORD_COUNTERS,
-    RECORDS_HIGH,
-    RECORDS_LIVE,
     SKIP,
     TERMINATED,
     TOTAL,
@@ -49,11 +48,11 @@ class RecordTable:
         self.uses = reserve((most,), np.int32)
         self.hashes = reserve((most,), np.uint64)
         self.table = reserve((power_of_two_at_least(2 * most),), np.int32)
-        self.changed = reserve((most // kernels.CHANGED_BLOCK + 1,), np.bool_)
+        self.changed = reserve((most // distinct.CHANGED_BLOCK + 1,), np.bool_)
 
     def may_have_changed(self, start: int, stop: int) -> bool:
         """Say whether any of the records start..stop-1 may differ from the last save."""
-        block = kernels.CHANGED_BLOCK
+        block = distinct.CHANGED_BLOCK
         return bool(self.changed[start // block : -(-stop // block)].any())
 
 
@@ -333,7 +332,7 @@ class Store:
         words = np.zeros((1, self.layout.words), np.uint64)
         _lay_down(self.layout.views(words), self.layout.check(observation, 1, "observation"), slice(0, 1))
         frames, stacks = self._frames, self._stacks
-        number: int = kernels.find_observation(
+        number: int = distinct.find_observation(
             words[0],
             frames.records,
             frames.hashes,
@@ -412,7 +411,7 @@ class Store:
         """Build the tables after the arrays have been filled."""
         for table, first in ((self._frames, 0), (self._stacks, RECORD_COUNTERS)):
             high = self._record_counters[first + RECORDS_HIGH]
-            kernels.rebuild_table(table.hashes, table.uses, table.table, high)
+            distinct.rebuild_table(table.hashes, table.uses, table.table, high)
 
 
 def _lay_down(staged: Any, value: Any, place: slice) -> None:

@@ -1,0 +1,1 @@
+"""Tables in which each distinct record is kept once."""
