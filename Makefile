@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-gpu lint bench clean
+.PHONY: help demo test test-browser test-gpu lint bench bench-gpu clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,10 @@ bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peer
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.envs
 	$(BIN)/python -m benchmarks.trainer
+
+bench-gpu: $(READY) ## Measure a fleet and its networks on a GPU
+	$(BIN)/python -m benchmarks.learner --device cuda
+	$(BIN)/python -m benchmarks.fleet --device cuda
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
