@@ -37,7 +37,7 @@ TASKS = {
 
 def measure(family: str, method: str, lanes: int, steps: int, session: dict[str, Any]) -> dict[str, Any]:
     """Train a fleet for a while; return its speed and where the time went."""
-    tasks = TASKS[family]
+    tasks, interval = TASKS[family], max(1, steps // 4)
     configs = {}
     for lane in range(lanes):
         configs[f"lane-{lane}"] = run_config(
@@ -48,7 +48,7 @@ def measure(family: str, method: str, lanes: int, steps: int, session: dict[str,
             warmup_steps=WARMUP,
             epsilon_steps=WARMUP,
             evaluation_interval=WARMUP + steps,
-            record_interval=min(1_000, steps),
+            record_interval=interval,
             capacity=1_000_000 if family == "minigrid" else 100_000,
             exact=False,
         )
@@ -59,7 +59,7 @@ def measure(family: str, method: str, lanes: int, steps: int, session: dict[str,
         timed = 0
         for record in RecordFile(Path(folder) / "lane-0"):
             # The first stretches hold the warm-up, compilation and recording of programs.
-            if isinstance(record, TimingRecord) and record.step > WARMUP + min(1_000, steps):
+            if isinstance(record, TimingRecord) and record.step > WARMUP + interval:
                 timed += record.steps
                 for part, seconds in record.seconds.items():
                     spent[part] = spent.get(part, 0.0) + seconds

@@ -123,10 +123,11 @@ class Group:
             if not self._bank_is_complete:
                 self._fill_bank()
             asked = self._epsilon(step) < 1.0
+            clock.lap("lanes")
             if asked:
                 stepper.act()
+                clock.lap("network")
             if asked or pending:
-                clock.lap("lanes")
                 yield
                 stepper.wait()
                 clock.lap("network")
@@ -142,9 +143,11 @@ class Group:
                     stepper.wait()
                     clock.lap("network")
                     together.turn(step, apply=True, draw=True)
+                clock.lap("lanes")
                 if self._walks is not None:
                     self._walks.work_out(stepper)
                 stepper.update()
+                clock.lap("network")
                 pending = True
             if step // shared.target_interval > (step - 1) // shared.target_interval:
                 stepper.copy_target()
