@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 ROOMS = [
     *("types", "compilation", "prefetching", "addresses", "seeding", "memory", "snapshot", "encoding", "store"),
     *("graph", "sweep", "remembering", "samplers", "configuration", "replay", "saving", "minari_data", "envs"),
-    *("lockstep", "learner", "evaluation", "records", "trainer", "experiments", "report", "integrations", "testing"),
+    *("learner", "lockstep", "evaluation", "records", "trainer", "experiments", "report", "integrations", "testing"),
     *("demo", "cli"),
 ]
 """A room may import from those before it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import sys
 from dataclasses import dataclass
 from importlib import import_module, metadata
@@ -36,24 +37,24 @@ class Wanted:
         return self.space.shape or ()
 
 
-class Library:
+class Library(abc.ABC):
     """A replay of some library, filled through `add` and asked for batches."""
 
     def prepare(self, transition: Transition) -> Any:
         """Bring a transition into the form in which this library's users have it anyway; never timed."""
         return transition
 
+    @abc.abstractmethod
     def add(self, prepared: Any) -> None:
         """Add one transition (of every lane)."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def sample(self, batch: int) -> Any:
         """Return a batch with everything a learner needs."""
-        raise NotImplementedError
 
     def sample_and_update(self, batch: int, errors: NDArray[np.float32]) -> Any:
         """Return a batch, after giving its rows new priorities."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no priorities")
 
     def fill(self, stream: Stream, steps: int) -> None:
         """Add the next `steps` transitions of the stream."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backsweep.lockstep import LockstepLanes, Member, Pace
+from backsweep.learner import EpsilonSchedule
+from backsweep.lockstep import LockstepLanes, Member
 from backsweep.lockstep.lanes import supported
 from backsweep.trainer import run_config
 from backsweep.trainer.clock import Clock
@@ -74,11 +75,9 @@ class Together:
             Member(lane.replay, lane.envs.lanes, lane.explorer.generator, place * (most + 1), most)
             for place, lane in enumerate(self.lanes)
         ]
-        schedule = self.lanes[0].epsilon
-        pace = Pace(schedule.start, schedule.end, schedule.steps, schedule.random_steps)
         self.buffers = Batches(len(configs), configs[0].batch_size)
         self.bank = np.zeros((len(configs) * (most + 1), self.members[0].task.observations.nbytes), np.uint8)
-        self.together = LockstepLanes(self.members, pace, configs[0].batch_size, self.buffers, 400)
+        self.together = LockstepLanes(self.members, self.lanes[0].epsilon, configs[0].batch_size, self.buffers, 400)
         self.drawn: list[list[dict[str, Any]]] = [[] for _ in configs]
         self.returns: list[list[float]] = [[] for _ in configs]
 
@@ -205,8 +204,8 @@ def test_more_observations_than_rows_stop_a_lane() -> None:
     config = small_config("minigrid/doorkey", "uer", 1)
     together = Together([config])
     together.members[0] = dataclasses.replace(together.members[0], most_rows=5)
-    pace = Pace(1.0, 1.0, 1, 0)
-    lanes = LockstepLanes(together.members, pace, 16, together.buffers, 400)
+    always = EpsilonSchedule(start=1.0, end=1.0, steps=1, random_steps=0)
+    lanes = LockstepLanes(together.members, always, 16, together.buffers, 400)
     lanes.turn(0, steps=200)
     ((_, reason),) = lanes.failures()
     assert "more distinct observations than there is room for" in reason

@@ -22,32 +22,21 @@ from backsweep.addresses import (
     SIZE_1,
     Entry,
     bool_vector,
-    byte_images,
-    byte_matrix,
     byte_vector,
     bytes_at,
-    float_matrix,
     float_vector,
     int32_matrix,
     int32_vector,
-    int64_matrix,
     int64_of_bytes,
     int64_vector,
     word_matrix,
     word_vector,
 )
 from backsweep.compilation import inlined, kernel, threaded
-from backsweep.envs.chain import kernels as chain
-from backsweep.envs.minigrid import kernels as minigrid
-from backsweep.envs.minigrid.levels.kernels import draw_levels
-from backsweep.envs.sokoban import kernels as sokoban
-from backsweep.envs.sokoban.generator.kernels import draw_rooms
 from backsweep.lockstep.codes import (
     APPLY,
     BANK_FULL,
-    CHAIN,
     DRAW,
-    EPISODES,
     EPSILON_END,
     EPSILON_RANDOM_STEPS,
     EPSILON_START,
@@ -55,9 +44,7 @@ from backsweep.lockstep.codes import (
     GOING,
     LANE_ACTIONS,
     LANE_BEGAN,
-    LANE_BOOTSTRAP,
     LANE_BYTES,
-    LANE_DISCOUNT,
     LANE_EPISODES,
     LANE_FAILED_AT,
     LANE_FAMILY,
@@ -71,94 +58,45 @@ from backsweep.lockstep.codes import (
     LANE_RETURN,
     LANE_START,
     LANE_STATE,
-    MINIGRID,
     NO_LEVEL,
-    NOT_FINITE,
-    PART_ALPHA,
-    PART_BETA,
-    PART_BETA_ROWS,
-    PART_BY_VISITS,
-    PART_CLIP,
-    PART_CURSOR,
-    PART_EPSILON,
-    PART_FINAL_BETA,
-    PART_FLAG,
-    PART_GENERATOR,
-    PART_HELD,
-    PART_KAPPA,
     PART_KIND,
     PART_LARGEST,
-    PART_PREDECESSORS,
-    PART_ROOTS,
-    PART_RUNNING,
-    PART_SEPARATE,
-    PART_SHUFFLE,
-    PART_SHUFFLE_GENERATOR,
-    PART_STITCH,
     PRIORITIZED,
     STEP,
-    SWEEP,
-    SWEEP_COUNTERS,
-    SWEEP_PENDING,
-    SWEEP_QUEUE,
-    SWEEP_RANDOM,
-    SWEEP_ROOTS,
-    SWEEP_VISITED,
-    SWEEP_WINDOW,
     TASK_ACTION,
-    TASK_CHOSEN,
     TASK_OBSERVATION,
-    TASK_OWN,
-    TASK_RESTING,
     TASK_REWARDS,
-    TASK_STREAMS,
     TASK_TERMINATED,
     TASK_TRUNCATED,
     TREE_LEVELS,
     TREE_MINIMA,
     TREE_SUMS,
-    UNIFORM,
 )
+from backsweep.lockstep.drawing.kernels import apply_lane, draw_lane
+from backsweep.lockstep.moving.kernels import move_task, reset_task
 from backsweep.remembering.kernels import (
-    GRAPH_COUNTERS,
-    GRAPH_EDGES,
-    GRAPH_POOL,
-    GRAPH_REWARD_SUMS,
-    GRAPH_ROWS,
-    GRAPH_TERMINALS,
-    GRAPH_VERTICES,
-    STORE_ACTIONS,
     STORE_COUNTERS,
-    STORE_EPISODES,
     STORE_FRAMES,
     STORE_FRESH,
-    STORE_LIVE_EPISODES,
     STORE_ROWS,
     STORE_STAGED,
     STORE_STAGED_ACTIONS,
     STORE_STAGED_FLAGS,
     STORE_STAGED_REWARDS,
-    STORE_VALUES,
     STORE_WEIGHTS,
     WORD_BYTES,
     add_staged,
 )
-from backsweep.samplers.kernels import draw_prioritized, set_range, update_priorities, walk_back
-from backsweep.seeding.kernels import next_unit, next_word
+from backsweep.samplers.kernels import set_range
+from backsweep.seeding.kernels import next_unit
 from backsweep.store.distinct.kernels import find
 from backsweep.store.kernels import (
     CONTINUES,
-    FLAGS,
-    LIVE,
     NEXT_OBSERVATION,
-    OBSERVATION,
-    REWARD,
     TERMINATED,
     TOTAL,
     TRUNCATED,
-    draw_uniform,
 )
-from backsweep.sweep.kernels import exchange, sweep_rows
 
 # -- acting -----------------------------------------------------------------------------------------------------------
 
@@ -180,155 +118,6 @@ def choose_action(epsilon: float, greedy: int, num_actions: int, generator: NDAr
     chance = next_unit(generator)
     random_action = int(next_unit(generator) * num_actions)
     return random_action if chance < epsilon else greedy
-
-
-# -- tasks ------------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def move_minigrid(task: Entry, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
-    """Move one lane."""
-    minigrid.step_lanes(
-        int64_vector(task, TASK_ACTION),
-        bool_vector(task, TASK_RESTING),
-        ints[0],
-        floats[0],
-        int64_vector(task, TASK_OWN),
-        word_vector(task, TASK_STREAMS),
-        byte_matrix(task, TASK_OWN + 1),
-        int64_matrix(task, TASK_OWN + 2),
-        byte_images(task, TASK_OWN + 3),
-        int64_vector(task, TASK_OWN + 4),
-        int64_vector(task, TASK_OWN + 5),
-        int64_vector(task, TASK_OWN + 6),
-        int64_vector(task, TASK_OWN + 7),
-        byte_images(task, TASK_OWN + 8),
-        float_vector(task, TASK_REWARDS),
-        bool_vector(task, TASK_TERMINATED),
-        bool_vector(task, TASK_TRUNCATED),
-    )
-
-
-@kernel
-def reset_minigrid(task: Entry) -> None:
-    """Draw one lane's next level."""
-    chosen, rules = bool_vector(task, TASK_CHOSEN), int64_vector(task, TASK_OWN)
-    cells, lanes = byte_matrix(task, TASK_OWN + 1), int64_matrix(task, TASK_OWN + 2)
-    draw_levels(chosen, rules, word_vector(task, TASK_STREAMS), cells, lanes)
-    minigrid.draw_lanes(
-        chosen,
-        rules,
-        cells,
-        lanes,
-        byte_images(task, TASK_OWN + 3),
-        int64_vector(task, TASK_OWN + 4),
-        int64_vector(task, TASK_OWN + 5),
-        int64_vector(task, TASK_OWN + 6),
-        int64_vector(task, TASK_OWN + 7),
-        byte_images(task, TASK_OWN + 8),
-    )
-
-
-@kernel
-def move_sokoban(task: Entry, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
-    """Move one lane."""
-    sokoban.step_lanes(
-        int64_vector(task, TASK_ACTION),
-        bool_vector(task, TASK_RESTING),
-        ints[0],
-        ints[1],
-        floats[0],
-        ints[2],
-        ints[3],
-        ints[4],
-        word_vector(task, TASK_STREAMS),
-        byte_matrix(task, TASK_OWN),
-        byte_matrix(task, TASK_OWN + 1),
-        int64_matrix(task, TASK_OWN + 2),
-        byte_matrix(task, TASK_OWN + 3),
-        int64_vector(task, TASK_OWN + 4),
-        int64_vector(task, TASK_OWN + 5),
-        byte_images(task, TASK_OWN + 6),
-        float_vector(task, TASK_REWARDS),
-        bool_vector(task, TASK_TERMINATED),
-        bool_vector(task, TASK_TRUNCATED),
-    )
-
-
-@kernel
-def reset_sokoban(task: Entry, ints: NDArray[np.int64]) -> bool:
-    """Draw one lane's next room; return False if none was found."""
-    chosen = bool_vector(task, TASK_CHOSEN)
-    fixed, rooms = byte_matrix(task, TASK_OWN), byte_matrix(task, TASK_OWN + 1)
-    lost = draw_rooms(
-        chosen,
-        ints[5],
-        ints[2],
-        ints[3],
-        ints[6],
-        word_vector(task, TASK_STREAMS),
-        fixed,
-        rooms,
-        int64_matrix(task, TASK_OWN + 2),
-        int32_matrix(task, TASK_OWN + 7),
-        int32_vector(task, TASK_OWN + 8),
-        int32_vector(task, TASK_OWN + 9),
-    )
-    if lost != sokoban.ABSENT:
-        return False
-    sokoban.draw_lanes(
-        chosen,
-        ints[2],
-        fixed,
-        rooms,
-        byte_matrix(task, TASK_OWN + 3),
-        int64_vector(task, TASK_OWN + 4),
-        int64_vector(task, TASK_OWN + 5),
-        byte_images(task, TASK_OWN + 6),
-    )
-    return True
-
-
-@kernel
-def move_chain(task: Entry, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
-    """Move one lane."""
-    chain.step_lanes(
-        int64_vector(task, TASK_ACTION),
-        bool_vector(task, TASK_RESTING),
-        floats[0],
-        ints[0],
-        ints[1],
-        word_vector(task, TASK_STREAMS),
-        int64_vector(task, TASK_OWN),
-        int64_vector(task, TASK_OWN + 1),
-        float_vector(task, TASK_REWARDS),
-        bool_vector(task, TASK_TERMINATED),
-        bool_vector(task, TASK_TRUNCATED),
-    )
-
-
-@inlined
-def move_task(family: int, task: Entry, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
-    """Carry out the lane's action."""
-    if family == MINIGRID:
-        move_minigrid(task, ints, floats)
-    elif family == CHAIN:
-        move_chain(task, ints, floats)
-    else:
-        move_sokoban(task, ints, floats)
-
-
-@inlined
-def reset_task(family: int, task: Entry, ints: NDArray[np.int64]) -> bool:
-    """Begin the lane's next episode; return False if there is no level for it."""
-    if family == MINIGRID:
-        reset_minigrid(task)
-        return True
-    if family == CHAIN:
-        int64_vector(task, TASK_OWN)[0] = 0
-        int64_vector(task, TASK_OWN + 1)[0] = 0
-        return True
-    return reset_sokoban(task, ints)
 
 
 # -- remembering ------------------------------------------------------------------------------------------------------
@@ -451,220 +240,6 @@ def check_bank(step: int, ints: NDArray[np.int64], store: Entry) -> None:
         if fresh[i, 1] >= ints[LANE_MOST_ROWS]:
             ints[LANE_STATE] = BANK_FULL
             ints[LANE_FAILED_AT] = step + 1
-
-
-# -- drawing ----------------------------------------------------------------------------------------------------------
-
-
-@inlined
-def beta_at(total: int, ints: NDArray[np.int64], floats: NDArray[np.float64]) -> float:
-    """Return the exponent of the importance weights after `total` rows."""
-    if ints[PART_BETA_ROWS] == 0:
-        return floats[PART_BETA]
-    done = min(total / ints[PART_BETA_ROWS], 1.0)
-    return floats[PART_BETA] + done * (floats[PART_FINAL_BETA] - floats[PART_BETA])
-
-
-@kernel
-def advance_sweep(
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    arrays: Entry,
-    store: Entry,
-    graph: Entry,
-    out: NDArray[np.int64],
-) -> int:
-    """Return how many rows the sweep gave."""
-    return sweep_rows(
-        word_vector(arrays, SWEEP_RANDOM),
-        ints[PART_ROOTS],
-        ints[PART_PREDECESSORS],
-        ints[PART_FLAG] != 0,
-        floats[PART_KAPPA],
-        ints[PART_SEPARATE] != 0,
-        ints[PART_BY_VISITS] != 0,
-        ints[PART_STITCH] != 0,
-        int32_matrix(store, STORE_ROWS),
-        int64_matrix(store, STORE_EPISODES),
-        int64_vector(store, STORE_COUNTERS),
-        int32_matrix(graph, GRAPH_ROWS),
-        int64_matrix(graph, GRAPH_VERTICES),
-        float_vector(graph, GRAPH_REWARD_SUMS),
-        int32_matrix(graph, GRAPH_EDGES),
-        int32_vector(graph, GRAPH_POOL),
-        int32_vector(graph, GRAPH_TERMINALS),
-        int64_vector(graph, GRAPH_COUNTERS),
-        int64_matrix(arrays, SWEEP_QUEUE),
-        int64_vector(arrays, SWEEP_VISITED),
-        int64_vector(arrays, SWEEP_PENDING),
-        int64_matrix(arrays, SWEEP_ROOTS),
-        int64_vector(arrays, SWEEP_COUNTERS),
-        out,
-    )
-
-
-@kernel
-def draw_swept(
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    generators: NDArray[np.uint64],
-    arrays: Entry,
-    store: Entry,
-    graph: Entry,
-    out: NDArray[np.int64],
-) -> None:
-    """Draw rows by the sweep, through the shuffling window if there is one."""
-    counters = int64_vector(store, STORE_COUNTERS)
-    filled = advance_sweep(ints, floats, arrays, store, graph, out)
-    if filled < out.shape[0]:
-        draw_uniform(next_word(generators[PART_GENERATOR]), counters[TOTAL], counters[LIVE], out[filled:])
-    shuffle = ints[PART_SHUFFLE]
-    if shuffle == 0:
-        return
-    window, held = int64_vector(arrays, SWEEP_WINDOW), ints[PART_HELD]
-    while held < shuffle:
-        more = advance_sweep(ints, floats, arrays, store, graph, window[held:shuffle])
-        if more == 0:
-            break
-        held += more
-    incoming = out.copy()
-    seed = next_word(generators[PART_SHUFFLE_GENERATOR])
-    ints[PART_HELD] = exchange(seed, counters[TOTAL] - counters[LIVE], window, held, incoming, out)
-
-
-@kernel
-def draw_part(
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    generators: NDArray[np.uint64],
-    arrays: Entry,
-    store: Entry,
-    graph: Entry,
-    row: NDArray[np.int64],
-    weight: NDArray[np.float32],
-) -> None:
-    """Draw the rows of one part of a sampler; weights come in as ones."""
-    counters = int64_vector(store, STORE_COUNTERS)
-    total, live, kind = counters[TOTAL], counters[LIVE], ints[PART_KIND]
-    generator = generators[PART_GENERATOR]
-    if kind == UNIFORM:
-        draw_uniform(next_word(generator), total, live, row)
-    elif kind == PRIORITIZED:
-        draw_prioritized(
-            next_word(generator),
-            total - live,
-            int32_matrix(store, STORE_ROWS).shape[0],
-            beta_at(total, ints, floats),
-            ints[PART_FLAG] != 0,
-            int64_vector(arrays, TREE_LEVELS),
-            float_vector(arrays, TREE_SUMS),
-            float_vector(arrays, TREE_MINIMA),
-            row,
-            weight,
-        )
-    elif kind == SWEEP:
-        draw_swept(ints, floats, generators, arrays, store, graph, row)
-    elif kind == EPISODES:
-        filled, cursor = walk_back(
-            next_word(generator),
-            ints[PART_CURSOR],
-            ints[PART_FLAG] != 0,
-            ints[PART_RUNNING] != 0,
-            int32_matrix(store, STORE_ROWS),
-            int64_matrix(store, STORE_EPISODES),
-            int32_vector(store, STORE_LIVE_EPISODES),
-            counters,
-            row,
-        )
-        ints[PART_CURSOR] = cursor
-        if filled < row.shape[0]:
-            draw_uniform(next_word(generator), total, live, row[filled:])
-
-
-@kernel
-def draw_lane(
-    shares: NDArray[np.int64],
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    store: Entry,
-    graph: Entry,
-    part_ints: NDArray[np.int64],
-    part_floats: NDArray[np.float64],
-    part_generators: NDArray[np.uint64],
-    part_arrays: NDArray[np.int64],
-    row: NDArray[np.int64],
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    action: NDArray[np.int64],
-    reward: NDArray[np.float32],
-    discount: NDArray[np.float32],
-    weight: NDArray[np.float32],
-) -> None:
-    """Draw a batch: its rows, and what the learner needs of them, observations by their rows in the bank."""
-    weight[:] = 1.0
-    place = 0
-    for part in range(ints[LANE_PARTS]):
-        share = shares[part]
-        if share > 0:
-            draw_part(
-                part_ints[part],
-                part_floats[part],
-                part_generators[part],
-                part_arrays[part],
-                store,
-                graph,
-                row[place : place + share],
-                weight[place : place + share],
-            )
-            place += share
-    rows, values = int32_matrix(store, STORE_ROWS), float_matrix(store, STORE_VALUES)
-    actions = int64_of_bytes(store, STORE_ACTIONS)
-    capacity, offset = rows.shape[0], ints[LANE_FIRST_ROW]
-    gamma = floats[LANE_DISCOUNT]
-    for i in range(row.shape[0]):
-        slot = row[i] % capacity
-        first[i] = offset + rows[slot, OBSERVATION]
-        second[i] = offset + rows[slot, NEXT_OBSERVATION]
-        action[i] = actions[slot]
-        reward[i] = values[slot, REWARD]
-        flags = rows[slot, FLAGS]
-        ends = (flags & TERMINATED) != 0 or (not ints[LANE_BOOTSTRAP] and (flags & TRUNCATED) != 0)
-        discount[i] = 0.0 if ends else gamma
-
-
-@kernel
-def apply_lane(
-    step: int,
-    ints: NDArray[np.int64],
-    store: Entry,
-    part_ints: NDArray[np.int64],
-    part_floats: NDArray[np.float64],
-    part_arrays: NDArray[np.int64],
-    row: NDArray[np.int64],
-    td_error: NDArray[np.float64],
-) -> None:
-    """Set priorities from the TD errors of the last batch; an error that is not a number stops the lane."""
-    for i in range(row.shape[0]):
-        if not np.isfinite(td_error[i]):
-            ints[LANE_STATE] = NOT_FINITE
-            ints[LANE_FAILED_AT] = step
-            return
-    capacity = int32_matrix(store, STORE_ROWS).shape[0]
-    for part in range(ints[LANE_PARTS]):
-        if part_ints[part, PART_KIND] == PRIORITIZED:
-            numbers, arrays = part_floats[part], part_arrays[part]
-            numbers[PART_LARGEST] = update_priorities(
-                row,
-                td_error,
-                capacity,
-                numbers[PART_ALPHA],
-                numbers[PART_EPSILON],
-                numbers[PART_CLIP],
-                numbers[PART_LARGEST],
-                int64_vector(arrays, TREE_LEVELS),
-                float_vector(arrays, TREE_SUMS),
-                float_vector(arrays, TREE_MINIMA),
-            )
 
 
 # -- all lanes --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from backsweep.addresses import address_table
 from backsweep.envs.lanes import Lanes
+from backsweep.learner.exploration import EpsilonSchedule
 from backsweep.lockstep import codes, kernels, parts
 from backsweep.remembering import key_kind
 from backsweep.replay import Replay, ReplayMachinery
@@ -46,16 +47,6 @@ class Member:
     episodes: int = 0
 
 
-@dataclass(frozen=True)
-class Pace:
-    """The chance of random actions over the run, which all members share."""
-
-    start: float
-    end: float
-    steps: int
-    random_steps: int
-
-
 class Buffers(Protocol):
     """What a turn exchanges with the learner: L lanes, B rows of a batch."""
 
@@ -77,15 +68,17 @@ class Buffers(Protocol):
 class LockstepLanes:
     """Members in lock-step. Between `hand_back` and the next turn they may be used as if they stood alone."""
 
-    def __init__(self, members: Sequence[Member], pace: Pace, batch_size: int, buffers: Buffers, longest: int) -> None:
+    def __init__(
+        self, members: Sequence[Member], epsilon: EpsilonSchedule, batch_size: int, buffers: Buffers, longest: int
+    ) -> None:
         """Borrow the members.
 
         Parameters
         ----------
         members
             Each must be `supported`.
-        pace
-            Their exploration.
+        epsilon
+            Their chance of random actions, which all share.
         batch_size
             Rows of a batch.
         buffers
@@ -100,7 +93,7 @@ class LockstepLanes:
         self.ints = np.zeros((count, codes.LANE_INTS), np.int64)
         self.floats = np.zeros((count, codes.LANE_FLOATS), np.float64)
         self._log = np.zeros((count, longest + 1, 2), np.float64)
-        self._exploration = np.array([pace.start, pace.end, pace.steps, pace.random_steps], np.float64)
+        self._exploration = np.array([epsilon.start, epsilon.end, epsilon.steps, epsilon.random_steps], np.float64)
         self._explorers = np.zeros((count, 4), np.uint64)
         machines = [member.replay.machinery for member in self.members]
         self._samplers = [machine.sampler for machine in machines]

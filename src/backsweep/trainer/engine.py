@@ -23,8 +23,8 @@ from backsweep.envs.resumable import TaskEnvironments
 from backsweep.learner.bank import ObservationBank
 from backsweep.learner.double_dqn import Learner
 from backsweep.learner.stepper import Stepper
-from backsweep.lockstep import LockstepLanes, Member, Pace
-from backsweep.lockstep.backward import BackwardWalks, WalkRule
+from backsweep.lockstep import LockstepLanes, Member
+from backsweep.lockstep.backward import BackwardWalks
 from backsweep.lockstep.lanes import supported
 from backsweep.trainer.clock import Clock
 from backsweep.trainer.config import RunConfig
@@ -100,8 +100,7 @@ class Group:
             for lane, start, count in zip(self._lanes, starts[:-1], observations_per_run, strict=True)
         ]
         self._epsilon = self._lanes[0].epsilon
-        pace = Pace(self._epsilon.start, self._epsilon.end, self._epsilon.steps, self._epsilon.random_steps)
-        self._together = LockstepLanes(members, pace, self._shared.batch_size, self._stepper, MOST_STEPS)
+        self._together = LockstepLanes(members, self._epsilon, self._shared.batch_size, self._stepper, MOST_STEPS)
         self._walks = self._make_walks()
         self._bank_is_complete = False
 
@@ -206,12 +205,11 @@ class Group:
         if rule.kind != "backward":
             return None
         walking = np.array([lane.backward is not None for lane in self._lanes])
-        walk_rule = WalkRule(rule.diffusion, rule.double, rule.skipped_steps, rule.backward_source)
         longest = max(_longest_episode(lane.config) for lane in self._lanes)
         known = self._stepper.known
         assert known is not None
         alone = self.learner.device.type == "cpu"
-        walks = BackwardWalks(self._together, walking, walk_rule, longest, known, alone=alone)
+        walks = BackwardWalks(self._together, walking, rule, longest, known, alone=alone)
         for place, lane in enumerate(self._lanes):
             if lane.backward is not None:
                 walks.borrow(place, lane.backward.rows, lane.backward.targets, lane.backward.left_out)

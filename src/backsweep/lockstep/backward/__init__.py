@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.learner.rules import TargetRule
 from backsweep.lockstep.backward import kernels
 from backsweep.lockstep.backward.kernels import COUNT, PLACE, WALK_COLUMNS
 from backsweep.lockstep.lanes import LockstepLanes
@@ -27,17 +27,6 @@ class Networks(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class WalkRule:
-    """The parts of a target rule that matter here."""
-
-    diffusion: float
-    double: bool
-    skipped_steps: int
-    source: int
-    """Which part of the sampler walks through episodes."""
-
-
 class BackwardWalks:
     """The walks of all lanes."""
 
@@ -45,7 +34,7 @@ class BackwardWalks:
         self,
         lanes: LockstepLanes,
         walking: NDArray[np.bool_],
-        rule: WalkRule,
+        rule: TargetRule,
         longest: int,
         known: NDArray[Any],
         alone: bool,
@@ -69,7 +58,7 @@ class BackwardWalks:
     def work_out(self, networks: Networks) -> None:
         """Fill `known` for the batches that were drawn last."""
         lanes, rule = self._lanes, self._rule
-        walked = (lanes.sources() == rule.source) & self._walking[:, None]
+        walked = (lanes.sources() == rule.backward_source) & self._walking[:, None]
         self._lengths[:] = 0
         kernels.find_episodes(
             lanes.ints,

@@ -1,0 +1,1 @@
+"""Moving one lane's task with its family's own kernels."""
