@@ -39,6 +39,12 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument("--jobs", type=int, help="processes at a time (default: one per core, or one fleet)")
     running.add_argument("--device", default="cpu", help="where networks live (default: cpu)")
     running.add_argument(
+        "--groups",
+        type=int,
+        help="groups of a fleet that take turns with the device (default: 2 if one fleet runs at a time, else 1: "
+        "fleets side by side take turns anyway)",
+    )
+    running.add_argument(
         "--checkpoint-interval",
         type=int,
         help="steps between checkpoints, each as large as the replays (default: 50000, or 500000 for fleets)",
@@ -98,7 +104,7 @@ def run_command(parsed: argparse.Namespace) -> int:
     from backsweep.experiments.running.jobs import plan
     from backsweep.experiments.running.progress import JobProgress, duration
 
-    for name in ("jobs", "lanes", "steps_per_second", "checkpoint_interval"):
+    for name in ("jobs", "lanes", "groups", "steps_per_second", "checkpoint_interval"):
         if (value := getattr(parsed, name)) is not None and not value > 0:
             raise ValueError(f"--{name.replace('_', '-')} must be above 0, got {value}")
     cores = usable_cores()
@@ -117,8 +123,9 @@ def run_command(parsed: argparse.Namespace) -> int:
     interval = parsed.checkpoint_interval
     if interval is None:
         interval = CHECKPOINT_INTERVALS[parsed.engine]
+    groups = parsed.groups if parsed.groups is not None else (2 if min(workers, len(found.jobs)) == 1 else 1)
     for job in found.jobs:
-        job.order["checkpoint_interval"] = interval
+        job.order["session"] = {"checkpoint_interval": interval, "groups": groups}
     todo, finished, total = found.jobs, found.finished, found.total
     if parsed.dry_run:
         from backsweep.experiments.running.estimate import estimate

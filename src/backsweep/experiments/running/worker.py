@@ -32,8 +32,7 @@ def _train(order: dict[str, Any]) -> int:
     folder = Path(order["folder"])
     # What a run needs to go on is as large as its replay, and a finished run does not go on.
     session: dict[str, Any] = {"device": order["device"], "quiet": True, "threads": 1, "final_checkpoint": False}
-    if "checkpoint_interval" in order:
-        session["checkpoint_interval"] = order["checkpoint_interval"]
+    session.update(order.get("session", {}))
     if order["kind"] == "resume":
         results = resume(folder, **session)
     else:
