@@ -23,6 +23,8 @@ def write_run(
     torn: bool = False,
     finished: bool = True,
     graph: dict[str, int] | None = None,
+    last_step: int = 1000,
+    exact: bool = False,
     **config: Any,
 ) -> Path:
     """Write a training run whose score rises in a straight line to `final`."""
@@ -35,9 +37,11 @@ def write_run(
     lines = []
     for place in range(1, evaluations + 1):
         score = final * place / evaluations
-        record = {"kind": "evaluation", "step": place * 1000 // evaluations, "mean_return": score}
+        record = {"kind": "evaluation", "step": place * last_step // evaluations, "mean_return": score}
         record |= {"normalised_return": score, "exact_normalised": None, "probe_q": 0.0}
         record |= {"start_value": 0.0, "discounted_return": 0.0, "value_error": None}
+        if exact:
+            record |= {"exact_normalised": score, "exact_success": score, "value_error": 100.0 / place}
         lines.append(json.dumps({"kind": "training", "step": record["step"]}, separators=(",", ":")))
         if graph is not None:
             replay = {"kind": "replay", "step": record["step"], "nbytes": 1, "statistics": graph}

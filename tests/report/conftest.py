@@ -30,7 +30,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for seed in range(100, 105):
             finals = {"ter": 0.8, "uer": 0.5, "per": 0.5, "ebu": 0.4, "discor": 0.3, "ter-shuffled": 0.6}
             for method, final in finals.items():
-                write_run(root, task, method, seed, final + 0.01 * (seed - 100), torn=seed == 104 and method == "ebu")
+                write_run(
+                    root,
+                    task,
+                    method,
+                    seed,
+                    final + 0.01 * (seed - 100),
+                    torn=seed == 104 and method == "ebu",
+                    last_step=3_000_000,
+                    exact=task == "minigrid/unlock",
+                )
     for place, task in enumerate(("sokoban/5x5-1", "sokoban/6x6-1", "sokoban/5x5-2", "sokoban/6x6-2")):
         for seed in range(100, 104):
             noise = 0.001 * (seed % 3)

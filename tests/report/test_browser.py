@@ -29,6 +29,8 @@ const seen = {};
 const figures = [...document.querySelectorAll("figure[data-chart]")];
 seen.charts = figures.map((figure) => [figure.dataset.chart, figure.querySelectorAll("[data-line]").length,
   figure.querySelectorAll(".legend button").length]);
+seen.steps = [...document.querySelectorAll('figure[data-chart="c3-score"] svg text[text-anchor="middle"]')]
+  .map((node) => node.textContent).filter((text) => /^\\d/.test(text));
 const first = figures[0], button = () => first.querySelector(".legend button");
 const lines = () => first.querySelectorAll("path.line").length;
 seen.before = lines();
@@ -114,6 +116,7 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     assert seen["hidden"] == [seen["before"] - 1, "false"]
     assert seen["again"] == [seen["before"], "true"]
     assert seen["otherView"]
+    assert seen["steps"] == ["500k", "1M", "1.5M", "2M", "2.5M", "3M"]
     assert "ter:" in seen["tip"]
     assert seen["chainStart"] == ["0 of 19"] * 7
     assert seen["chainOne"] == ["1 backup", "1 of 19", 7]

@@ -26,6 +26,7 @@ NUMBERS = (
     "mean_return",
     "normalised_return",
     "exact_normalised",
+    "exact_success",
     "value_error",
     "probe_q",
     "start_value",
@@ -70,11 +71,20 @@ class TrainedRun:
     @property
     def score(self) -> NDArray[np.float64]:
         """The exact normalised return where there is one, else the one of the episodes played, else the plain mean."""
-        for name in ("exact_normalised", "normalised_return", "mean_return"):
+        return self.numbers[self._scored_by]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the score lies between that of the worst and that of the best episode, 0 and 1."""
+        return self._scored_by != "mean_return"
+
+    @property
+    def _scored_by(self) -> str:
+        for name in ("exact_normalised", "normalised_return"):
             values = self.numbers[name]
             if len(values) and not np.isnan(values).any():
-                return values
-        return self.numbers["mean_return"]
+                return name
+        return "mean_return"
 
 
 @dataclass(eq=False)

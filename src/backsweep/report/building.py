@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from backsweep.evaluation.curves import steps_to
 from backsweep.evaluation.survival import median_interval
 from backsweep.experiments.comparing import Group, area, comparable, complete, final_score, groups_for, scores
@@ -15,6 +17,7 @@ from backsweep.experiments.question import Question
 from backsweep.experiments.registry import QUESTIONS
 from backsweep.experiments.verdict import Verdict
 from backsweep.report.charts import Chart, charts_for
+from backsweep.report.tables import SUCCESS
 from backsweep.seeding import named_generator
 
 GOOD_ENOUGH = 0.8  # of the way from the worst episode to the best
@@ -31,6 +34,8 @@ class Answer:
     """Scores by method, where there are training runs."""
     thresholds: list[dict[str, Any]] = field(default_factory=list)
     """Steps until a run is good enough, by task and method."""
+    successes: list[dict[str, Any]] = field(default_factory=list)
+    """How often the goal is reached at the end, by task and method, where that is known exactly."""
     sources: list[dict[str, Any]] = field(default_factory=list)
     """The configuration of the runs behind it, one row per task and method."""
 
@@ -62,7 +67,7 @@ def make_report(results: Path) -> Report:
             answer.charts = charts_for(question, evidence)
         if question.variants and answer.charts:
             answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
-            answer.thresholds = _thresholds(question, evidence)
+            answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)
         answers.append(answer)
     return Report(answers, evidence)
 
@@ -106,6 +111,17 @@ def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
                     "median steps": median_interval(times, happened, generator=named_generator(0, task, label)),
                 }
             )
+    return rows
+
+
+def _successes(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the share of episodes that reach the goal by each run's last policy, from the worst seed to the best."""
+    rows = []
+    for task, group in sorted(groups_for(question, evidence).items()):
+        for label, runs in _in_order(question, group):
+            found = sorted(float(run.numbers["exact_success"][-1]) for run in runs.values())
+            if not np.isnan(found).any():
+                rows.append({"task": task, "method": label, SUCCESS: found})
     return rows
 
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from backsweep.evaluation.intervals import curve_bands, performance_profile
 from backsweep.evaluation.survival import kaplan_meier
 from backsweep.experiments.chain_rules import backups_to_solve, curve, tabular_records
 from backsweep.experiments.comparing import Group, comparable, complete, final_score, groups_for, scores
-from backsweep.experiments.evidence import Evidence
+from backsweep.experiments.evidence import Evidence, TrainedRun
 from backsweep.experiments.lead_rules import GrowsWithSize
 from backsweep.experiments.measured_rules import reported
 from backsweep.experiments.question import Question
@@ -56,7 +57,9 @@ class Chart:
     y: str
     facets: list[Facet]
     log_x: bool = False
-    zero_y: bool = True
+    log_y: bool = False
+    y_shows: tuple[float, ...] = (0.0,)
+    """Values that the y axis reaches at the least."""
     pictured: tuple[int, ...] = (0,)
     """Which views the picture file shows."""
 
@@ -184,15 +187,28 @@ def _coverage(evidence: Evidence) -> list[Chart]:
 
 def _learning(question: Question, evidence: Evidence) -> list[Chart]:
     groups = groups_for(question, evidence)
-    facets = [Facet(f"{task} ({group.size} runs)", _curves(group, question)) for task, group in sorted(groups.items())]
-    facets = [facet for facet in facets if facet.series]
-    if not facets:
-        return []
-    name = f"{question.id.lower()}-score"
-    title = "Score, interquartile mean over seeds with 95% intervals"
-    pictured = tuple(range(min(len(facets), 8)))
-    learning = Chart(name, title, "environment steps", "score", facets, zero_y=False, pictured=pictured)
-    return [learning, *_profiles(question, groups), *_leads(question, groups)]
+    bounded = all(run.bounded for group in groups.values() for runs in group.runs.values() for run in runs.values())
+    curves = [
+        _curves(question, groups, "score", "Score", lambda run: run.score, (0.0, 1.0) if bounded else ()),
+        _curves(
+            question,
+            groups,
+            "success",
+            "Share of episodes that reach the goal",
+            lambda run: run.numbers["exact_success"],
+            (0.0, 1.0),
+        ),
+        _curves(
+            question,
+            groups,
+            "value error",
+            "Mean |Q - Q*| over all states and actions",
+            lambda run: run.numbers["value_error"],
+            log_y=True,
+        ),
+    ]
+    found = [chart for chart in curves if chart is not None]
+    return [*found[:1], *_profiles(question, groups), *found[1:], *_leads(question, groups)]
 
 
 def _profiles(question: Question, groups: dict[str, Group]) -> list[Chart]:
@@ -243,15 +259,44 @@ def _leads(question: Question, groups: dict[str, Group]) -> list[Chart]:
     return charts
 
 
-def _curves(group: Group, question: Question) -> list[Series]:
+def _curves(
+    question: Question,
+    groups: dict[str, Group],
+    name: str,
+    title: str,
+    measure: Callable[[TrainedRun], NDArray[np.float64]],
+    y_shows: tuple[float, ...] = (),
+    *,
+    log_y: bool = False,
+) -> Chart | None:
+    """Return how something developed on each task; None if no task has it."""
+    facets = [
+        Facet(f"{task} ({group.size} runs)", _lines(question, group, measure)) for task, group in sorted(groups.items())
+    ]
+    facets = [facet for facet in facets if facet.series]
+    if not facets:
+        return None
+    return Chart(
+        f"{question.id.lower()}-{name.replace(' ', '-')}",
+        f"{title}, interquartile mean over seeds with 95% intervals",
+        "environment steps",
+        name,
+        facets,
+        y_shows=y_shows,
+        log_y=log_y,
+        pictured=tuple(range(min(len(facets), 8))),
+    )
+
+
+def _lines(question: Question, group: Group, measure: Callable[[TrainedRun], NDArray[np.float64]]) -> list[Series]:
     series = []
     for variant in question.variants:
-        runs = list(group.runs.get(variant.label, {}).values())
+        runs = [run for run in group.runs.get(variant.label, {}).values() if not np.isnan(measure(run)).any()]
         if not runs:
             continue
         count = min(len(run.steps) for run in runs)
         steps = runs[0].steps[:count]
-        curves = np.array([run.score[:count] for run in runs if np.array_equal(run.steps[:count], steps)])
+        curves = np.array([measure(run)[:count] for run in runs if np.array_equal(run.steps[:count], steps)])
         middle, low, high = curve_bands(curves, generator=named_generator(0, variant.label), repeats=300)
         series.append(Series(variant.label, steps.tolist(), middle.tolist(), low.tolist(), high.tolist()))
     return series

@@ -62,11 +62,18 @@ def _panel(panel: Any, chart: Chart, facet: Facet, places: dict[str, int]) -> No
             panel.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
     if chart.log_x:
         panel.set_xscale("log")
-    if chart.zero_y:
-        panel.set_ylim(bottom=min(0.0, *(value for line in facet.series for value in (*line.y, *line.low))))
+    if chart.log_y:
+        panel.set_yscale("log")
+    low, high = panel.get_ylim()
+    room = 0.03 * (high - low) if len(chart.y_shows) > 1 else 0.0
+    for value in chart.y_shows:
+        low, high = min(low, value - room), max(high, value + room)
+    if 0.0 in chart.y_shows and all(value >= 0 for line in facet.series for value in (*line.y, *line.low)):
+        low = -room
+    panel.set_ylim(low, high)
     panel.set_title(facet.label.replace(", ", ",\n", 1), fontsize=8)
     panel.set_xlabel(chart.x, fontsize=8)
     panel.set_ylabel(chart.y, fontsize=8)
-    panel.tick_params(labelsize=7)
+    panel.tick_params(labelsize=7, which="both")
     panel.grid(alpha=0.25)
     panel.spines[["top", "right"]].set_visible(False)

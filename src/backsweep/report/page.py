@@ -11,7 +11,7 @@ from backsweep.experiments.tabular.setting import METHODS
 from backsweep.experiments.verdict import Verdict
 from backsweep.report.building import GOOD_ENOUGH, Answer, Report
 from backsweep.report.figures import colour_places
-from backsweep.report.tables import shown, side_by_side, table_name
+from backsweep.report.tables import SUCCESS_TITLE, shown, side_by_side, table_name
 
 MOST_ROWS = 400
 
@@ -148,6 +148,8 @@ def _section(answer: Answer, with_chain: bool) -> str:
         parts.append("<h3>Scores</h3>" + table_html(answer.scores))
     if answer.thresholds:
         parts.append(f"<h3>Steps until a run scores {GOOD_ENOUGH}</h3>" + table_html(side_by_side(answer.thresholds)))
+    if answer.successes:
+        parts.append(f"<h3>{SUCCESS_TITLE}</h3>" + table_html(side_by_side(answer.successes)))
     if verdict.table:
         link = f'<p class=soft><a href="tables/{question.id.lower()}.csv">As CSV</a></p>'
         body = table_html(verdict.table) + link

@@ -11,6 +11,9 @@ from backsweep.evaluation.intervals import Interval, plain
 from backsweep.experiments.question import Question
 from backsweep.experiments.verdict import Verdict
 
+SUCCESS = "episodes that reach the goal"
+SUCCESS_TITLE = "Episodes that reach the goal at the end, one number per seed, from the worst to the best"
+
 
 def shown(value: Any) -> str:
     """Return a value as a reader wants it."""
@@ -41,6 +44,10 @@ def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             start = {"median steps on": row["task"]}
             (reached,) = (text for name, text in row.items() if name.startswith("runs that reach"))
             lines.setdefault((row["task"],), start)[row["method"]] = f"{row['median steps']}, {reached} runs"
+    elif all({"task", "method", SUCCESS} <= row.keys() for row in rows):
+        for row in rows:
+            shares = " ".join(f"{100 * share:.0f}" for share in row[SUCCESS])
+            lines.setdefault((row["task"],), {"percent on": row["task"]})[row["method"]] = shares
     return list(lines.values()) or rows
 
 

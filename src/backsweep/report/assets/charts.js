@@ -20,15 +20,16 @@
   const number = (value) => {
     if (value === null || value === undefined) return "-";
     const size = Math.abs(value);
-    if (size >= 1e6) return (value / 1e6).toPrecision(3).replace(/\.?0+$/, "") + "M";
-    if (size >= 1e4) return (value / 1e3).toPrecision(3).replace(/\.?0+$/, "") + "k";
+    const short = (part) => String(Number(part.toPrecision(3)));
+    if (size >= 1e6) return short(value / 1e6) + "M";
+    if (size >= 1e4) return short(value / 1e3) + "k";
     if (size !== 0 && size < 1e-3) return value.toExponential(1);
-    return String(Number(value.toPrecision(3)));
+    return short(value);
   };
 
   // Round steps of 1, 2 or 5 times a power of ten.
   function ticks(low, high, count) {
-    const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
+    const raw = (high - low) / (count + 0.5), power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((part) => part * power).find((part) => part >= raw);
     const result = [];
     for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) result.push(at);
@@ -98,14 +99,15 @@
       const xs = this.lines.flatMap((line) => line.x), all = this.lines.flatMap((line) => [...line.y, ...line.low, ...line.high]);
       const ys = all.filter((value) => value !== null);
       let [x0, x1] = [Math.min(...xs), Math.max(...xs)], [y0, y1] = [Math.min(...ys), Math.max(...ys)];
-      if (this.spec.zero_y) y0 = Math.min(0, y0);
+      for (const value of this.spec.y_shows) { y0 = Math.min(value, y0); y1 = Math.max(value, y1); }
       if (x0 === x1) { x0 -= 1; x1 += 1; }
       if (y0 === y1) { y0 -= 0.5; y1 += 0.5; }
-      y1 += (y1 - y0) * 0.03;
+      if (this.spec.log_y) y1 *= 1.1; else y1 += (y1 - y0) * 0.03;
       const scale = this.spec.log_x ? Math.log10 : (value) => value;
+      const scaleY = this.spec.log_y ? Math.log10 : (value) => value;
       const px = (value) => PAD.left + (scale(value) - scale(x0)) / (scale(x1) - scale(x0)) * (width - PAD.left - PAD.right);
-      const py = (value) => height - PAD.bottom - (value - y0) / (y1 - y0) * (height - PAD.top - PAD.bottom);
-      for (const at of ticks(y0, y1, 5)) {
+      const py = (value) => height - PAD.bottom - (scaleY(value) - scaleY(y0)) / (scaleY(y1) - scaleY(y0)) * (height - PAD.top - PAD.bottom);
+      for (const at of this.spec.log_y ? decades(y0, y1) : ticks(y0, y1, 5)) {
         make("line", { class: "grid", x1: PAD.left, x2: width - PAD.right, y1: py(at), y2: py(at) }, svg);
         make("text", { x: PAD.left - 6, y: py(at) + 4, "text-anchor": "end" }, svg).textContent = number(at);
       }
