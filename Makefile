@@ -46,6 +46,7 @@ bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peer
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.envs
 	$(BIN)/python -m benchmarks.trainer
+	$(BIN)/python -m benchmarks.reporting --out benchmarks/results/reporting.json
 
 bench-gpu: $(READY) ## Measure a fleet and its networks on a GPU
 	$(BIN)/python -m benchmarks.learner --device cuda

@@ -42,3 +42,10 @@ def test_the_library_never_imports_the_benchmarks() -> None:
         text = path.read_text()
         assert "import benchmarks" not in text, path
         assert "from benchmarks" not in text, path
+
+
+def test_a_report_over_made_up_runs_is_timed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.reporting", "--runs", "12", "--out", str(tmp_path / "found.json")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "found.json").read_text())["runs"] == 12

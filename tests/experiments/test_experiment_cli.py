@@ -157,3 +157,26 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
         call("run", "C3", "--tasks", "minigrid/doorkye", *rate)
     with pytest.raises(ValueError, match="there is no line 'dqn' here, only uer"):
         call("run", "C3", "--lines", "dqn", *rate)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "groups"), [((), 2), (("--jobs", "2"), 1), (("--jobs", "2", "--groups", "3"), 3)]
+)
+def test_fleets_side_by_side_take_turns_anyway(
+    arguments: tuple[str, ...], groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def note(todo: list[jobs.Job], *rest: object, **more: object) -> tuple[list[object], bool]:
+        asked.extend(job.order["session"]["groups"] for job in todo)
+        return [], False
+
+    monkeypatch.setattr("backsweep.experiments.running.engine.run_jobs", note)
+    assert call("run", "C3", "--engine", "fleet", "--results", str(tmp_path), *arguments) == 0
+    assert asked == [groups, groups]  # DisCor's runs, and the others'
+
+
+def test_the_package_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "backsweep", "experiment", "list"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "C24" in done.stdout

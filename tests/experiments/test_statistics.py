@@ -35,15 +35,22 @@ def test_interquartile_mean_is_scipys_trimmed_mean() -> None:
 
 def test_estimates_and_intervals_are_rliables() -> None:
     scores = {"a": rng(1).normal(0.6, 0.1, (10, 7)), "b": rng(2).normal(0.4, 0.2, (10, 7))}
-    theirs = aggregates(scores, repeats=2_000)
-    from rliable import metrics
+    ours = aggregates(scores, repeats=2_000)
+    from rliable import library, metrics
 
-    for name, values in scores.items():
-        assert theirs[name]["iqm"].estimate == pytest.approx(metrics.aggregate_iqm(values))
-        ours = bootstrap(values, generator=rng())
-        assert ours.estimate == pytest.approx(theirs[name]["iqm"].estimate)
-        assert ours.low == pytest.approx(theirs[name]["iqm"].low, abs=0.01)
-        assert ours.high == pytest.approx(theirs[name]["iqm"].high, abs=0.01)
+    measures = {"iqm": metrics.aggregate_iqm, "median": metrics.aggregate_median, "mean": metrics.aggregate_mean}
+    for measure, function in measures.items():
+        points, ends = library.get_interval_estimates(
+            scores, lambda values, function=function: np.array([function(values)]), reps=2_000
+        )
+        for name in scores:
+            found = ours[name][measure]
+            assert found.estimate == pytest.approx(points[name][0])
+            assert found.low == pytest.approx(ends[name][0, 0], abs=0.01)
+            assert found.high == pytest.approx(ends[name][1, 0], abs=0.01)
+    alone = bootstrap(scores["a"], generator=rng())
+    assert alone.estimate == pytest.approx(ours["a"]["iqm"].estimate)
+    assert alone.low == pytest.approx(ours["a"]["iqm"].low, abs=0.01)
 
 
 def test_probability_of_improvement_is_rliables() -> None:

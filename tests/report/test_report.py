@@ -77,10 +77,10 @@ def test_the_reader_is_told_about_torn_lines_and_what_was_left_out(report: Repor
     assert {row["seeds"] for row in sources} == {"100, 101, 102, 103, 104"}
 
 
-def test_markdown_goes_between_its_markers(report: Report, tmp_path: Path) -> None:
+def test_markdown_goes_between_its_markers(report: Report, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "results.md"
     path.write_text(f"by hand\n{BEGIN}\nbefore this\n{END}\nbelow\n")
-    write_markdown(report, path)
+    write_markdown(report, folder, path)
     text = path.read_text()
     assert text.startswith("by hand\n")
     assert text.endswith(f"{END}\nbelow\n")

@@ -65,7 +65,7 @@ def bootstrap(
 ) -> Interval:
     """Return a statistic of scores (runs, tasks) with its percentile interval."""
     drawn = statistic(resample(scores, resampled_runs(_shape(scores), repeats, generator)))
-    return _interval(float(statistic(scores.reshape(1, -1))[0]), drawn, level)
+    return around(float(statistic(scores.reshape(1, -1))[0]), drawn, level)
 
 
 def paired_difference(
@@ -86,7 +86,7 @@ def paired_difference(
     estimate = float(statistic(first.reshape(1, -1))[0] - statistic(second.reshape(1, -1))[0])
     below, above = int((drawn <= 0).sum()), int((drawn >= 0).sum())
     p_value = min(1.0, 2.0 * (min(below, above) + 1) / (repeats + 1))
-    return _interval(estimate, drawn, level), p_value
+    return around(estimate, drawn, level), p_value
 
 
 def probability_of_improvement(
@@ -107,7 +107,7 @@ def probability_of_improvement(
         ours = generator.multinomial(len(first), np.full(len(first), 1 / len(first)), size=repeats)
         theirs = generator.multinomial(len(second), np.full(len(second), 1 / len(second)), size=repeats)
         drawn += np.einsum("ri,ij,rj->r", ours, wins[:, :, task], theirs) / (len(first) * len(second))
-    return _interval(float(wins.mean(axis=(0, 1)).mean()), drawn / first.shape[1], level)
+    return around(float(wins.mean(axis=(0, 1)).mean()), drawn / first.shape[1], level)
 
 
 def performance_profile(
@@ -151,12 +151,13 @@ def holm(p_values: list[float]) -> list[float]:
     return corrected
 
 
-def _shape(scores: Scores) -> tuple[int, int]:
-    runs, tasks = scores.shape
-    return runs, tasks
-
-
-def _interval(estimate: float, drawn: Scores, level: float) -> Interval:
+def around(estimate: float, drawn: Scores, level: float = 0.95) -> Interval:
+    """Return an estimate with the percentile interval of what was drawn."""
     tail = 100 * (1.0 - level) / 2
     low, high = np.percentile(drawn, [tail, 100 - tail])
     return Interval(estimate, float(low), float(high))
+
+
+def _shape(scores: Scores) -> tuple[int, int]:
+    runs, tasks = scores.shape
+    return runs, tasks

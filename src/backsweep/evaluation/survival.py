@@ -40,9 +40,13 @@ def median_interval(
     """Return the Kaplan-Meier median with a percentile bootstrap interval, whose upper end may be infinity."""
     time, event = np.asarray(times, np.float64), np.asarray(happened, np.bool_)
     estimate = quantile(time, event)
-    medians = np.empty(repeats)
-    for repeat, chosen in enumerate(generator.integers(len(time), size=(repeats, len(time)))):
-        medians[repeat] = _median(time[chosen], event[chosen])
+    chosen = generator.integers(len(time), size=(repeats, len(time)))
+    if event.all() or time[~event].min() >= time[event].max(initial=0.0):
+        # All that were cut off were cut off at the end: the median is the middle one of those in order.
+        ordered = np.sort(np.where(event, time, np.inf)[chosen], axis=1)
+        medians = ordered[:, (len(time) + 1) // 2 - 1]
+    else:
+        medians = np.array([quantile(time[places], event[places]) for places in chosen])
     tail = (1.0 - level) / 2
     ordered = np.sort(medians)
     return Interval(estimate, float(ordered[int(tail * repeats)]), float(ordered[int((1 - tail) * repeats) - 1]))
@@ -55,11 +59,3 @@ def restricted_mean(times: ArrayLike, happened: ArrayLike, horizon: float) -> fl
     edges = np.concatenate([[0.0], moments[inside], [horizon]])
     heights = np.concatenate([[1.0], waiting[inside]])
     return float((np.diff(edges) * heights).sum())
-
-
-def _median(time: Times, event: NDArray[np.bool_]) -> float:
-    """Return the median if all that were cut off were cut off at the end, else go the long way."""
-    if event.all() or time[~event].min() >= time[event].max(initial=0.0):
-        ordered = np.sort(np.where(event, time, np.inf))
-        return float(ordered[(len(ordered) + 1) // 2 - 1])
-    return quantile(time, event)

@@ -21,8 +21,11 @@ def add_commands(subparsers: Any) -> None:
 def report_command(parsed: argparse.Namespace) -> int:
     """Write the report, and say what is in it."""
     from backsweep.report.building import make_report
+    from backsweep.report.markdown import check_markers
     from backsweep.report.writing import write_markdown, write_report
 
+    if parsed.markdown is not None:  # refused now rather than when all the work is done
+        check_markers(parsed.markdown.read_text(encoding="utf-8"))
     report = make_report(parsed.results)
     page = write_report(report, parsed.out)
     for answer in report.answers:
@@ -30,6 +33,6 @@ def report_command(parsed: argparse.Namespace) -> int:
     for remark in report.remarks:
         print(f"note: {remark}")
     if parsed.markdown is not None:
-        write_markdown(report, parsed.markdown)
+        write_markdown(report, parsed.out, parsed.markdown)
     print(page)
     return 0

@@ -12,10 +12,15 @@ LONGEST = 16  # rows of a table that are shown in full
 END = "<!-- end of what `backsweep report` made -->"
 
 
-def with_block(text: str, report: Report) -> str:
-    """Return a file's text with the block between its markers made anew."""
+def check_markers(text: str) -> None:
+    """Refuse a file without the two markers."""
     if BEGIN not in text or END not in text:
         raise ValueError(f"the file must hold the lines {BEGIN!r} and {END!r}")
+
+
+def with_block(text: str, report: Report) -> str:
+    """Return a file's text with the block between its markers made anew."""
+    check_markers(text)
     before, rest = text.split(BEGIN, 1)
     return before + BEGIN + "\n\n" + block(report) + "\n" + END + rest.split(END, 1)[1]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from backsweep.report.building import Report
-from backsweep.report.figures import draw
+from backsweep.report.figures import draw_all
 from backsweep.report.markdown import with_block
 from backsweep.report.page import page_of
 from backsweep.report.tables import table_name, write_table, write_verdicts
@@ -27,7 +28,6 @@ def write_report(report: Report, out: Path) -> Path:
             if rows:
                 write_table(out / "tables" / table_name(answer.question, title), rows)
         for chart in answer.charts:
-            draw(chart, out / "figures" / f"{chart.name}.png")
             rows = [
                 {"view": facet.label, "line": line.name, chart.x: x, chart.y: y}
                 | ({"low": line.low[place], "high": line.high[place]} if line.low else {})
@@ -36,15 +36,17 @@ def write_report(report: Report, out: Path) -> Path:
                 for place, (x, y) in enumerate(zip(line.x, line.y, strict=True))
             ]
             write_table(out / "figures" / f"{chart.name}.csv", rows)
+    draw_all({out / "figures" / f"{chart.name}.png": chart for answer in report.answers for chart in answer.charts})
     page = out / "index.html"
     page.write_text(page_of(report), encoding="utf-8")
     return page
 
 
-def write_markdown(report: Report, path: Path) -> None:
-    """Write the verdicts into a file, between its markers, and the pictures into a folder beside it."""
+def write_markdown(report: Report, out: Path, path: Path) -> None:
+    """Write the verdicts into a file, between its markers, and a report's pictures into a folder beside it."""
     folder = path.parent / "images"
+    folder.mkdir(exist_ok=True)
     for answer in report.answers:
         for chart in answer.charts:
-            draw(chart, folder / f"{chart.name}.png")
+            shutil.copyfile(out / "figures" / f"{chart.name}.png", folder / f"{chart.name}.png")
     path.write_text(with_block(path.read_text(encoding="utf-8"), report), encoding="utf-8")
