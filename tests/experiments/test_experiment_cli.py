@@ -176,6 +176,14 @@ def test_fleets_side_by_side_take_turns_anyway(
     assert asked == [groups, groups]  # DisCor's runs, and the others'
 
 
+def test_runs_can_follow_the_released_code(tmp_path: Path) -> None:
+    grid = Grid(("minigrid/lavacrossing-easy", "sokoban/5x5-1"), (Variant("uer", "uer"),), (100,))
+    configs = [jobs.run_configuration(run) for run in grid.following("released").runs()]
+    assert [config["faithful"] for config in configs] == ["released", "released"]
+    assert [config["capacity"] for config in configs] == [1_000_000, 50_000]
+    assert grid.following("paper") == grid
+
+
 def test_the_package_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "backsweep", "experiment", "list"], capture_output=True, text=True)
     assert done.returncode == 0

@@ -32,6 +32,7 @@ def test_the_page_is_whole_and_says_the_known_verdicts(folder: Path) -> None:
     sokoban = ["c4-score", "c4-profile", "c4-lead-size", "c4-lead-density"]
     others = ["c5-score", "c5-profile", "c6-score", "c6-profile"]
     minigrid = ["c3-score", "c3-profile", "c3-success", "c3-value-error"]
+    minigrid += ["c3-released-score", "c3-released-profile"]
     assert page.figures == ["c1-solved", "c2-error", *minigrid, *sokoban, *others, "c19-solved"]
     assert len(page.data["chain"]["views"]) == 2
 
@@ -64,6 +65,18 @@ def test_successes_are_shown_seed_by_seed_where_they_are_known(report: Report, f
     (line,) = side_by_side(answer.successes)
     assert line["ter"] == "80 81 82 83 84"
     assert "80 81 82 83 84" in (folder / "index.html").read_text()
+
+
+def test_runs_that_follow_the_released_code_have_an_answer_of_their_own(report: Report, folder: Path) -> None:
+    found = {answer.id: answer for answer in report.answers if answer.question.id == "C3"}
+    assert found["C3"].verdict.outcome == "reproduced"
+    released = found["C3 released"]
+    assert released.verdict.outcome == "not reproduced"
+    assert "the runs follow the code" in released.verdict.summary
+    assert {row["faithful to"] for row in released.sources} == {"released"}
+    assert {row["faithful to"] for row in found["C3"].sources} == {"paper"}
+    assert (folder / "figures" / "c3-released-score.png").exists()
+    assert 'id="C3-released"' in (folder / "index.html").read_text()
 
 
 def test_the_reader_is_told_about_torn_lines_and_what_was_left_out(report: Report, folder: Path) -> None:

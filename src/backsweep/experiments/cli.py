@@ -29,6 +29,12 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument("--tasks", nargs="+", default=[], help="of the question's tasks only these")
     running.add_argument("--lines", nargs="+", default=[], help="of the question's lines (methods) only these")
     running.add_argument(
+        "--faithful",
+        choices=("paper", "released"),
+        default="paper",
+        help="whom the runs follow where the paper and its released code differ (default: paper)",
+    )
+    running.add_argument(
         "--engine",
         choices=("process", "fleet"),
         default="process",
@@ -116,7 +122,7 @@ def run_command(parsed: argparse.Namespace) -> int:
         if what is None:
             print(f"{question.id}: nothing to run. {question.missing}")
         elif isinstance(what, Grid):
-            whats.append(what.part(parsed.tasks, parsed.lines))
+            whats.append(what.part(parsed.tasks, parsed.lines).following(parsed.faithful))
         else:
             whats.append(what)
     found = plan(parsed.results, whats, parsed.engine, parsed.device, parsed.lanes)

@@ -19,6 +19,8 @@ from backsweep.experiments.evidence import Evidence, TrainedRun, configuration_k
 from backsweep.experiments.question import Question, Variant
 
 Measure = Callable[[TrainedRun], float]
+OWN_OF_METHODS = {"released": frozenset({"capacity"})}
+"""What the methods are given differently, besides a question's own options: D1, baselines with small memories."""
 FEWEST_SEEDS = 3  # fewer paired seeds decide nothing
 
 
@@ -89,7 +91,8 @@ def groups_of(
         if not run.finished:
             evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: not finished")
             continue
-        key = configuration_key(run.config, varied | frozenset({"seed", "method"}))
+        own = frozenset({"seed", "method"}) | OWN_OF_METHODS.get(run.follows, frozenset())
+        key = configuration_key(run.config, varied | own)
         group = found.setdefault((run.task, key), Group(run.task, key))
         seeds = group.runs.setdefault(variant.label, {})
         whole = configuration_key(run.config, frozenset({"seed"}))

@@ -12,7 +12,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,11 @@ class TrainedRun:
         """The seed."""
         return int(self.config.get("seed", 0))
 
+    @property
+    def follows(self) -> str:
+        """Whom it follows where the paper and its released code differ: "paper" or "released"."""
+        return str(self.config.get("faithful", "paper"))
+
     def option(self, name: str) -> Any:
         """Return an option of its configuration, which may be older than the option."""
         return self.config.get(name, ADDED_LATER.get(name))
@@ -100,6 +105,10 @@ class Evidence:
     left_out: list[str] = field(default_factory=list)
     """What was not used, and why."""
     _made: dict[str, Any] = field(default_factory=dict)
+
+    def following(self, whom: str) -> Evidence:
+        """Return the evidence with those runs only that follow "paper" or "released" (see `TrainedRun.follows`)."""
+        return replace(self, runs=[run for run in self.runs if run.follows == whom], _made={})
 
     def once(self, name: str, make: Callable[[Evidence], Any]) -> Any:
         """Return what `make` makes of the evidence; it is made once."""

@@ -59,6 +59,10 @@ class Grid:
             variants=tuple(each for each in self.variants if each.label in lines) if lines else self.variants,
         )
 
+    def following(self, whom: str) -> Grid:
+        """Return the grid whose runs follow the paper, or its released code, where the two differ."""
+        return self if whom == "paper" else replace(self, options={**self.options, "faithful": whom})
+
     def runs(self) -> tuple[Run, ...]:
         """Return every run of the grid."""
         return tuple(

@@ -29,6 +29,8 @@ class Answer:
 
     question: Question
     verdict: Verdict
+    follows: str = "paper"
+    """Whom its runs follow where the paper and its released code differ: "paper" or "released"."""
     charts: list[Chart] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
     """Scores by method, where there are training runs."""
@@ -38,6 +40,21 @@ class Answer:
     """How often the goal is reached at the end, by task and method, where that is known exactly."""
     sources: list[dict[str, Any]] = field(default_factory=list)
     """The configuration of the runs behind it, one row per task and method."""
+
+    @property
+    def id(self) -> str:
+        """The question's, said to be of the released code where it is."""
+        return self.question.id if self.follows == "paper" else f"{self.question.id} {self.follows}"
+
+    @property
+    def slug(self) -> str:
+        """What names of files and places on the page begin with."""
+        return self.id.lower().replace(" ", "-")
+
+    @property
+    def title(self) -> str:
+        """The question's, and what is other about the runs."""
+        return self.question.title + ("" if self.follows == "paper" else " (with the released code's settings)")
 
 
 @dataclass
@@ -60,16 +77,23 @@ class Report:
 def make_report(results: Path) -> Report:
     """Read a results folder and answer every question from it."""
     evidence = read_evidence(results)
+    paper, released = evidence.following("paper"), evidence.following("released")
     answers = []
     for question in QUESTIONS:
-        answer = Answer(question, question.rule.decide(evidence))
-        if answer.verdict.outcome != "not run":
-            answer.charts = charts_for(question, evidence)
-        if question.variants and answer.charts:
-            answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
-            answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)
-        answers.append(answer)
+        answers.append(_answer(question, paper, "paper"))
+        if question.variants and groups_for(question, released):
+            answers.append(_answer(question, released, "released"))
     return Report(answers, evidence)
+
+
+def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
+    answer = Answer(question, question.rule.decide(evidence), follows)
+    if answer.verdict.outcome != "not run":
+        answer.charts = charts_for(question, evidence, answer.slug)
+    if question.variants and answer.charts:
+        answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
+        answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)
+    return answer
 
 
 def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:

@@ -68,8 +68,8 @@ class Chart:
         return {**dataclasses.asdict(self), "facets": [_short(dataclasses.asdict(facet)) for facet in self.facets]}
 
 
-def charts_for(question: Question, evidence: Evidence) -> list[Chart]:
-    """Return the charts of a question; none where nothing was run."""
+def charts_for(question: Question, evidence: Evidence, slug: str) -> list[Chart]:
+    """Return the charts of a question; none where nothing was run. `slug` begins the names of those about training."""
     special: dict[str, Callable[[Evidence], list[Chart]]] = {
         "C1": _solved,
         "C2": _errors,
@@ -79,7 +79,7 @@ def charts_for(question: Question, evidence: Evidence) -> list[Chart]:
     }
     if question.id in special:
         return special[question.id](evidence)
-    return _learning(question, evidence) if question.variants else []
+    return _learning(question, evidence, slug) if question.variants else []
 
 
 def _views() -> list[dict[str, Any]]:
@@ -185,14 +185,15 @@ def _coverage(evidence: Evidence) -> list[Chart]:
     return [Chart("c21-batches", "Batches until every row was drawn", "seed", "batches", [facet])]
 
 
-def _learning(question: Question, evidence: Evidence) -> list[Chart]:
+def _learning(question: Question, evidence: Evidence, slug: str) -> list[Chart]:
     groups = groups_for(question, evidence)
     bounded = all(run.bounded for group in groups.values() for runs in group.runs.values() for run in runs.values())
     curves = [
-        _curves(question, groups, "score", "Score", lambda run: run.score, (0.0, 1.0) if bounded else ()),
+        _curves(question, groups, slug, "score", "Score", lambda run: run.score, (0.0, 1.0) if bounded else ()),
         _curves(
             question,
             groups,
+            slug,
             "success",
             "Share of episodes that reach the goal",
             lambda run: run.numbers["exact_success"],
@@ -201,6 +202,7 @@ def _learning(question: Question, evidence: Evidence) -> list[Chart]:
         _curves(
             question,
             groups,
+            slug,
             "value error",
             "Mean |Q - Q*| over all states and actions",
             lambda run: run.numbers["value_error"],
@@ -208,10 +210,10 @@ def _learning(question: Question, evidence: Evidence) -> list[Chart]:
         ),
     ]
     found = [chart for chart in curves if chart is not None]
-    return [*found[:1], *_profiles(question, groups), *found[1:], *_leads(question, groups)]
+    return [*found[:1], *_profiles(question, groups, slug), *found[1:], *_leads(question, groups, slug)]
 
 
-def _profiles(question: Question, groups: dict[str, Group]) -> list[Chart]:
+def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[Chart]:
     """Return which share of runs ends above each score: all of the distribution, not its middle alone."""
     groups = complete(groups, question.compared)
     labels = comparable(question, groups)
@@ -226,10 +228,10 @@ def _profiles(question: Question, groups: dict[str, Group]) -> list[Chart]:
         series.append(Series(label, thresholds.tolist(), share.tolist(), low.tolist(), high.tolist()))
     facet = Facet(f"{len(values[labels[0]])} paired seeds on {values[labels[0]].shape[1]} tasks", series)
     title = "Share of runs that end above a score (performance profile)"
-    return [Chart(f"{question.id.lower()}-profile", title, "score", "share of runs", [facet])]
+    return [Chart(f"{slug}-profile", title, "score", "share of runs", [facet])]
 
 
-def _leads(question: Question, groups: dict[str, Group]) -> list[Chart]:
+def _leads(question: Question, groups: dict[str, Group], slug: str) -> list[Chart]:
     """Return the lead on each task against the task's size and against the density of the measured graph."""
     charts = []
     rules = getattr(question.rule, "rules", (question.rule,))
@@ -254,7 +256,7 @@ def _leads(question: Question, groups: dict[str, Group]) -> list[Chart]:
             if series:
                 title = f"Lead of {rule.winner} over the mean of the others, in {rule.measure[0]}, by task"
                 facet = Facet(f"{len(series)} tasks, 95% intervals", series)
-                chart = f"{question.id.lower()}-lead-{name}"
+                chart = f"{slug}-lead-{name}"
                 charts.append(Chart(chart, title, x, "lead", [facet], log_x=name == "size"))
     return charts
 
@@ -262,6 +264,7 @@ def _leads(question: Question, groups: dict[str, Group]) -> list[Chart]:
 def _curves(
     question: Question,
     groups: dict[str, Group],
+    slug: str,
     name: str,
     title: str,
     measure: Callable[[TrainedRun], NDArray[np.float64]],
@@ -277,7 +280,7 @@ def _curves(
     if not facets:
         return None
     return Chart(
-        f"{question.id.lower()}-{name.replace(' ', '-')}",
+        f"{slug}-{name.replace(' ', '-')}",
         f"{title}, interquartile mean over seeds with 95% intervals",
         "environment steps",
         name,

@@ -28,10 +28,7 @@ def with_block(text: str, report: Report) -> str:
 def block(report: Report) -> str:
     """Return the verdict table, and below it each claim that was decided."""
     lines = ["| claim | question | verdict |", "| --- | --- | --- |"]
-    lines += [
-        f"| {answer.question.id} | {answer.question.title} | **{answer.verdict.outcome}** |"
-        for answer in report.answers
-    ]
+    lines += [f"| {answer.id} | {answer.title} | **{answer.verdict.outcome}** |" for answer in report.answers]
     for answer in report.answers:
         if answer.verdict.outcome != "not run":
             lines += ["", *_section(answer)]
@@ -42,7 +39,7 @@ def block(report: Report) -> str:
 
 def _section(answer: Answer) -> list[str]:
     question, verdict = answer.question, answer.verdict
-    lines = [f"### {question.id}: {question.title}", ""]
+    lines = [f"### {answer.id}: {answer.title}", ""]
     lines += [f"*The paper:* {question.claim}", "", f"*Decided by:* {question.decided_by}", ""]
     lines += [f"**{verdict.outcome}.** {verdict.summary}", ""]
     if verdict.parts:

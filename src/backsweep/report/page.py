@@ -28,6 +28,7 @@ def page_of(report: Report) -> str:
         for chart in answer.charts
     }
     data = json.dumps({"charts": charts, "chain": chain}, separators=(",", ":")).replace("<", "\\u003c")
+    claims = [answer for answer in report.answers if answer.follows == "paper"]
     sections = "\n".join(_section(answer, chain is not None) for answer in report.answers)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -42,7 +43,7 @@ def page_of(report: Report) -> str:
 <body>
 <main>
 <h1>The paper's claims, tested</h1>
-<p>Topological Experience Replay makes {len(report.answers)} claims. Each has a question, runs that answer it, and a
+<p>Topological Experience Replay makes {len(claims)} claims. Each has a question, runs that answer it, and a
 rule that decides it. The rules about training were written before any run; those of the chain and of what is
 measured directly were put into words after small trials on seeds that are not reported, and C21 was corrected twice and
 run again on the same seeds. {_counted(report)}</p>
@@ -96,7 +97,7 @@ def table_html(rows: list[dict[str, Any]], kind: str = "") -> str:
 
 def _verdicts(answers: list[Answer]) -> str:
     rows = "".join(
-        f'<tr><td>{answer.question.id}</td><td><a href="#{answer.question.id}">{escape(answer.question.title)}</a></td>'
+        f'<tr><td>{answer.id}</td><td><a href="#{_anchor(answer)}">{escape(answer.title)}</a></td>'
         f"<td>{_badge(answer.verdict)}</td><td class=soft>{escape(_first_sentence(answer.verdict.summary))}</td></tr>"
         for answer in answers
     )
@@ -110,7 +111,7 @@ def _verdicts(answers: list[Answer]) -> str:
 def _section(answer: Answer, with_chain: bool) -> str:
     question, verdict = answer.question, answer.verdict
     parts = [
-        f'<section id="{question.id}"><h2>{question.id}. {escape(question.title)} {_badge(verdict)}</h2>',
+        f'<section id="{_anchor(answer)}"><h2>{answer.id}. {escape(answer.title)} {_badge(verdict)}</h2>',
         f"<p>{escape(question.question)}</p>",
         "<dl>",
         *(
@@ -151,13 +152,13 @@ def _section(answer: Answer, with_chain: bool) -> str:
     if answer.successes:
         parts.append(f"<h3>{SUCCESS_TITLE}</h3>" + table_html(side_by_side(answer.successes)))
     if verdict.table:
-        link = f'<p class=soft><a href="tables/{question.id.lower()}.csv">As CSV</a></p>'
+        link = f'<p class=soft><a href="tables/{answer.slug}.csv">As CSV</a></p>'
         body = table_html(verdict.table) + link
         opened = " open" if len(verdict.table) <= 16 else ""
         parts.append(f"<details{opened}><summary>Numbers ({len(verdict.table)} rows)</summary>{body}</details>")
     for title, rows in verdict.more.items():
         if rows:
-            link = f'<p class=soft><a href="tables/{table_name(question, title)}">As CSV</a></p>'
+            link = f'<p class=soft><a href="tables/{table_name(answer.slug, title)}">As CSV</a></p>'
             body = table_html(side_by_side(rows)) + link
             parts.append(f"<details open><summary>{escape(title)}</summary>{body}</details>")
     if answer.sources:
@@ -171,6 +172,10 @@ def _section(answer: Answer, with_chain: bool) -> str:
         parts.append(f"<details><summary>Configuration and records</summary><p>{text} {again}</p></details>")
     parts.append("</section>")
     return "\n".join(parts)
+
+
+def _anchor(answer: Answer) -> str:
+    return answer.id.replace(" ", "-")
 
 
 def _files(name: str) -> str:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.evaluation.intervals import Interval, plain
-from backsweep.experiments.question import Question
-from backsweep.experiments.verdict import Verdict
 
 SUCCESS = "episodes that reach the goal"
 SUCCESS_TITLE = "Episodes that reach the goal at the end, one number per seed, from the worst to the best"
@@ -51,9 +49,9 @@ def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(lines.values()) or rows
 
 
-def table_name(question: Question, title: str) -> str:
-    """Return the file name of a further table of a question."""
-    return f"{question.id.lower()}-{re.sub(r'[^a-z0-9]+', '-', title.lower())}.csv"
+def table_name(slug: str, title: str) -> str:
+    """Return the file name of a further table of an answer."""
+    return f"{slug}-{re.sub(r'[^a-z0-9]+', '-', title.lower())}.csv"
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -65,22 +63,6 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(flat)
-
-
-def write_verdicts(path: Path, verdicts: list[tuple[Question, Verdict]]) -> None:
-    """Write the verdict table as CSV."""
-    rows = [
-        {
-            "id": q.id,
-            "question": q.title,
-            "claim": q.claim,
-            "verdict": v.outcome,
-            "summary": v.summary,
-            "records": v.records,
-        }
-        for q, v in verdicts
-    ]
-    write_table(path, rows)
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

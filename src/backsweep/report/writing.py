@@ -9,15 +9,28 @@ from backsweep.report.building import Report
 from backsweep.report.figures import draw_all
 from backsweep.report.markdown import with_block
 from backsweep.report.page import page_of
-from backsweep.report.tables import table_name, write_table, write_verdicts
+from backsweep.report.tables import table_name, write_table
 
 
 def write_report(report: Report, out: Path) -> Path:
     """Write everything below `out`; return the page."""
     out.mkdir(parents=True, exist_ok=True)
-    write_verdicts(out / "verdicts.csv", [(answer.question, answer.verdict) for answer in report.answers])
+    write_table(
+        out / "verdicts.csv",
+        [
+            {
+                "id": answer.id,
+                "question": answer.title,
+                "claim": answer.question.claim,
+                "verdict": answer.verdict.outcome,
+                "summary": answer.verdict.summary,
+                "records": answer.verdict.records,
+            }
+            for answer in report.answers
+        ],
+    )
     for answer in report.answers:
-        name = answer.question.id.lower()
+        name = answer.slug
         if answer.verdict.table:
             write_table(out / "tables" / f"{name}.csv", answer.verdict.table)
         if answer.scores:
@@ -26,7 +39,7 @@ def write_report(report: Report, out: Path) -> Path:
             write_table(out / "tables" / f"{name}-steps.csv", answer.thresholds)
         for title, rows in answer.verdict.more.items():
             if rows:
-                write_table(out / "tables" / table_name(answer.question, title), rows)
+                write_table(out / "tables" / table_name(name, title), rows)
         for chart in answer.charts:
             rows = [
                 {"view": facet.label, "line": line.name, chart.x: x, chart.y: y}
