@@ -4,8 +4,8 @@
     python -m benchmarks.fleet --quick                           a few lanes and steps, on the CPU
 
 The runs are the paper's (batch, network, ratio 0.25, capacity), shortened: learning begins after WARMUP steps, actions
-are the network's from then on, and what is timed are the steps after that. One evaluation is made at the end; the
-table counts it at the share it has in a whole run, one per 100,000 steps.
+are the network's from then on, and what is timed are the steps after that. One evaluation is made half-way; "with
+evaluations" counts it at the share it has in a whole run, one per 100,000 steps of every lane.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from backsweep.trainer import run_config, train_fleet
 from benchmarks.machine import facts
 
 WARMUP = 2_000
+STEPS_PER_EVALUATION = 100_000
 TASKS = {
     "minigrid": (
         "minigrid/doorkey",
@@ -47,7 +48,7 @@ def measure(family: str, method: str, lanes: int, steps: int, session: dict[str,
             steps=WARMUP + steps,
             warmup_steps=WARMUP,
             epsilon_steps=WARMUP,
-            evaluation_interval=WARMUP + steps,
+            evaluation_interval=WARMUP + 2 * interval,
             record_interval=interval,
             capacity=1_000_000 if family == "minigrid" else 100_000,
             exact=False,
@@ -65,13 +66,17 @@ def measure(family: str, method: str, lanes: int, steps: int, session: dict[str,
                     spent[part] = spent.get(part, 0.0) + seconds
     assert all(result.finished for result in results)
     total = time.perf_counter() - started
+    evaluation = spent.pop("evaluation", 0.0)
     training = sum(spent.get(part, 0.0) for part in ("lanes", "environment", "replay", "network", "other"))
+    between = STEPS_PER_EVALUATION * training / timed
     return {
         "family": family,
         "method": method,
         "lanes": lanes,
         "steps": timed,
         "training_steps_per_second": lanes * timed / training,
+        "steps_per_second_with_evaluations": lanes * STEPS_PER_EVALUATION / (between + evaluation),
+        "evaluation_seconds": evaluation,
         "microseconds_per_step": {part: 1e6 * seconds / (lanes * timed) for part, seconds in spent.items()},
         "whole_seconds": total,
     }
@@ -104,7 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         parts = "  ".join(f"{k} {v:.2f}" for k, v in found["microseconds_per_step"].items())
                         print(
                             f"{family} {method}: {lanes} lanes in {groups} groups, {threads or 'all'} threads: "
-                            f"{found['training_steps_per_second']:,.0f} steps/s; us/step: {parts}; "
+                            f"{found['training_steps_per_second']:,.0f} steps/s, "
+                            f"{found['steps_per_second_with_evaluations']:,.0f} with evaluations "
+                            f"of {found['evaluation_seconds']:.1f} s; us/step: {parts}; "
                             f"whole {found['whole_seconds']:.1f} s",
                             flush=True,
                         )

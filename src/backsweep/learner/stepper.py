@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from backsweep.learner.arithmetic import Arithmetic, PreparedRows
 from backsweep.learner.bank import ObservationBank
 from backsweep.learner.double_dqn import AllCorrections, Learner
-from backsweep.learner.networks import in_network_order
+from backsweep.learner.networks import Network, in_network_order
 from backsweep.learner.packed import PackedArrays
 from backsweep.learner.reckoning import bytes_per_row, working_bytes
 from backsweep.learner.value_programs import ValuePrograms, padded_size
@@ -212,7 +212,7 @@ class Stepper:
 
     def _choose_arithmetic(self, fused: bool | None) -> Arithmetic:
         if self._on_gpu and fused is not False:
-            reason = reason_against_fused(self.learner, self.bank)
+            reason = reason_against_fused(self.learner.network, self.learner.dtype, self.bank.shape, self.bank.dtype)
             if reason is None:
                 from backsweep.learner.fused import FusedArithmetic
 
@@ -293,16 +293,17 @@ class Stepper:
         return graph.replay
 
 
-def reason_against_fused(learner: Learner, bank: ObservationBank) -> str | None:
-    """Return why the fused arithmetic does not apply, None if it does."""
-    network = learner.network
+def reason_against_fused(
+    network: Network, dtype: torch.dtype, shape: tuple[int, ...], observations: DTypeLike
+) -> str | None:
+    """Return why the fused arithmetic does not apply to a network over a bank of observations, None if it does."""
     if importlib.util.find_spec("triton") is None:
         return "triton is not installed"
-    if learner.dtype != torch.float32 or network.form != "image" or bank.dtype != np.uint8:
+    if dtype != torch.float32 or network.form != "image" or np.dtype(observations) != np.uint8:
         return "they are for float32 networks over uint8 images"
     stage = network.stages[0]
-    if bank.shape != network.input_shape:
-        return f"the bank holds {bank.shape}, the network takes {network.input_shape}"
+    if shape != network.input_shape:
+        return f"the bank holds {shape}, the network takes {network.input_shape}"
     if any(number * stage.channels % WORD for number in (stage.width, stage.stride, stage.kernel)):
         return "rows of pictures and steps of the first convolution must be multiples of four bytes"
     return None

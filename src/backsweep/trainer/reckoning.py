@@ -9,6 +9,7 @@ import torch
 
 from backsweep.envs import exact, find_task
 from backsweep.learner.reckoning import working_bytes
+from backsweep.learner.stepper import reason_against_fused
 from backsweep.memory import physical_memory
 from backsweep.trainer.config import RunConfig, SessionConfig
 from backsweep.trainer.defaults import task_options
@@ -79,7 +80,13 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     rooms = [room_for(lane.config, session) for lane in fleet.lanes]
     frame = _observation_bytes(fleet)
     shared, network = fleet.shared, lane_network(fleet.lanes[0])
-    working = working_bytes(network, fleet.learner.rule, 1, shared.batch_size, fleet.learner.dtype, fused=False)
+    space = fleet.lanes[0].envs.observation_space
+    assert space.dtype is not None
+    fused = (
+        session.device != "cpu"
+        and reason_against_fused(network, fleet.learner.dtype, space.shape or (), space.dtype) is None
+    )
+    working = working_bytes(network, fleet.learner.rule, 1, shared.batch_size, fleet.learner.dtype, fused=fused)
     on_device = [working + frame * (room + 1) for room in rooms]
     in_memory = [
         frame * room + BYTES_PER_ROW * min(shared.capacity, lane.config.steps)
