@@ -153,6 +153,10 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
     rate = ("--results", str(tmp_path), "--dry-run", "--steps-per-second", "1000", "--scale", "paper")
     assert call("run", "C3", *part, *rate) == 0
     assert "20 runs, 0 finished, 20 to do" in capsys.readouterr().out
+    assert call("run", "C3", *part, "--seeds", "100", "103", *rate) == 0
+    assert "8 runs, 0 finished, 8 to do" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="there is no seed 7 here, only 100"):
+        call("run", "C3", "--seeds", "7", *rate)
     with pytest.raises(ValueError, match="there is no task 'minigrid/doorkye' here, only minigrid/doorkey"):
         call("run", "C3", "--tasks", "minigrid/doorkye", *rate)
     with pytest.raises(ValueError, match="there is no line 'dqn' here, only uer"):

@@ -28,6 +28,7 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument("--scale", choices=SCALES, default="smoke", help="how much to run (default: smoke)")
     running.add_argument("--tasks", nargs="+", default=[], help="of the question's tasks only these")
     running.add_argument("--lines", nargs="+", default=[], help="of the question's lines (methods) only these")
+    running.add_argument("--seeds", nargs="+", type=int, default=[], help="of the question's seeds only these")
     running.add_argument(
         "--faithful",
         choices=("paper", "released"),
@@ -122,7 +123,7 @@ def run_command(parsed: argparse.Namespace) -> int:
         if what is None:
             print(f"{question.id}: nothing to run. {question.missing}")
         elif isinstance(what, Grid):
-            whats.append(what.part(parsed.tasks, parsed.lines).following(parsed.faithful))
+            whats.append(what.part(parsed.tasks, parsed.lines, parsed.seeds).following(parsed.faithful))
         else:
             whats.append(what)
     found = plan(parsed.results, whats, parsed.engine, parsed.device, parsed.lanes)

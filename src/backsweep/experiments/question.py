@@ -47,16 +47,23 @@ class Grid:
     options: Mapping[str, Any] = field(default_factory=dict)
     task_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def part(self, tasks: Sequence[str], lines: Sequence[str]) -> Grid:
-        """Return the grid of some tasks and some lines only; without any named, of all."""
-        for names, known, what in ((tasks, self.tasks, "task"), (lines, [v.label for v in self.variants], "line")):
+    def part(self, tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()) -> Grid:
+        """Return the grid of some tasks, some lines and some seeds only; without any named, of all."""
+        labels = tuple(variant.label for variant in self.variants)
+        choices: tuple[tuple[str, Sequence[Any], Sequence[Any]], ...] = (
+            ("task", tasks, self.tasks),
+            ("line", lines, labels),
+            ("seed", seeds, self.seeds),
+        )
+        for what, names, known in choices:
             for name in names:
                 if name not in known:
-                    raise ValueError(f"there is no {what} {name!r} here, only {', '.join(known)}")
+                    raise ValueError(f"there is no {what} {name!r} here, only {', '.join(map(str, known))}")
         return replace(
             self,
             tasks=tuple(task for task in self.tasks if task in tasks) if tasks else self.tasks,
             variants=tuple(each for each in self.variants if each.label in lines) if lines else self.variants,
+            seeds=tuple(seed for seed in self.seeds if seed in seeds) if seeds else self.seeds,
         )
 
     def following(self, whom: str) -> Grid:
