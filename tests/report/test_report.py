@@ -129,3 +129,15 @@ def test_a_thousand_runs_are_read_quickly_and_as_a_stream(tmp_path: Path) -> Non
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3_000_000
+
+
+def test_the_results_page_says_what_the_records_under_results_say() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "results.md").read_text()
+    found = make_report(root / "results")
+    for answer in found.answers:
+        assert f"| {answer.id} | {answer.title} | **{answer.verdict.outcome}** |" in page
+        if answer.verdict.outcome != "not run":
+            assert answer.verdict.summary in page
+            for chart in answer.charts:
+                assert (root / "docs" / "images" / f"{chart.name}.png").exists()
