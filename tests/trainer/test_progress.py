@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from trainer_helpers import chain
 
 import backsweep.trainer.progress
+from backsweep.learner.double_dqn import Learner
 from backsweep.records.rows import EvaluationRecord
+from backsweep.trainer import train
 from backsweep.trainer.fleet import Fleet
 from backsweep.trainer.progress import MOST_ROWS, Progress
 
@@ -46,3 +50,26 @@ def test_every_run_is_shown(runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"run-{place} " in text.getvalue()
         assert f"{place / 100:.3f}" in text.getvalue()
     assert (f"steps/s in {runs} runs" in text.getvalue()) == (runs > 1)
+
+
+def test_the_user_is_told_once_when_values_run_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Learner.take_statistics
+
+    def inflated(self: Learner) -> list[dict[str, float | None]]:
+        return [{**means, "batch_q": 3e3 if means["batch_q"] is not None else None} for means in found(self)]
+
+    monkeypatch.setattr(Learner, "take_statistics", inflated)
+    train(chain(steps=1_000), tmp_path / "run", quiet=True)
+    told = [line for line in capsys.readouterr().err.splitlines() if "values run away" in line]
+    assert len(told) == 1
+    assert "the mean Q of its batches is 3,000, and no episode returns more than 1" in told[0]
+    events = [json.loads(line) for line in (tmp_path / "run" / "sessions.jsonl").read_text().splitlines()]
+    (noted,) = [event for event in events if event["event"] == "values run away"]
+    assert (noted["step"], noted["batch_q"], noted["largest_return"]) == (700, 3e3, 1.0)
+
+
+def test_ordinary_values_are_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(chain(steps=1_000), tmp_path / "run", quiet=True)
+    assert "run away" not in capsys.readouterr().err

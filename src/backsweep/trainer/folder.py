@@ -2,7 +2,7 @@
 
     config.json       the configuration, complete
     machine.json      versions and machine of the session that started it
-    sessions.jsonl    when it was started, resumed, stopped and finished
+    sessions.jsonl    when it was started, resumed, stopped and finished, and whether its values ran away
     records.jsonl     what it found (see `backsweep.records`)
     agent/            the network as of the last checkpoint, for `evaluate` and `watch`
     checkpoints/      two slots, written in turn, each with everything that the run needs to go on

@@ -19,7 +19,7 @@ from backsweep.trainer import checkpoint
 from backsweep.trainer.clock import Clock
 from backsweep.trainer.config import SessionConfig
 from backsweep.trainer.engine import Engine
-from backsweep.trainer.evaluating import evaluate_lanes
+from backsweep.trainer.evaluating import evaluate_lanes, return_bounds
 from backsweep.trainer.fleet import Fleet
 from backsweep.trainer.folder import FINISHED, RunError, note_session, write_json
 from backsweep.trainer.lane import Lane
@@ -28,6 +28,8 @@ from backsweep.trainer.progress import Progress
 
 MOST_STEPS_UNSEEN = 1_000
 """Steps that an engine takes at most before the display and signals are looked at."""
+BEYOND_BELIEF = 1.5
+"""Values so many times as large as the largest return are not an overestimate that training mends: they run away."""
 
 
 @dataclass(eq=False)
@@ -42,6 +44,8 @@ class LaneFiles:
     lane: Lane
     writer: RecordWriter
     last: EvaluationRecord | None = None
+    ran_away: bool = False
+    """Whether the user has been told that its values run away."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,7 @@ class Session:
                 )
             )
             lane.finished_returns, lane.finished_lengths = [], []
+            self._look_at_values(files, means["batch_q"])
             replay = lane.replay
             files.writer.write(ReplayRecord(step=fleet.step, nbytes=replay.nbytes, statistics=replay.stats()))
             files.writer.write(
@@ -177,6 +182,20 @@ class Session:
                 )
             )
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
+
+    def _look_at_values(self, files: LaneFiles, batch_q: float | None) -> None:
+        """Tell the user once if a run's values are beyond what any episode can pay."""
+        bounds = return_bounds(files.lane.config)
+        if files.ran_away or batch_q is None or bounds is None:
+            return
+        largest = max(map(abs, bounds))
+        if abs(batch_q) > BEYOND_BELIEF * largest:
+            files.ran_away = True
+            note_session(files.folder, "values run away", step=self.fleet.step, batch_q=batch_q, largest_return=largest)
+            self.progress.warn(
+                f"{files.shown}: values run away: at step {self.fleet.step:,} the mean Q of its batches is "
+                f"{batch_q:,.0f}, and no episode returns more than {largest:,.0f}"
+            )
 
     def _evaluate(self, lanes: Sequence[int]) -> None:
         self.clock.lap("other")
