@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backsweep import Mixture, Prioritized, Topological, Uniform
+from backsweep.samplers.base import Experience, LiveSampler
 from backsweep.samplers.mixture import LiveMixture
 from backsweep.store.reference import Step
+from backsweep.types import Picks
 from strategies import MORE
 from twins import Twin
 
@@ -90,10 +93,46 @@ def test_parts_are_asked_for_their_share_only() -> None:
     sampler = twin.replay._sampler
     assert isinstance(sampler, LiveMixture)
     for part in sampler.parts:
-        pick = part.pick
-        part.pick = lambda count, pick=pick: asked.append(count) or pick(count)  # type: ignore[method-assign,misc]
+        pick = part.pick_into
+        part.pick_into = (  # type: ignore[method-assign]
+            lambda row, weight, pick=pick: asked.append(len(row)) or pick(row, weight)  # type: ignore[misc]
+        )
     twin.replay.sample(10)
     assert asked == [9, 1]
+
+
+class Weighing(LiveSampler):
+    """A sampler that knows `pick` alone."""
+
+    def pick(self, count: int) -> Picks:
+        return Picks(np.full(count, self.experience.oldest), np.full(count, 0.25, np.float32))
+
+
+@dataclass(frozen=True)
+class Weighs:
+    needs_graph = False
+
+    def build(self, experience: Experience, generator: np.random.Generator) -> Weighing:
+        return Weighing(experience, generator)
+
+
+def test_a_sampler_that_knows_pick_alone_can_be_a_part() -> None:
+    twin = Twin(sampler=Mixture([(0.5, Uniform()), (0.5, Weighs())]), capacity=10)
+    for t in range(3):
+        twin.add([Step(t, 0, 0.0, t + 1, False, False)])
+    for _ in range(3):  # the first batch sets up what the others go by
+        batch = twin.replay.sample(4)
+        assert batch.weight.tolist() == [1.0, 1.0, 0.25, 0.25]
+        assert batch.row[2:].tolist() == [0, 0]
+        assert batch.source.tolist() == [0, 0, 1, 1]
+
+
+@given(st.lists(st.sampled_from([2, 4, 8, 10]), max_size=12))
+def test_batches_that_divide_evenly_leave_the_books_alone(sizes: list[int]) -> None:
+    picking, keeping_books = live([0.25, 0.75]), live([0.25, 0.75])
+    for size in sizes:
+        assert np.bincount(picking.pick(size).source, minlength=2).tolist() == keeping_books.split(size)
+        assert picking.owed == keeping_books.owed
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,16 @@ class LiveSampler:
         """Choose `count` live rows. Never called on an empty replay, nor with a count of 0."""
         raise TypeError(f"{type(self).__name__} must define pick")
 
+    def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
+        """Choose as many rows as `row` has places, for a mixture; `weight` holds ones.
+
+        Samplers need not define this. Those that do spare the mixture a copy.
+        """
+        picks = self.pick(len(row))
+        row[:] = picks.row
+        if picks.weight is not None:
+            weight[:] = picks.weight
+
     def added(self, first: int, last: int) -> None:
         """Take note of the new rows first..last-1; the rows that they overwrote are gone already."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerSta
 from backsweep.seeding import named_generator, random_word
 from backsweep.types import Picks, Rows
 
-MOST_KNOWN_SOURCES = 64
+MOST_KNOWN_DIVISIONS = 64
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ class Mixture:
         return LiveMixture(self, experience, generator)
 
 
+@dataclass(frozen=True, eq=False)
+class Division:
+    """How one batch is divided."""
+
+    spans: tuple[tuple[LiveSampler, slice], ...]
+    """The parts that give something, and where it goes."""
+    source: NDArray[np.int64]
+    """The part of each row."""
+
+
 class LiveMixture(LiveSampler):
     """The live parts and what is owed to each."""
 
@@ -62,7 +73,8 @@ class LiveMixture(LiveSampler):
         ]
         self.shares = [float(share) for share, _ in config.parts]
         self.owed = [0.0] * len(self.parts)
-        self._known_sources: dict[tuple[int, ...], NDArray[np.int64]] = {}
+        self._known_divisions: dict[tuple[int, ...], Division] = {}
+        self._even_batch, self._even_division = 0, Division((), np.zeros(0, np.int64))
         self._active = [part for part in self.parts if part.uses_priorities]
 
     def split(self, count: int) -> list[int]:
@@ -86,30 +98,39 @@ class LiveMixture(LiveSampler):
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows, part after part."""
-        counts = self.split(count)
+        if count == self._even_batch and not any(self.owed):
+            division = self._even_division
+        else:
+            balanced = not any(self.owed)
+            division = self._division(tuple(self.split(count)))
+            if balanced and not any(self.owed):
+                # Shares that go into the batch without a remainder leave the books as they were: once is enough.
+                self._even_batch, self._even_division = count, division
         row = np.empty(count, np.int64)
         weight = np.ones(count, np.float32)
-        place = 0
-        for part, share in zip(self.parts, counts, strict=True):
-            if share == 0:
-                continue
-            picks = part.pick(share)
-            row[place : place + share] = picks.row
-            if picks.weight is not None:
-                weight[place : place + share] = picks.weight
-            place += share
-        return Picks(row, weight, self._sources(tuple(counts)))
+        for part, span in division.spans:
+            part.pick_into(row[span], weight[span])
+        return Picks(row, weight, division.source)
 
-    def _sources(self, counts: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return the part of each row; there are few ways to split a batch, so the answers are kept."""
-        source = self._known_sources.get(counts)
-        if source is None:
+    def _division(self, counts: tuple[int, ...]) -> Division:
+        """Return what follows from each part's count; there are few ways to split a batch, so the answers are kept."""
+        division = self._known_divisions.get(counts)
+        if division is None:
+            ends = list(itertools.accumulate(counts))
             source = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
             source.flags.writeable = False
-            if len(self._known_sources) >= MOST_KNOWN_SOURCES:
-                self._known_sources.clear()
-            self._known_sources[counts] = source
-        return source
+            division = Division(
+                tuple(
+                    (part, slice(end - share, end))
+                    for part, share, end in zip(self.parts, counts, ends, strict=True)
+                    if share
+                ),
+                source,
+            )
+            if len(self._known_divisions) >= MOST_KNOWN_DIVISIONS:
+                self._known_divisions.clear()
+            self._known_divisions[counts] = division
+        return division
 
     def added(self, first: int, last: int) -> None:
         """Tell every part."""

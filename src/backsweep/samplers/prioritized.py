@@ -95,6 +95,11 @@ class LivePrioritized(LiveSampler):
         """Choose `count` live rows."""
         row = np.empty(count, np.int64)
         weight = np.empty(count, np.float32)
+        self.pick_into(row, weight)
+        return Picks(row, weight)
+
+    def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
+        """Choose live rows, and write them and their weights where they are wanted."""
         experience = self.experience
         kernels.draw_prioritized(
             random_word(self.generator),
@@ -108,7 +113,6 @@ class LivePrioritized(LiveSampler):
             row,
             weight,
         )
-        return Picks(row, weight)
 
     @property
     def uses_priorities(self) -> bool:

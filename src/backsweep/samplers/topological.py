@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.fallback import fill_up
@@ -94,14 +95,20 @@ class LiveTopological(LiveSampler):
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
-        row = self.sweep.advance(count)
-        if len(row) < count:
-            found, row = row, np.empty(count, np.int64)
-            row[: len(found)] = found
-            fill_up(row, len(found), self.config.fallback, self, "there is no vertex to start a sweep from")
-        if self.config.shuffle:
-            row = self._shuffled(row)
+        row = np.empty(count, np.int64)
+        self._pick_rows(row)
         return Picks(row)
+
+    def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
+        """Choose live rows, and write them where they are wanted."""
+        self._pick_rows(row)
+
+    def _pick_rows(self, row: Rows) -> None:
+        found = self.sweep.advance_into(row)
+        if found < len(row):
+            fill_up(row, found, self.config.fallback, self, "there is no vertex to start a sweep from")
+        if self.config.shuffle:
+            row[:] = self._shuffled(row)
 
     def _shuffled(self, incoming: Rows) -> Rows:
         while self.held < self.config.shuffle:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from backsweep.samplers.base import Experience, LiveSampler
 from backsweep.seeding import random_word
 from backsweep.store import kernels
-from backsweep.types import Picks
+from backsweep.types import Picks, Rows
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,12 @@ class LiveUniform(LiveSampler):
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
         row = np.empty(count, np.int64)
-        kernels.draw_uniform(random_word(self.generator), self.experience.total, len(self.experience), row)
+        self._draw(row)
         return Picks(row)
+
+    def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
+        """Choose live rows, and write them where they are wanted."""
+        self._draw(row)
+
+    def _draw(self, row: Rows) -> None:
+        kernels.draw_uniform(random_word(self.generator), self.experience.total, len(self.experience), row)

@@ -91,8 +91,11 @@ class Sweep:
     def advance(self, count: int) -> Rows:
         """Return the next `count` rows, or fewer if there is nowhere to start or a whole sweep found none."""
         out = np.empty(count, np.int64)
-        filled = kernels.sweep_rows(*self._arguments, out)
-        return out if filled == count else out[:filled]
+        return out[: self.advance_into(out)]
+
+    def advance_into(self, out: Rows) -> int:
+        """Write the next rows to `out`, and return how many they are: its length, or fewer as in `advance`."""
+        return int(kernels.sweep_rows(*self._arguments, out))
 
     def statistics(self) -> dict[str, int]:
         """Count what the sweep has done."""
