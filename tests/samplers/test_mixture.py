@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from backsweep import Mixture, Prioritized, Topological, Uniform
+from backsweep import Mixture, Prioritized, Replay, Topological, Uniform
 from backsweep.samplers.base import Experience, LiveSampler
 from backsweep.samplers.mixture import LiveMixture
 from backsweep.store.reference import Step
@@ -117,11 +118,12 @@ class Weighs:
 
 
 def test_a_sampler_that_knows_pick_alone_can_be_a_part() -> None:
-    twin = Twin(sampler=Mixture([(0.5, Uniform()), (0.5, Weighs())]), capacity=10)
+    sampler = Mixture([(0.5, Uniform()), (0.5, Weighs())])
+    replay = Replay(gym.spaces.Discrete(5), gym.spaces.Discrete(2), capacity=10, sampler=sampler)
     for t in range(3):
-        twin.add([Step(t, 0, 0.0, t + 1, False, False)])
+        replay.add(t, 0, 0.0, t + 1, False, False)
     for _ in range(3):  # the first batch sets up what the others go by
-        batch = twin.replay.sample(4)
+        batch = replay.sample(4)
         assert batch.weight.tolist() == [1.0, 1.0, 0.25, 0.25]
         assert batch.row[2:].tolist() == [0, 0]
         assert batch.source.tolist() == [0, 0, 1, 1]
