@@ -12,6 +12,8 @@ from page_reading import Page, check_page
 
 from backsweep.experiments.evidence import read_evidence
 from backsweep.report.building import Report, make_report
+from backsweep.report.charts import Chart, Facet, Series
+from backsweep.report.figures import FEWEST_PER_PROCESS, draw, draw_all
 from backsweep.report.markdown import BEGIN, END, with_block
 from backsweep.report.tables import side_by_side
 from backsweep.report.writing import write_markdown
@@ -141,3 +143,15 @@ def test_the_results_page_says_what_the_records_under_results_say() -> None:
             assert answer.verdict.summary in page
             for chart in answer.charts:
                 assert (root / "docs" / "images" / f"{chart.name}.png").exists()
+
+
+def test_pictures_can_be_drawn_by_several_processes(tmp_path: Path) -> None:
+    line = Series("ter", [0.0, 1e6], [0.0, 1.0], [0.0, 0.9], [0.1, 1.0])
+    charts = {
+        tmp_path / f"{place}.png": Chart(f"{place}", "a title", "steps", "score", [Facet("a task", [line])])
+        for place in range(2 * FEWEST_PER_PROCESS)
+    }
+    draw_all(charts, processes=2)
+    first = tmp_path / "first.png"
+    draw(charts[tmp_path / "0.png"], first)
+    assert all(path.read_bytes() == first.read_bytes() for path in charts)

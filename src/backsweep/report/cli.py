@@ -20,6 +20,7 @@ def add_commands(subparsers: Any) -> None:
 
 def report_command(parsed: argparse.Namespace) -> int:
     """Write the report, and say what is in it."""
+    from backsweep.experiments.running.engine import usable_cores
     from backsweep.report.building import make_report
     from backsweep.report.markdown import check_markers
     from backsweep.report.writing import write_markdown, write_report
@@ -27,7 +28,7 @@ def report_command(parsed: argparse.Namespace) -> int:
     if parsed.markdown is not None:  # refused now rather than when all the work is done
         check_markers(parsed.markdown.read_text(encoding="utf-8"))
     report = make_report(parsed.results)
-    page = write_report(report, parsed.out)
+    page = write_report(report, parsed.out, usable_cores())
     for answer in report.answers:
         print(f"{answer.id:>4}  {answer.verdict.outcome:<15} {answer.title}")
     for remark in report.remarks:

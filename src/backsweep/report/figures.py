@@ -8,7 +8,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from backsweep.experiments.running.engine import usable_cores
 from backsweep.report.charts import Chart, Facet
 
 FEWEST_PER_PROCESS = 4  # starting one takes about as long as so many pictures
@@ -28,9 +27,9 @@ def colour_places(names: list[str]) -> dict[str, int]:
     return places
 
 
-def draw_all(charts: Mapping[Path, Chart]) -> None:
+def draw_all(charts: Mapping[Path, Chart], processes: int) -> None:
     """Write a picture for every chart, several at a time: one takes half a second, and there may be dozens."""
-    workers = min(usable_cores(), len(charts) // FEWEST_PER_PROCESS)
+    workers = min(processes, len(charts) // FEWEST_PER_PROCESS)
     if workers < 2:
         for path, chart in charts.items():
             draw(chart, path)

@@ -12,8 +12,12 @@ from backsweep.report.page import page_of
 from backsweep.report.tables import table_name, write_table
 
 
-def write_report(report: Report, out: Path) -> Path:
-    """Write everything below `out`; return the page."""
+def write_report(report: Report, out: Path, processes: int = 1) -> Path:
+    """Write everything below `out`; return the page.
+
+    Pictures are drawn by so many processes. Each of them imports the script that was started, so with more than one
+    that script must do its work under ``if __name__ == "__main__"``.
+    """
     out.mkdir(parents=True, exist_ok=True)
     write_table(
         out / "verdicts.csv",
@@ -49,7 +53,8 @@ def write_report(report: Report, out: Path) -> Path:
                 for place, (x, y) in enumerate(zip(line.x, line.y, strict=True))
             ]
             write_table(out / "figures" / f"{chart.name}.csv", rows)
-    draw_all({out / "figures" / f"{chart.name}.png": chart for answer in report.answers for chart in answer.charts})
+    pictures = {out / "figures" / f"{chart.name}.png": chart for answer in report.answers for chart in answer.charts}
+    draw_all(pictures, processes)
     page = out / "index.html"
     page.write_text(page_of(report), encoding="utf-8")
     return page
