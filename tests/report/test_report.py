@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import time
 import tracemalloc
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 from page_reading import Page, check_page
 
+from backsweep.experiments.comparing import groups_for
 from backsweep.experiments.evidence import read_evidence
-from backsweep.report.building import Report, make_report
+from backsweep.experiments.registry import find_question
+from backsweep.report.building import Report, _thresholds, make_report
 from backsweep.report.charts import Chart, Facet, Series
 from backsweep.report.figures import FEWEST_PER_PROCESS, draw, draw_all
 from backsweep.report.markdown import BEGIN, END, with_block
@@ -131,6 +134,21 @@ def test_a_thousand_runs_are_read_quickly_and_as_a_stream(tmp_path: Path) -> Non
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3_000_000
+
+
+def test_scores_without_bounds_have_no_threshold(tmp_path: Path) -> None:
+    for method in ("uer", "ter"):
+        for seed in range(100, 103):
+            folder = write_run(tmp_path, "lunarlander", method, seed, 200.0, cell=[0.1], encoder="projection")
+            records = folder / "records.jsonl"
+            lines = [json.loads(line) for line in records.read_text().splitlines()]
+            plain = [{**line, "normalised_return": None} for line in lines]
+            records.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in plain))
+    found = read_evidence(tmp_path)
+    assert not any(run.bounded for run in found.runs)
+    question = find_question("C23")
+    assert groups_for(question, found)
+    assert _thresholds(question, found) == []
 
 
 def test_the_results_page_says_what_the_records_under_results_say() -> None:

@@ -121,10 +121,15 @@ def _in_order(question: Question, group: Group) -> Iterator[tuple[str, dict[int,
 
 
 def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
-    """Return the median of the steps until a run's score is at the threshold; runs that never are count as censored."""
+    """Return the median of the steps until a run's score is at the threshold; runs that never are count as censored.
+
+    Where scores have no bounds, no share of the way to the best one is known, and there is nothing to return.
+    """
     rows = []
     for task, group in sorted(groups_for(question, evidence).items()):
         for label, runs in _in_order(question, group):
+            if not all(run.bounded for run in runs.values()):
+                continue
             found = [steps_to(run.steps, run.score, GOOD_ENOUGH) for run in runs.values()]
             times, happened = [time for time, _ in found], [done for _, done in found]
             rows.append(
