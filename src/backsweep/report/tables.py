@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,9 @@ def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for row in rows:
             start = {"median steps on": row["task"]}
             (reached,) = (text for name, text in row.items() if name.startswith("runs that reach"))
-            lines.setdefault((row["task"],), start)[row["method"]] = f"{row['median steps']}, {reached} runs"
+            median = row["median steps"]
+            text = "never" if math.isinf(median.low) else str(median)  # one never is enough
+            lines.setdefault((row["task"],), start)[row["method"]] = f"{text}, {reached} runs"
     elif all({"task", "method", SUCCESS} <= row.keys() for row in rows):
         for row in rows:
             shares = " ".join(f"{100 * share:.0f}" for share in row[SUCCESS])
