@@ -98,10 +98,10 @@ class LiveMixture(LiveSampler):
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows, part after part."""
-        if count == self._even_batch and not any(self.owed):
+        balanced = not any(self.owed)
+        if balanced and count == self._even_batch:
             division = self._even_division
         else:
-            balanced = not any(self.owed)
             division = self._division(tuple(self.split(count)))
             if balanced and not any(self.owed):
                 # Shares that go into the batch without a remainder leave the books as they were: once is enough.
