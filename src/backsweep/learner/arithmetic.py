@@ -10,9 +10,18 @@ from typing import Protocol
 
 import torch
 
+from backsweep.learner.branches import Branch
 from backsweep.learner.networks import Network, Parameters, Tape
 from backsweep.learner.optimisers import Corrections, Optimiser
-from backsweep.learner.targets import double_dqn_targets, effective_sample_size, huber_gradient, huber_loss
+from backsweep.learner.packed import PackedArrays, copy
+from backsweep.learner.targets import (
+    discor_error_targets,
+    discor_weights,
+    double_dqn_targets,
+    effective_sample_size,
+    huber_gradient,
+    huber_loss,
+)
 
 STATISTICS = ("loss", "absolute_td_error", "batch_q", "batch_target", "effective_sample_size")
 """What is averaged over updates between two training records. `batch_q` is the mean Q of the method's own batches."""
@@ -46,6 +55,17 @@ class Errors:
     """(L, B, 1): the online network's best action of each successor, where there are successors."""
 
 
+@dataclass(frozen=True)
+class Looked:
+    """What DisCor's error networks say of a batch before they learn from it."""
+
+    values: torch.Tensor
+    """(L, B, A) of the observations, by the online network."""
+    tape: Tape
+    following: torch.Tensor
+    """(L, B, A) of the successors."""
+
+
 class Evaluates(Protocol):
     """What an update asks of a network."""
 
@@ -71,6 +91,18 @@ class Arithmetic:
     def __init__(self, network: Network, error_network: Network | None) -> None:
         self.network = network
         self.error_network = network if error_network is None else error_network
+        in_order = torch.device("cpu")
+        self.target_branch, self.error_branch = Branch(in_order), Branch(in_order)
+
+    def move(self, source: torch.Tensor, out: torch.Tensor) -> None:
+        """Copy between the device and the host's page-locked memory, in the order of the current stream."""
+        copy(source, out)
+
+    def act(self, parameters: Parameters, prepared: torch.Tensor, best: PackedArrays) -> None:
+        """Write the best actions for one row of each lane to `best` of the host's arrays."""
+        values = self.network.forward(parameters, prepared)
+        torch.argmax(values[:, 0], dim=-1, out=best.device["best"])
+        best.fetch()
 
     def errors(self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows) -> Errors:
         """Return the TD errors of values (L, B or 2 B, A), the successors' behind the observations'."""
@@ -100,6 +132,34 @@ class Arithmetic:
         )
         sums += torch.stack(numbers, dim=1)
         return gradient
+
+    def weigh(
+        self,
+        looked: Looked,
+        rows: PreparedRows,
+        found: Errors,
+        temperature: torch.Tensor,
+        prediction_sum: torch.Tensor,
+        *,
+        chosen_next: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the rows' weights times DisCor's (L, B), and the gradient (L, B, A) of the error networks' loss.
+
+        Adds the mean prediction to `prediction_sum` (L,). With `chosen_next` the error of a successor is that of the
+        action that the Q-network would take there, else the largest.
+        """
+        action = rows.action.unsqueeze(-1)
+        predicted = looked.values.gather(-1, action).squeeze(-1)
+        if chosen_next:
+            assert found.next_action is not None
+            next_error = looked.following.gather(-1, found.next_action).squeeze(-1)
+        else:
+            next_error = looked.following.amax(dim=-1)
+        weight = rows.weight * discor_weights(rows.discount, next_error, temperature)
+        difference = predicted - discor_error_targets(found.td_error, rows.discount, next_error)
+        slope = 2.0 / rows.action.shape[1] * difference
+        prediction_sum += predicted.mean(dim=1)
+        return weight, torch.zeros_like(looked.values).scatter_(-1, action, slope.unsqueeze(-1))
 
     def step(
         self, optimiser: Optimiser, parameters: torch.Tensor, gradient: torch.Tensor, corrections: Corrections

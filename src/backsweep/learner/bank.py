@@ -19,6 +19,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 SLOTS = 8  # writes that may wait for the device before `write` has to
+BLOCK_WORD = torch.int32  # what pictures in blocks are copied by
 SLOT_ROWS = 256  # larger writes are done in parts
 
 
@@ -37,6 +38,31 @@ class ObservationBank:
         self._words = self.rows.view(rows, -1).view(word)
         self._slots: list[_Slot] = []
         self._next = 0
+        self._empty = True
+        self.block = 1
+        """Pictures lie as blocks of so many pixels on a side, row after row of blocks."""
+
+    def cut_into_blocks(self, block: int) -> None:
+        """From here on let pictures lie in blocks. For a bank that is empty, or does so already."""
+        if block == self.block:
+            return
+        if not self._empty:
+            raise ValueError(f"pictures lie in blocks of {self.block} already, got {block}")
+        height, width, channels = self.shape
+        if height % block or width % block or block * channels * self.dtype.itemsize % BLOCK_WORD.itemsize:
+            raise ValueError(f"block must divide pictures of {self.shape} into whole words, got {block}")
+        self.block = block
+        words = self.rows.view(len(self.rows), -1).view(BLOCK_WORD)
+        self._words = words.view(len(words), height // block, width // block, block, -1)
+
+    def in_order(self, index: torch.Tensor) -> torch.Tensor:
+        """Return the observations (..., *shape) of rows `index` (...), pixel by pixel however they lie."""
+        found = self.rows[index]
+        if self.block == 1:
+            return found
+        (height, width, channels), block = self.shape, self.block
+        blocks = found.view(*index.shape, height // block, width // block, block, block, channels)
+        return blocks.transpose(-4, -3).reshape(found.shape)
 
     def _fits(self, word: torch.dtype) -> bool:
         return self._row_bytes % word.itemsize == 0
@@ -54,12 +80,20 @@ class ObservationBank:
         """
         if not len(places):
             return
+        self._empty = False
         if self.device.type != "cuda":
-            self.rows[torch.from_numpy(places)] = torch.from_numpy(np.ascontiguousarray(observations, self.dtype))
+            self._write_directly(places, np.ascontiguousarray(observations, self.dtype))
             return
         for start in range(0, len(places), SLOT_ROWS):
             part = slice(start, start + SLOT_ROWS)
             self._write_part(places[part], observations[part])
+
+    def _write_directly(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
+        if self.block > 1:
+            (height, width, channels), block = self.shape, self.block
+            pixels = observations.reshape(len(places), height // block, block, width // block, block, channels)
+            observations = np.ascontiguousarray(pixels.swapaxes(2, 3)).reshape(observations.shape)
+        self.rows[torch.from_numpy(places)] = torch.from_numpy(observations)
 
     def _write_part(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
         if len(self._slots) < SLOTS:
@@ -72,7 +106,11 @@ class ObservationBank:
         parts.host_places[:] = places
         parts.host_rows[:] = observations
         parts.on_device.copy_(parts.on_host, non_blocking=True)
-        self._words.index_copy_(0, parts.device_places, parts.device_rows)
+        rows = parts.device_rows
+        if self.block > 1:
+            _, down, across, block, _ = self._words.shape
+            rows = rows.view(BLOCK_WORD).view(len(places), down, block, across, -1).transpose(2, 3)
+        self._words.index_copy_(0, parts.device_places, rows)
         if slot.free is not None:
             slot.free.record()
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 import torch
 
-from backsweep.learner.arithmetic import Arithmetic
+from backsweep.learner.arithmetic import Arithmetic, Errors, Looked, PreparedRows
 from backsweep.learner.networks import Network
 from backsweep.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.learner.rules import TargetRule
-from backsweep.learner.targets import discor_error_targets, discor_weights
 from backsweep.seeding import named_generator
 
 SMALLEST_TEMPERATURE = 1e-6  # a mean prediction of zero would divide by zero
@@ -58,37 +57,25 @@ class ErrorModel:
         self.summed += 1
         return self.optimiser.count()
 
-    def update(
-        self,
-        arithmetic: Arithmetic,
-        prepared: torch.Tensor,
-        size: int,
-        action: torch.Tensor,
-        next_action: torch.Tensor,
-        td_error: torch.Tensor,
-        discount: torch.Tensor,
-        corrections: Corrections,
-    ) -> torch.Tensor:
-        """Return the rows' weights (L, B), and take one step of mean squared error on the error network.
-
-        prepared: observations and behind them their successors; action, next_action: (L, B, 1).
-        """
-        half = prepared.shape[1] // 2
-        network = arithmetic.error_network
+    def look(self, arithmetic: Arithmetic, prepared: torch.Tensor) -> Looked:
+        """Return what the error networks say of a batch: of observations, and behind them their successors."""
+        half, network = prepared.shape[1] // 2, arithmetic.error_network
         values, tape = network.forward_with_tape(self._online_views, prepared[:, :half])
-        predicted = values.gather(-1, action).squeeze(-1)
-        if self.rule.error_target:
-            following = network.forward(self._target_views, prepared[:, half:])
-            next_error = following.gather(-1, next_action).squeeze(-1)
-        else:
-            next_error = network.forward(self._online_views, prepared[:, half:]).amax(dim=-1)
-        weight = discor_weights(discount, next_error, self.temperature)
-        difference = predicted - discor_error_targets(td_error, discount, next_error)
-        gradient = torch.zeros_like(values).scatter_(-1, action, (2.0 / size * difference).unsqueeze(-1))
-        network.backward(self._online_views, tape, gradient, self._gradient_views)
+        views = self._target_views if self.rule.error_target else self._online_views
+        return Looked(values, tape, network.forward(views, prepared[:, half:]))
+
+    def weigh(
+        self, arithmetic: Arithmetic, looked: Looked, rows: PreparedRows, found: Errors
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the rows' weights (L, B), and what `learn` needs."""
+        return arithmetic.weigh(
+            looked, rows, found, self.temperature, self.prediction_sum, chosen_next=self.rule.error_target
+        )
+
+    def learn(self, arithmetic: Arithmetic, looked: Looked, gradient: torch.Tensor, corrections: Corrections) -> None:
+        """Take one step of mean squared error."""
+        arithmetic.error_network.backward(self._online_views, looked.tape, gradient, self._gradient_views)
         arithmetic.step(self.optimiser, self.online, self._gradient, corrections)
-        self.prediction_sum += predicted.mean(dim=1)
-        return weight
 
     def copy_target(self) -> None:
         """Copy the target; the temperature becomes the mean prediction since the last copy."""

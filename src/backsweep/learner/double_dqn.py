@@ -142,30 +142,29 @@ class Learner:
 
         Everything happens on the device and nothing is counted, so that the whole of it can be recorded and replayed.
         """
-        size, action = rows.action.shape[1], rows.action.unsqueeze(-1)
-        network = arithmetic.network
-        values, tape = network.forward_with_tape(self.online_views, rows.prepared)
-        next_target = None
+        network, errors = arithmetic.network, self.errors
+        next_target = looked = None
         if rows.halves == 2:
-            next_target = network.forward(self.target_views, rows.prepared[:, rows.prepared.shape[1] // 2 :])
+            with arithmetic.target_branch:
+                half = rows.prepared.shape[1] // 2
+                next_target = network.forward(self.target_views, rows.prepared[:, half:])
+        if errors is not None:
+            with arithmetic.error_branch:
+                looked = errors.look(arithmetic, rows.prepared)
+        values, tape = network.forward_with_tape(self.online_views, rows.prepared)
+        arithmetic.target_branch.join()
         found = arithmetic.errors(values, next_target, rows)
 
         weight = rows.weight
-        if self.errors is not None:
-            assert found.next_action is not None
-            weight = weight * self.errors.update(
-                arithmetic,
-                rows.prepared,
-                size,
-                action,
-                found.next_action,
-                found.td_error,
-                rows.discount,
-                corrections[1],
-            )
-        gradient = arithmetic.gradient(found, weight, action, values.shape[-1], self._sums)
+        if errors is not None and looked is not None:
+            arithmetic.error_branch.join()
+            weight, of_errors = errors.weigh(arithmetic, looked, rows, found)
+            with arithmetic.error_branch:
+                errors.learn(arithmetic, looked, of_errors, corrections[1])
+        gradient = arithmetic.gradient(found, weight, rows.action.unsqueeze(-1), values.shape[-1], self._sums)
         network.backward(self.online_views, tape.first(1, rows.halves), gradient, self._gradient_views)
         arithmetic.step(self.optimiser, self.online, self._gradient, corrections[0])
+        arithmetic.error_branch.join()
         return found.td_error
 
     def copy_target(self) -> None:

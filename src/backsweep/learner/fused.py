@@ -20,33 +20,47 @@ to 11 bits would be wrong by tenths.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
 
 from backsweep.learner import triton_kernels as kernels
-from backsweep.learner.arithmetic import Arithmetic, Errors, PreparedRows
+from backsweep.learner.arithmetic import Arithmetic, Errors, Looked, PreparedRows
 from backsweep.learner.bank import ObservationBank
+from backsweep.learner.branches import Branch
 from backsweep.learner.double_dqn import Learner
 from backsweep.learner.networks import Network, Parameters, Tape
 from backsweep.learner.optimisers import SMALLEST_SQUARE, Corrections, Optimiser
+from backsweep.learner.packed import PackedArrays
 from backsweep.learner.patches import Convolution
 
-WORD = 4  # bytes that the first convolution reads at once
+WORD = 4  # bytes that the first convolution converts at once
+LONGEST_READ = 4  # words that one instruction reads
 OPTIMISER_BLOCK = 1024
+MOVE_BLOCK = 256
 ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """How a kernel's work is cut: rows, outputs and inner numbers of a program; warps; loads ahead of their use."""
+    """How a kernel's work is cut.
+
+    Rows, outputs and inner numbers of a program at a time; warps; loads ahead of their use; and how many blocks of rows
+    a program does with weights that it keeps, 0 for one block with weights read as they are needed.
+    """
 
     m: int
     n: int
     k: int
     warps: int = 4
     stages: int = 2
+    repeats: int = 0
+
+    def programs(self, rows: int) -> int:
+        """Return how many programs do so many rows."""
+        return _parts(rows, self.m * max(1, self.repeats))
 
 
 @dataclass(frozen=True)
@@ -74,13 +88,29 @@ class Layer:
             "OUTPUTS": shape.outputs,
         }
 
-    @property
-    def gather_words(self) -> dict[str, int]:
-        """The same for pictures of bytes, in words."""
-        numbers = self.gather
-        for name in ("IMAGE", "PITCH", "STEP_Y", "STEP_X", "RUN", "INNER"):
+    def gather_words(self, block: int, tiles: Tiles) -> dict[str, int]:
+        """The same for pictures of bytes that lie in blocks, in words.
+
+        Blocks as large as the stride make of the convolution one with a stride of one, over a picture whose pixels are
+        blocks: a patch is then few long runs of bytes.
+        """
+        shape = self.shape
+        blocks = Convolution(
+            shape.height // block,
+            shape.width // block,
+            shape.channels * block * block,
+            shape.outputs,
+            shape.kernel // block,
+            shape.stride // block,
+        )
+        numbers = Layer(self.name, blocks if block > 1 else shape, False).gather
+        lengths = ("IMAGE", "PITCH", "STEP_Y", "STEP_X", "RUN")
+        for name in (*lengths, "INNER"):
             numbers[name] //= WORD
-        return numbers
+        aligned = _power_in(math.gcd(*(numbers[name] for name in lengths)))
+        neighbours = _power_in(math.gcd(numbers["RUN"], tiles.k))
+        where = {"BLOCK": block, "KERNEL": shape.kernel, "CHANNELS": shape.channels}
+        return {**numbers, **where, "NEIGHBOURS": neighbours, "ALIGNED": min(aligned, neighbours, LONGEST_READ)}
 
 
 def layers_of(network: Network) -> list[Layer]:
@@ -97,14 +127,24 @@ def layers_of(network: Network) -> list[Layer]:
     return layers
 
 
+def first_block(network: Network) -> int:
+    """Return in blocks of how many pixels pictures should lie for a network: of its first stride, where that fits."""
+    stage = network.stages[0]
+    fits = all(size % stage.stride == 0 for size in (stage.height, stage.width, stage.kernel))
+    return stage.stride if fits else 1
+
+
 class FusedNetwork:
     """A network whose inputs are row numbers (L, n) of a bank."""
 
-    def __init__(self, network: Network, bank: torch.Tensor) -> None:
+    def __init__(self, network: Network, bank: ObservationBank) -> None:
         self.scale = network.scale
         self.non_negative = network.non_negative
         self.layers = layers_of(network)
-        self._words = bank.view(bank.shape[0], -1).view(torch.int32)
+        bank.cut_into_blocks(first_block(network))
+        self._block = bank.block
+        self._words = bank.rows.view(len(bank.rows), -1).view(torch.int32)
+        self._branch = Branch(bank.device)
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
         """Return the values (L, n, A)."""
@@ -124,17 +164,42 @@ class FusedNetwork:
             flowing = torch.nn.functional.softplus(flowing)
         return flowing, Tape(tuple(tape))
 
+    def best(self, parameters: Parameters, rows: torch.Tensor, out: torch.Tensor) -> None:
+        """Write the best actions (L,) for one row (L, 1) of each lane. Both may lie in page-locked host memory."""
+        flowing = rows
+        for index, layer in enumerate(self.layers[:-1]):
+            dtype = torch.float32 if self.layers[index + 1].last else torch.float16
+            launch = self._forward_layer if index else self._forward_first
+            flowing = launch(layer, parameters, flowing, dtype)
+        last = self.layers[-1]
+        weight, bias = parameters[f"{last.name}.weight"], parameters[f"{last.name}.bias"]
+        kernels.best_actions[(len(rows),)](
+            flowing,
+            weight,
+            bias,
+            weight.stride(0),
+            out,
+            INNER=last.shape.patch,
+            ACTIONS=last.shape.outputs,
+            BLOCK_I=_power(last.shape.patch),
+            BLOCK_A=_power(last.shape.outputs),
+        )
+
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
         """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values."""
         inputs = list(tape.inputs)
         if self.non_negative:
             gradient = gradient * torch.sigmoid(inputs.pop())
         flowing, undo = _scaled(gradient)
+        read_beside = [flowing]  # memory of what a branch reads must not be given to others before its end
         for index in range(len(self.layers) - 1, 0, -1):
             layer, went_in = self.layers[index], inputs.pop()
-            self._weight_gradient(layer, went_in, flowing, undo, out)
+            with self._branch:
+                self._weight_gradient(layer, went_in, flowing, undo, out)
             flowing = self._input_gradient(layer, parameters, went_in, flowing)
+            read_beside.append(flowing)
         self._first_weight_gradient(self.layers[0], inputs.pop(), flowing, undo, out)
+        self._branch.join()
 
     # -- launches -------------------------------------------------------------------------------------------------
 
@@ -144,9 +209,9 @@ class FusedNetwork:
         (lanes, images), shape = rows.shape, layer.shape
         weight, bias = parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"]
         total = images * shape.places
-        out = torch.empty(lanes, images, shape.places * shape.outputs, dtype=dtype, device=rows.device)
-        tiles = first_forward_tiles(layer, total)
-        kernels.first_forward[(_parts(total, tiles.m), _parts(shape.outputs, tiles.n), lanes)](
+        out = torch.empty(lanes, images, shape.places * shape.outputs, dtype=dtype, device=weight.device)
+        tiles = first_forward_tiles(layer, total, lanes)
+        kernels.first_forward[(tiles.programs(total), _parts(shape.outputs, tiles.n), lanes)](
             self._words,
             rows,
             rows.stride(0),
@@ -156,8 +221,9 @@ class FusedNetwork:
             out,
             total,
             self.scale,
-            **layer.gather_words,
+            **layer.gather_words(self._block, tiles),
             **_launch(tiles),
+            REPEATS=max(1, tiles.repeats),
         )
         return out
 
@@ -168,8 +234,8 @@ class FusedNetwork:
         weight, bias = parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"]
         total = images * shape.places
         out = torch.empty(lanes, images, shape.places * shape.outputs, dtype=dtype, device=inputs.device)
-        tiles = forward_tiles(layer, total)
-        kernels.forward[(_parts(total, tiles.m), _parts(shape.outputs, tiles.n), lanes)](
+        tiles = forward_tiles(layer, total, lanes)
+        kernels.forward[(tiles.programs(total), _parts(shape.outputs, tiles.n), lanes)](
             inputs,
             inputs.stride(0),
             weight,
@@ -181,6 +247,7 @@ class FusedNetwork:
             RELU=not layer.last,
             EXACT=layer.last,
             **_launch(tiles),
+            REPEATS=tiles.repeats,
         )
         return out
 
@@ -211,9 +278,9 @@ class FusedNetwork:
         weight = parameters[f"{layer.name}.weight"]
         out = torch.empty(inputs.shape, dtype=torch.float16, device=inputs.device)
         tall, wide = _parts(shape.height, shape.stride), _parts(shape.width, shape.stride)
-        tiles = input_gradient_tiles(layer, images * tall * wide)
+        tiles = input_gradient_tiles(layer, images * tall * wide, lanes)
         across = shape.stride**2 * _parts(shape.channels, tiles.k)
-        kernels.input_gradient[(_parts(images * tall * wide, tiles.m), across, lanes)](
+        kernels.input_gradient[(tiles.programs(images * tall * wide), across, lanes)](
             gradient,
             weight,
             weight.stride(0),
@@ -231,6 +298,7 @@ class FusedNetwork:
             OUTPUTS=shape.outputs,
             EXACT=layer.last,
             **_launch(tiles),
+            REPEATS=tiles.repeats,
         )
         return out
 
@@ -262,7 +330,7 @@ class FusedNetwork:
             total,
             self.scale,
             per_part,
-            **layer.gather_words,
+            **layer.gather_words(self._block, tiles),
             **_launch(tiles),
         )
         torch.sum(partial, dim=1, out=weight.as_strided((lanes, span), (weight.stride(0), 1)))
@@ -272,10 +340,55 @@ class FusedArithmetic(Arithmetic):
     """The arithmetic of one learner over one bank. `PreparedRows.prepared` holds row numbers (L, 2 B)."""
 
     def __init__(self, learner: Learner, bank: ObservationBank) -> None:
-        self.network = FusedNetwork(learner.network, bank.rows)
-        self.error_network = self.network
+        self.network: FusedNetwork = FusedNetwork(learner.network, bank)
+        self.error_network: FusedNetwork = self.network
         if learner.errors is not None:
-            self.error_network = FusedNetwork(learner.errors.network, bank.rows)
+            # `weigh` does what makes an error network's values positive.
+            self.error_network = FusedNetwork(replace(learner.errors.network, non_negative=False), bank)
+        self.target_branch, self.error_branch = Branch(bank.device), Branch(bank.device)
+
+    def move(self, source: torch.Tensor, out: torch.Tensor) -> None:
+        """Copy, by a kernel: in a recorded program that begins without the ten microseconds that a copy takes to."""
+        numbers = source.numel()
+        kernels.move[(_parts(numbers, MOVE_BLOCK),)](source, out, numbers, BLOCK=MOVE_BLOCK)
+
+    def act(self, parameters: Parameters, prepared: torch.Tensor, best: PackedArrays) -> None:
+        """Write the best actions for one row of each lane into the host's memory."""
+        self.network.best(parameters, prepared, best.pinned["best"])
+
+    def weigh(
+        self,
+        looked: Looked,
+        rows: PreparedRows,
+        found: Errors,
+        temperature: torch.Tensor,
+        prediction_sum: torch.Tensor,
+        *,
+        chosen_next: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return weights (L, B) and the error networks' gradient (L, B, A), before the softplus."""
+        (lanes, size), actions = rows.action.shape, looked.values.shape[-1]
+        weight, gradient = torch.empty_like(rows.weight), torch.empty_like(looked.values)
+        assert found.next_action is not None
+        kernels.discor_weights[(lanes,)](
+            looked.values,
+            looked.following,
+            rows.action,
+            found.next_action,
+            found.td_error,
+            rows.discount,
+            rows.weight,
+            temperature,
+            prediction_sum,
+            weight,
+            gradient,
+            size,
+            ACTIONS=actions,
+            CHOSEN=chosen_next,
+            BLOCK=_power(size),
+            BLOCK_A=_power(actions),
+        )
+        return weight, gradient
 
     def errors(self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows) -> Errors:
         """Return the TD errors of values (L, 2 B, A), the successors' behind the observations'."""
@@ -365,12 +478,13 @@ class FusedArithmetic(Arithmetic):
 # -- how work is cut: as measured for the networks of the experiments ----------------------------------------------
 
 
-def first_forward_tiles(layer: Layer, rows: int) -> Tiles:
+def first_forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
     """Return the tiles of the first convolution; inner numbers are words."""
-    return Tiles(128 if rows > 512 else 64, min(64, _power(layer.shape.outputs)), 16)
+    repeats = max(1, min(4, rows * lanes // (128 * ENOUGH_PROGRAMS)))
+    return Tiles(128 if rows > 512 else 64, min(64, _power(layer.shape.outputs)), 16, repeats=repeats)
 
 
-def forward_tiles(layer: Layer, rows: int) -> Tiles:
+def forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
     """Return the tiles of another layer."""
     outputs, inner = min(64, _power(layer.shape.outputs)), _power(layer.shape.patch)
     if layer.last:
@@ -393,7 +507,7 @@ def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
     return Tiles(_between(16, rows, 64), outputs, min(64, inner), 4, 3)
 
 
-def input_gradient_tiles(layer: Layer, rows: int) -> Tiles:
+def input_gradient_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
     """Return the tiles of an input gradient."""
     outputs, channels = min(64, _power(layer.shape.outputs)), _power(layer.shape.channels)
     if layer.last:
@@ -434,6 +548,11 @@ def _parts(whole: int, part: int) -> int:
 def _power(number: int) -> int:
     """Return the next power of two, from 16 on: the smallest side of a product of tiles."""
     return max(16, 1 << (number - 1).bit_length())
+
+
+def _power_in(number: int) -> int:
+    """Return the largest power of two that divides a number."""
+    return number & -number
 
 
 def _between(low: int, number: int, high: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,14 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 ALIGNMENT = 64  # bytes; every array starts on a cache line
+MOVED = torch.int64  # as what whole pieces are copied
+Move = Callable[[torch.Tensor, torch.Tensor], object]
+"""Copies a tensor into another one of the same size."""
+
+
+def copy(source: torch.Tensor, out: torch.Tensor) -> None:
+    """Copy, in the order of the current stream and without waiting."""
+    out.copy_(source, non_blocking=True)
 
 
 class PackedArrays:
@@ -25,11 +33,14 @@ class PackedArrays:
         self._host = torch.zeros(size, dtype=torch.uint8, pin_memory=on_gpu)
         self._device = self._host.to(device)
         self.host: dict[str, NDArray[Any]] = {}
+        self.pinned: dict[str, torch.Tensor] = {}
+        """The host's arrays as tensors, for kernels that reach into the host's memory themselves."""
         self.device: dict[str, torch.Tensor] = {}
         for name, (shape, dtype) in arrays.items():
             part = slice(places[name], places[name] + math.prod(shape) * np.dtype(dtype).itemsize)
             self.host[name] = self._host.numpy()[part].view(dtype).reshape(shape)
             torch_dtype = torch.from_numpy(self.host[name]).dtype
+            self.pinned[name] = self._host[part].view(torch_dtype).view(shape)
             self.device[name] = self._device[part].view(torch_dtype).view(shape)
 
     @property
@@ -37,12 +48,12 @@ class PackedArrays:
         """Bytes on the device."""
         return self._device.nbytes
 
-    def send(self) -> None:
+    def send(self, move: Move = copy) -> None:
         """Copy from the host to the device, in the order of the current stream."""
         if self._device is not self._host:
-            self._device.copy_(self._host, non_blocking=True)
+            move(self._host.view(MOVED), self._device.view(MOVED))
 
-    def fetch(self) -> None:
+    def fetch(self, move: Move = copy) -> None:
         """Copy from the device to the host, in the order of the current stream."""
         if self._device is not self._host:
-            self._host.copy_(self._device, non_blocking=True)
+            move(self._device.view(MOVED), self._host.view(MOVED))

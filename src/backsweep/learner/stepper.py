@@ -31,7 +31,7 @@ from backsweep.learner.double_dqn import AllCorrections, Learner
 from backsweep.learner.networks import Network, in_network_order
 from backsweep.learner.packed import PackedArrays
 from backsweep.learner.reckoning import bytes_per_row, working_bytes
-from backsweep.learner.value_programs import ValuePrograms, padded_size
+from backsweep.learner.value_programs import CHUNK, ValuePrograms, filled_up
 
 WORD = 4  # bytes that the fused first convolution reads at once
 VALUES_BYTES = 1 << 30  # what `values` may take at once
@@ -110,11 +110,17 @@ class Stepper:
         self._act: Callable[[], None] = self._act_program
         self._update: Callable[[], None] = self._update_program
         self._value_programs: ValuePrograms | None = None
+        self._answers: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
         if self._on_gpu:
             self._prepare_programs(graphs)
         if self._on_gpu and graphs:
             self._value_programs = ValuePrograms(
-                self._both, self._warmed_up_and_recorded, learner.network.actions, number, self._device
+                self._both,
+                self._warmed_up_and_recorded,
+                self._arithmetic.move,
+                learner.network.actions,
+                number,
+                self._device,
             )
 
     # -- what the caller does -------------------------------------------------------------------------------------
@@ -157,21 +163,19 @@ class Stepper:
             flat = self.learner.target if target else self.learner.online
             return self._values(flat[chosen], index)
 
-    @torch.no_grad()
-    def both_values(
-        self, lanes: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return what `values` gives of the target and of the online networks, in one go.
-
-        Recorded, the arrays are overwritten by the next call.
-        """
-        size, steps = padded_size(len(lanes), rows.shape[1])
-        if self._value_programs is None or 2 * size > self._lanes_at_once(steps):
-            return self.values(lanes, rows, target=True), self.values(lanes, rows, target=False)
+    def ask_both(self, lanes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Enqueue the values of bank rows (n, CHUNK) by the target and online networks of lanes (n,), for `answers`."""
+        if self._value_programs is None or 2 * filled_up(len(lanes)) > self._lanes_at_once(CHUNK):
+            self._answers = (self.values(lanes, rows, target=True), self.values(lanes, rows, target=False))
+            return
         with self._in_stream:
             found = self._value_programs.enqueue(lanes, rows)
-        self.wait()
-        return found[0], found[1]
+        self._answers = (found[0], found[1])
+
+    def answers(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return the values (n, CHUNK, A) that `ask_both` asked for, after `wait`. The next request overwrites them."""
+        assert self._answers is not None, "nothing was asked"
+        return self._answers
 
     def _both(self, lanes: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         learner = self.learner
@@ -225,21 +229,20 @@ class Stepper:
         """Return what the arithmetic's networks take, for bank rows (L, n): the fused ones take the rows themselves."""
         if self._fused:
             return index
-        return self.learner.network.prepare(self.bank.rows[index], self.learner.dtype)
+        return self.learner.network.prepare(self.bank.in_order(index), self.learner.dtype)
 
     @torch.no_grad()
     def _act_program(self) -> None:
-        self._seen.send()
-        prepared = self._prepared(self._seen.device["current"][:, None])
-        values = self._arithmetic.network.forward(self.learner.online_views, prepared)
-        torch.argmax(values[:, 0], dim=-1, out=self._best.device["best"])
-        self._best.fetch()
+        current = self._seen.pinned["current"]  # which the fused kernels read where it lies
+        if not self._fused:
+            self._seen.send()
+            current = self._seen.device["current"]
+        self._arithmetic.act(self.learner.online_views, self._prepared(current[:, None]), self._best)
 
     def _update_program(self) -> None:
-        self._inputs.send()
+        self._inputs.send(self._arithmetic.move)
         corrections = self._inputs.device["corrections"]
         self._direct_update((corrections[0], corrections[1]))
-        self._errors.fetch()
 
     @torch.no_grad()
     def _direct_update(self, corrections: AllCorrections) -> None:
@@ -257,7 +260,8 @@ class Stepper:
             inputs["weight"],
             inputs.get("known"),
         )
-        self._errors.device["td_error"].copy_(self.learner.learn(self._arithmetic, rows, corrections))
+        td_error = self.learner.learn(self._arithmetic, rows, corrections)
+        self._arithmetic.move(td_error, self._errors.pinned["td_error"])
 
     def _prepare_programs(self, graphs: bool) -> None:
         """Run both programs on empty inputs, undo what that did to the learner, and record them."""

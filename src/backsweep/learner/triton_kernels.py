@@ -58,6 +58,28 @@ def _bytes(words):
 
 
 @triton.jit
+def _weight_row(number, BLOCK: tl.constexpr, KERNEL: tl.constexpr, CHANNELS: tl.constexpr):
+    """Return which row of the first convolution's weights belongs to a number of a patch.
+
+    Weights are in the order of the pixels of a kernel, row by row. Patches are too, unless pictures lie in blocks
+    (`ObservationBank.cut_into_blocks`); then a patch is block by block.
+    """
+    if BLOCK == 1:
+        return number
+    LINE: tl.constexpr = BLOCK * CHANNELS
+    rest = number % (KERNEL * LINE)
+    y = (number // (KERNEL * LINE)) * BLOCK + (rest % (BLOCK * LINE)) // LINE
+    return y * (KERNEL * CHANNELS) + (rest // (BLOCK * LINE)) * LINE + rest % LINE
+
+
+@triton.jit
+def _word_offsets(k, RUN: tl.constexpr, PITCH: tl.constexpr, NEIGHBOURS: tl.constexpr, ALIGNED: tl.constexpr):
+    """Return where words k of a patch lie, saying how many are neighbours, so that they are read together."""
+    offsets = (k // RUN) * PITCH + k % RUN
+    return tl.max_contiguous(tl.multiple_of(offsets, ALIGNED), NEIGHBOURS)
+
+
+@triton.jit
 def first_forward(
     words,
     rows,
@@ -77,44 +99,55 @@ def first_forward(
     ACROSS: tl.constexpr,
     PLACES: tl.constexpr,
     OUTPUTS: tl.constexpr,
+    NEIGHBOURS: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+    KERNEL: tl.constexpr,
+    CHANNELS: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    REPEATS: tl.constexpr,
 ):
     """Convolve pictures of bytes that lie in a bank, found by row number, and apply the ReLU.
 
-    Bytes are read as words of four; sizes and steps are in words.
+    Bytes are read as words of four; sizes and steps are in words. A program keeps its weights and goes over REPEATS
+    blocks of rows.
     """
     lane = tl.program_id(2).to(tl.int64)
-    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    inside = m < total
-    place = m % PLACES
-    row = tl.load(rows + lane * rows_stride + m // PLACES, mask=inside, other=0)
-    start = row * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
     weight += lane * lane_stride
-    sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    weights = ()
     for first in tl.static_range(0, INNER, BLOCK_K):
-        k = first + tl.arange(0, BLOCK_K)
-        found = tl.load(
-            words + start[:, None] + ((k // RUN) * PITCH + k % RUN)[None, :],
-            mask=inside[:, None] & (k < INNER)[None, :],
-            other=0,
-        )
         number = 4 * first + tl.arange(0, 4 * BLOCK_K)
-        weights = tl.load(
-            weight + number[:, None] * OUTPUTS + n[None, :],
+        kept = tl.load(
+            weight + _weight_row(number, BLOCK, KERNEL, CHANNELS)[:, None] * OUTPUTS + n[None, :],
             mask=(number < 4 * INNER)[:, None] & (n < OUTPUTS)[None, :],
             other=0.0,
         )
-        sums = tl.dot(_bytes(found), weights.to(tl.float16), sums)
+        weights = weights + (kept.to(tl.float16),)
     added = tl.load(bias + lane * lane_stride + n, mask=n < OUTPUTS, other=0.0)
-    result = tl.minimum(tl.maximum(sums * scale + added[None, :], 0.0), LARGEST_HALF)
-    tl.store(
-        out + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
-        result.to(out.dtype.element_ty),
-        mask=inside[:, None] & (n < OUTPUTS)[None, :],
-    )
+    for repeat in range(REPEATS):
+        m = (tl.program_id(0) * REPEATS + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
+        inside = m < total
+        place = m % PLACES
+        row = tl.load(rows + lane * rows_stride + m // PLACES, mask=inside, other=0)
+        start = row * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
+        sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for part in tl.static_range(0, (INNER + BLOCK_K - 1) // BLOCK_K):
+            k = part * BLOCK_K + tl.arange(0, BLOCK_K)
+            place_of_words = words + start[:, None] + _word_offsets(k, RUN, PITCH, NEIGHBOURS, ALIGNED)[None, :]
+            if INNER % BLOCK_K == 0:
+                found = tl.load(place_of_words, mask=inside[:, None], other=0)
+            else:
+                found = tl.load(place_of_words, mask=inside[:, None] & (k < INNER)[None, :], other=0)
+            sums = tl.dot(_bytes(found), weights[part], sums)
+        result = tl.minimum(tl.maximum(sums * scale + added[None, :], 0.0), LARGEST_HALF)
+        tl.store(
+            out + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
+            result.to(out.dtype.element_ty),
+            mask=inside[:, None] & (n < OUTPUTS)[None, :],
+        )
 
 
 @triton.jit
@@ -139,6 +172,11 @@ def first_weight_gradient(
     ACROSS: tl.constexpr,
     PLACES: tl.constexpr,
     OUTPUTS: tl.constexpr,
+    NEIGHBOURS: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+    KERNEL: tl.constexpr,
+    CHANNELS: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -151,7 +189,7 @@ def first_weight_gradient(
     part = tl.program_id(1)
     k = tl.program_id(0) * BLOCK_K + tl.arange(0, BLOCK_K)
     n = tl.arange(0, BLOCK_N)
-    offsets = (k // RUN) * PITCH + k % RUN
+    offsets = _word_offsets(k, RUN, PITCH, NEIGHBOURS, ALIGNED)
     rows += lane * rows_stride
     sums = tl.zeros((4 * BLOCK_K, BLOCK_N), tl.float32)
     bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -174,7 +212,7 @@ def first_weight_gradient(
     behind = (lane * tl.num_programs(1) + part) * out_stride
     number = tl.program_id(0) * (4 * BLOCK_K) + tl.arange(0, 4 * BLOCK_K)
     tl.store(
-        weight_out + behind + number[:, None] * OUTPUTS + n[None, :],
+        weight_out + behind + _weight_row(number, BLOCK, KERNEL, CHANNELS)[:, None] * OUTPUTS + n[None, :],
         sums * (scale * factor),
         mask=(number < 4 * INNER)[:, None] & (n < OUTPUTS)[None, :],
     )
@@ -205,46 +243,73 @@ def forward(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    REPEATS: tl.constexpr,
 ):
-    """Apply a layer: products of half-precision numbers, or with EXACT of single-precision ones."""
+    """Apply a layer: products of half-precision numbers, or with EXACT of single-precision ones.
+
+    With REPEATS a program keeps its weights and goes over so many blocks of rows; else it reads them as it goes.
+    """
     lane = tl.program_id(2).to(tl.int64)
-    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    inside = m < total
-    place = m % PLACES
-    start = (m // PLACES) * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
     inputs += lane * inputs_stride
     weight += lane * lane_stride
-    sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for first in range(0, INNER, BLOCK_K):
-        k = first + tl.arange(0, BLOCK_K)
-        if RUN % BLOCK_K == 0:  # a block lies in one run, which says that its numbers are neighbours
-            offsets = (first // RUN) * PITCH + first % RUN + tl.arange(0, BLOCK_K)
+    added = tl.load(bias + lane * lane_stride + n, mask=n < OUTPUTS, other=0.0)
+    weights = ()
+    if REPEATS > 0:
+        for first in tl.static_range(0, INNER, BLOCK_K):
+            kept = _weights(weight, first + tl.arange(0, BLOCK_K), n, INNER, OUTPUTS, BLOCK_K)
+            weights = weights + (kept.to(tl.float16),)
+    ROUNDS: tl.constexpr = REPEATS if REPEATS > 0 else 1
+    for repeat in range(ROUNDS):
+        m = (tl.program_id(0) * ROUNDS + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
+        inside = m < total
+        place = m % PLACES
+        start = (m // PLACES) * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
+        sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        if REPEATS > 0:
+            for part in tl.static_range(0, (INNER + BLOCK_K - 1) // BLOCK_K):
+                flowing = _patches(inputs, start, inside, part * BLOCK_K, RUN, PITCH, INNER, BLOCK_K)
+                sums = tl.dot(flowing, weights[part], sums)
         else:
-            offsets = (k // RUN) * PITCH + k % RUN
-        if INNER % BLOCK_K == 0:
-            flowing = tl.load(inputs + start[:, None] + offsets[None, :], mask=inside[:, None], other=0.0)
-            weights = tl.load(weight + k[:, None] * OUTPUTS + n[None, :], mask=(n < OUTPUTS)[None, :], other=0.0)
-        else:
-            within = k < INNER
-            flowing = tl.load(
-                inputs + start[:, None] + offsets[None, :], mask=inside[:, None] & within[None, :], other=0.0
-            )
-            weights = tl.load(
-                weight + k[:, None] * OUTPUTS + n[None, :], mask=within[:, None] & (n < OUTPUTS)[None, :], other=0.0
-            )
-        if EXACT:
-            sums = tl.dot(flowing, weights, sums, input_precision="ieee")
-        else:
-            sums = tl.dot(flowing, weights.to(tl.float16), sums)
-    result = sums + tl.load(bias + lane * lane_stride + n, mask=n < OUTPUTS, other=0.0)[None, :]
-    if RELU:
-        result = tl.minimum(tl.maximum(result, 0.0), LARGEST_HALF)
-    tl.store(
-        out + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
-        result.to(out.dtype.element_ty),
-        mask=inside[:, None] & (n < OUTPUTS)[None, :],
-    )
+            for first in range(0, INNER, BLOCK_K):
+                flowing = _patches(inputs, start, inside, first, RUN, PITCH, INNER, BLOCK_K)
+                found = _weights(weight, first + tl.arange(0, BLOCK_K), n, INNER, OUTPUTS, BLOCK_K)
+                if EXACT:
+                    sums = tl.dot(flowing, found, sums, input_precision="ieee")
+                else:
+                    sums = tl.dot(flowing, found.to(tl.float16), sums)
+        result = sums + added[None, :]
+        if RELU:
+            result = tl.minimum(tl.maximum(result, 0.0), LARGEST_HALF)
+        tl.store(
+            out + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
+            result.to(out.dtype.element_ty),
+            mask=inside[:, None] & (n < OUTPUTS)[None, :],
+        )
+
+
+@triton.jit
+def _weights(weight, k, n, INNER: tl.constexpr, OUTPUTS: tl.constexpr, BLOCK_K: tl.constexpr):
+    """Return weights (K, N) of a layer."""
+    if INNER % BLOCK_K == 0:
+        return tl.load(weight + k[:, None] * OUTPUTS + n[None, :], mask=(n < OUTPUTS)[None, :], other=0.0)
+    mask = (k < INNER)[:, None] & (n < OUTPUTS)[None, :]
+    return tl.load(weight + k[:, None] * OUTPUTS + n[None, :], mask=mask, other=0.0)
+
+
+@triton.jit
+def _patches(
+    inputs, start, inside, first, RUN: tl.constexpr, PITCH: tl.constexpr, INNER: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    """Return numbers first..first + K of the patches that begin at `start` (M,), (M, K)."""
+    k = first + tl.arange(0, BLOCK_K)
+    if RUN % BLOCK_K == 0:  # a block lies in one run, which says that its numbers are neighbours
+        offsets = (first // RUN) * PITCH + first % RUN + tl.arange(0, BLOCK_K)
+    else:
+        offsets = (k // RUN) * PITCH + k % RUN
+    if INNER % BLOCK_K == 0:
+        return tl.load(inputs + start[:, None] + offsets[None, :], mask=inside[:, None], other=0.0)
+    return tl.load(inputs + start[:, None] + offsets[None, :], mask=inside[:, None] & (k < INNER)[None, :], other=0.0)
 
 
 @triton.jit
@@ -332,11 +397,13 @@ def input_gradient(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    REPEATS: tl.constexpr,
 ):
     """Write the gradient of what went into a layer, and 0 where a ReLU was off before it.
 
     Pixels with the same remainders of y and x by the stride are touched by the same few numbers of the kernel, so a
-    program does pixels of one pair of remainders only. BLOCK_K counts channels, BLOCK_N the layer's outputs.
+    program does pixels of one pair of remainders only. BLOCK_K counts channels, BLOCK_N the layer's outputs. With
+    REPEATS a program keeps its weights and goes over so many blocks of pixels; else it reads them as it goes.
     """
     lane = tl.program_id(2).to(tl.int64)
     blocks = tl.cdiv(CHANNELS, BLOCK_K)
@@ -347,45 +414,70 @@ def input_gradient(
     TALL: tl.constexpr = (HEIGHT + STRIDE - 1) // STRIDE
     WIDE: tl.constexpr = (WIDTH + STRIDE - 1) // STRIDE
     TAPS: tl.constexpr = (KERNEL + STRIDE - 1) // STRIDE
-    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    image = m // (TALL * WIDE)
-    tall = (m % (TALL * WIDE)) // WIDE
-    wide = m % WIDE
-    y = tall * STRIDE + rest_y
-    x = wide * STRIDE + rest_x
-    inside = (image < images) & (y < HEIGHT) & (x < WIDTH)
+    PARTS: tl.constexpr = (OUTPUTS + BLOCK_N - 1) // BLOCK_N
     weight += lane * lane_stride
-    sums = tl.zeros((BLOCK_M, BLOCK_K), tl.float32)
-    for tap in tl.static_range(TAPS * TAPS):
-        kernel_y = rest_y + (tap // TAPS) * STRIDE
-        kernel_x = rest_x + (tap % TAPS) * STRIDE
-        out_y = tall - tap // TAPS
-        out_x = wide - tap % TAPS
-        hit = inside & (out_y >= 0) & (out_y < DOWN) & (out_x >= 0) & (out_x < ACROSS)
-        hit = hit & (kernel_y < KERNEL) & (kernel_x < KERNEL)
-        source = (lane * images + image) * (DOWN * ACROSS) + out_y * ACROSS + out_x
-        taken = (c < CHANNELS) & (kernel_y < KERNEL) & (kernel_x < KERNEL)
-        for first in range(0, OUTPUTS, BLOCK_N):
-            n = first + tl.arange(0, BLOCK_N)
-            flowing = tl.load(
-                gradient + source[:, None] * OUTPUTS + n[None, :], mask=hit[:, None] & (n < OUTPUTS)[None, :], other=0.0
-            )
-            weights = tl.load(
-                weight + ((kernel_y * KERNEL + kernel_x) * CHANNELS + c)[:, None] * OUTPUTS + n[None, :],
-                mask=taken[:, None] & (n < OUTPUTS)[None, :],
-                other=0.0,
-            )
-            if EXACT:
-                sums = tl.dot(flowing, tl.trans(weights), sums, input_precision="ieee")
+    weights = ()
+    if REPEATS > 0:
+        for index in tl.static_range(TAPS * TAPS * PARTS):
+            kept_y = rest_y + (index // PARTS // TAPS) * STRIDE
+            kept_x = rest_x + (index // PARTS % TAPS) * STRIDE
+            kept_n = (index % PARTS) * BLOCK_N + tl.arange(0, BLOCK_N)
+            kept = _weights_of_pixel(weight, kept_y, kept_x, c, kept_n, KERNEL, CHANNELS, OUTPUTS)
+            weights = weights + (tl.trans(kept.to(tl.float16)),)
+    ROUNDS: tl.constexpr = REPEATS if REPEATS > 0 else 1
+    for repeat in range(ROUNDS):
+        m = (tl.program_id(0) * ROUNDS + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
+        image = m // (TALL * WIDE)
+        tall = (m % (TALL * WIDE)) // WIDE
+        wide = m % WIDE
+        y = tall * STRIDE + rest_y
+        x = wide * STRIDE + rest_x
+        inside = (image < images) & (y < HEIGHT) & (x < WIDTH)
+        sums = tl.zeros((BLOCK_M, BLOCK_K), tl.float32)
+        for tap in tl.static_range(TAPS * TAPS):
+            kernel_y = rest_y + (tap // TAPS) * STRIDE
+            kernel_x = rest_x + (tap % TAPS) * STRIDE
+            out_y = tall - tap // TAPS
+            out_x = wide - tap % TAPS
+            hit = inside & (out_y >= 0) & (out_y < DOWN) & (out_x >= 0) & (out_x < ACROSS)
+            hit = hit & (kernel_y < KERNEL) & (kernel_x < KERNEL)
+            source = (lane * images + image) * (DOWN * ACROSS) + out_y * ACROSS + out_x
+            if REPEATS > 0:
+                for part in tl.static_range(PARTS):
+                    n = part * BLOCK_N + tl.arange(0, BLOCK_N)
+                    mask = hit[:, None] & (n < OUTPUTS)[None, :]
+                    flowing = tl.load(gradient + source[:, None] * OUTPUTS + n[None, :], mask=mask, other=0.0)
+                    sums = tl.dot(flowing, weights[tap * PARTS + part], sums)
             else:
-                sums = tl.dot(flowing, tl.trans(weights.to(tl.float16)), sums)
-    place = image * (HEIGHT * WIDTH * CHANNELS) + (y * WIDTH + x) * CHANNELS
-    mask = inside[:, None] & (c < CHANNELS)[None, :]
-    active = tl.load(inputs + lane * inputs_stride + place[:, None] + c[None, :], mask=mask, other=0.0)
-    result = tl.where(active > 0, sums, 0.0)
-    result = tl.minimum(tl.maximum(result, -LARGEST_HALF), LARGEST_HALF)
-    behind = lane * images * (HEIGHT * WIDTH * CHANNELS)
-    tl.store(out + behind + place[:, None] + c[None, :], result.to(out.dtype.element_ty), mask=mask)
+                for first in range(0, OUTPUTS, BLOCK_N):
+                    n = first + tl.arange(0, BLOCK_N)
+                    mask = hit[:, None] & (n < OUTPUTS)[None, :]
+                    flowing = tl.load(gradient + source[:, None] * OUTPUTS + n[None, :], mask=mask, other=0.0)
+                    found = _weights_of_pixel(weight, kernel_y, kernel_x, c, n, KERNEL, CHANNELS, OUTPUTS)
+                    if EXACT:
+                        sums = tl.dot(flowing, tl.trans(found), sums, input_precision="ieee")
+                    else:
+                        sums = tl.dot(flowing, tl.trans(found.to(tl.float16)), sums)
+        place = image * (HEIGHT * WIDTH * CHANNELS) + (y * WIDTH + x) * CHANNELS
+        mask = inside[:, None] & (c < CHANNELS)[None, :]
+        active = tl.load(inputs + lane * inputs_stride + place[:, None] + c[None, :], mask=mask, other=0.0)
+        result = tl.where(active > 0, sums, 0.0)
+        result = tl.minimum(tl.maximum(result, -LARGEST_HALF), LARGEST_HALF)
+        behind = lane * images * (HEIGHT * WIDTH * CHANNELS)
+        tl.store(out + behind + place[:, None] + c[None, :], result.to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _weights_of_pixel(
+    weight, kernel_y, kernel_x, c, n, KERNEL: tl.constexpr, CHANNELS: tl.constexpr, OUTPUTS: tl.constexpr
+):
+    """Return the weights (channels, outputs) of one pixel of the kernel, 0 beyond it."""
+    taken = (c < CHANNELS) & (kernel_y < KERNEL) & (kernel_x < KERNEL)
+    return tl.load(
+        weight + ((kernel_y * KERNEL + kernel_x) * CHANNELS + c)[:, None] * OUTPUTS + n[None, :],
+        mask=taken[:, None] & (n < OUTPUTS)[None, :],
+        other=0.0,
+    )
 
 
 @triton.jit
@@ -400,6 +492,42 @@ def scale_gradient(gradient, out, undo, numbers, BLOCK: tl.constexpr):
     scale = ((254 - exponent) << 23).to(tl.float32, bitcast=True)
     tl.store(out + lane * numbers + place, found * scale, mask=place < numbers)
     tl.store(undo + lane, (exponent << 23).to(tl.float32, bitcast=True))
+
+
+@triton.jit
+def move(source, out, numbers, BLOCK: tl.constexpr):
+    """Copy numbers, from or to the host's page-locked memory too."""
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + place, tl.load(source + place, mask=place < numbers, other=0), mask=place < numbers)
+
+
+@triton.jit
+def best_actions(
+    inputs,
+    weight,
+    bias,
+    lane_stride,
+    out,
+    INNER: tl.constexpr,
+    ACTIONS: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+    BLOCK_A: tl.constexpr,
+):
+    """Apply the last layer to one row of each lane and write the action of the largest value, the first of equals."""
+    lane = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, BLOCK_I)
+    a = tl.arange(0, BLOCK_A)
+    flowing = tl.load(inputs + lane * INNER + i, mask=i < INNER, other=0.0)
+    weights = tl.load(
+        weight + lane * lane_stride + i[:, None] * ACTIONS + a[None, :],
+        mask=(i < INNER)[:, None] & (a < ACTIONS)[None, :],
+        other=0.0,
+    )
+    values = tl.sum(flowing[:, None] * weights, axis=0)
+    values += tl.load(bias + lane * lane_stride + a, mask=a < ACTIONS, other=0.0)
+    # A lane whose values are no numbers any more still has to take some action of the task.
+    values = tl.where((a < ACTIONS) & (values == values), values, float("-inf"))
+    tl.store(out + lane, tl.argmax(values, axis=0).to(tl.int64))
 
 
 @triton.jit
@@ -443,6 +571,67 @@ def td_errors(
     tl.store(target_out + row, target, mask=inside)
     tl.store(error_out + row, chosen - target, mask=inside)
     tl.store(next_action_out + row, best.to(tl.int64), mask=inside)
+
+
+@triton.jit
+def _softplus(x):
+    """Return log(1 + exp(x)), exact for small results too."""
+    small = tl.exp(-tl.abs(x))
+    return tl.maximum(x, 0.0) + tl.where(small < 1e-4, small - 0.5 * small * small, tl.log(1.0 + small))
+
+
+@triton.jit
+def discor_weights(
+    values,
+    following,
+    action,
+    next_action,
+    td_error,
+    discount,
+    share,
+    temperature,
+    prediction_sum,
+    weight_out,
+    gradient,
+    size,
+    ACTIONS: tl.constexpr,
+    CHOSEN: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCK_A: tl.constexpr,
+):
+    """Write DisCor's weights and the gradient of its error networks' loss, before their softplus; a lane a program."""
+    lane = tl.program_id(0).to(tl.int64)
+    b = tl.arange(0, BLOCK)
+    a = tl.arange(0, BLOCK_A)
+    inside = b < size
+    row = lane * size + b
+    taken = tl.load(action + row, mask=inside, other=0)
+    before = tl.load(values + row * ACTIONS + taken, mask=inside, other=0.0)
+    predicted = _softplus(before)
+    if CHOSEN:
+        chosen = tl.load(next_action + row, mask=inside, other=0)
+        after = tl.load(following + row * ACTIONS + chosen, mask=inside, other=0.0)
+    else:
+        all_after = tl.load(
+            following + row[:, None] * ACTIONS + a[None, :],
+            mask=inside[:, None] & (a < ACTIONS)[None, :],
+            other=float("-inf"),
+        )
+        after = tl.max(all_after, axis=1)
+    next_error = tl.load(discount + row, mask=inside, other=0.0) * _softplus(after)
+    exponent = tl.where(inside, -next_error / tl.load(temperature + lane), float("-inf"))
+    powers = tl.exp(exponent - tl.max(exponent, axis=0))
+    weight = powers / tl.sum(powers, axis=0) * size * tl.load(share + row, mask=inside, other=0.0)
+    tl.store(weight_out + row, weight, mask=inside)
+    difference = predicted - tl.abs(tl.load(td_error + row, mask=inside, other=0.0)) - next_error
+    slope = 2.0 / size * difference * tl.sigmoid(before)
+    tl.store(
+        gradient + row[:, None] * ACTIONS + a[None, :],
+        tl.where(taken[:, None] == a[None, :], slope[:, None], 0.0),
+        mask=inside[:, None] & (a < ACTIONS)[None, :],
+    )
+    mean = tl.sum(tl.where(inside, predicted, 0.0), axis=0) / size
+    tl.store(prediction_sum + lane, tl.load(prediction_sum + lane) + mean)
 
 
 @triton.jit

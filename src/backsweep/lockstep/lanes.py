@@ -26,6 +26,7 @@ FAILURES = {
     codes.BANK_FULL: "it has seen more distinct observations than there is room for on the device; "
     "raise observations_per_run, or lower capacity",
 }
+MOST_SOURCES = 64  # ways of dividing batches that are remembered
 NEW_PER_STEP = 3  # an episode's first observation as it is added, its successor, and the next episode's first
 
 
@@ -100,6 +101,7 @@ class LockstepLanes:
         self._parts = [_known_parts(sampler) for sampler in self._samplers]
         most_parts = max(len(part) for part in self._parts)
         self._shares = np.zeros((count, most_parts), np.int64)
+        self._sources: dict[bytes, NDArray[np.int64]] = {}  # by how batches are divided, which is in few ways
         self._leaders = _leaders(self._samplers)
         self._part_ints = np.zeros((count, most_parts, codes.PART_INTS), np.int64)
         self._part_floats = np.zeros((count, most_parts, codes.PART_FLOATS), np.float64)
@@ -217,10 +219,14 @@ class LockstepLanes:
                 self._shares[np.ix_([leader, *followers], range(len(counts)))] = counts
 
     def sources(self) -> NDArray[np.int64]:
-        """Return which part of its sampler each row of the last batches is from, (lanes, batch)."""
-        ends = self._shares.cumsum(axis=1)
-        sources: NDArray[np.int64] = (np.arange(self.batch_size)[None, :, None] >= ends[:, None, :]).sum(axis=2)
-        return sources
+        """Return which part of its sampler each row of the last batches is from, (lanes, batch); not to be changed."""
+        divided = self._shares.tobytes()
+        if divided not in self._sources:
+            if len(self._sources) == MOST_SOURCES:
+                self._sources.clear()
+            ends = self._shares.cumsum(axis=1)
+            self._sources[divided] = (np.arange(self.batch_size)[None, :, None] >= ends[:, None, :]).sum(axis=2)
+        return self._sources[divided]
 
     def new_observations(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return what the last step saw that the bank does not have: its rows there, and the bytes (count, bytes)."""

@@ -144,7 +144,13 @@ class Group:
                     together.turn(step, apply=True, draw=True)
                 clock.lap("lanes")
                 if self._walks is not None:
-                    self._walks.work_out(stepper)
+                    if self._walks.begin(stepper):
+                        clock.lap("lanes")
+                        yield
+                        stepper.wait()
+                        clock.lap("network")
+                    self._walks.finish(stepper)
+                    clock.lap("lanes")
                 stepper.update()
                 clock.lap("network")
                 pending = True

@@ -8,22 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.learner.rules import TargetRule
+from backsweep.learner.value_programs import CHUNK
 from backsweep.lockstep.backward import kernels
 from backsweep.lockstep.backward.kernels import COUNT, PLACE, WALK_COLUMNS
 from backsweep.lockstep.lanes import LockstepLanes
 
 
 class Networks(Protocol):
-    """Gives values (n, steps, actions) of bank rows (n, steps) by the networks of lanes (n,)."""
+    """Gives values of bank rows by lanes' networks."""
 
     def values(self, lanes: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
-        """Return the values of the target or the online networks."""
+        """Return the values (n, steps, actions) of rows (n, steps) by the target or online networks of lanes (n,)."""
         ...
 
-    def both_values(
-        self, lanes: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return the values of the target and the online networks."""
+    def ask_both(self, lanes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Enqueue the evaluation of rows (n, CHUNK) by the target and the online networks of lanes (n,)."""
+        ...
+
+    def answers(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return the values (n, CHUNK, actions) of both, once the device is done."""
         ...
 
 
@@ -54,17 +57,22 @@ class BackwardWalks:
         self._next_places = np.zeros_like(self._steps)
         self._lengths = np.zeros((count, batch), np.int64)
         self._found = np.zeros(count, np.int64)
+        self._starts = np.zeros(count, np.int64)  # where a lane's steps begin among the values
+        self._walked = np.zeros((count, batch), np.bool_)
 
-    def work_out(self, networks: Networks) -> None:
-        """Fill `known` for the batches that were drawn last."""
-        lanes, rule = self._lanes, self._rule
-        walked = (lanes.sources() == rule.backward_source) & self._walking[:, None]
+    def begin(self, networks: Networks) -> bool:
+        """Find what the batches that were drawn last need to know, and say whether a device is at work on it.
+
+        If it is, wait for it before `finish`.
+        """
+        lanes = self._lanes
+        self._walked = (lanes.sources() == self._rule.backward_source) & self._walking[:, None]
         self._lengths[:] = 0
         kernels.find_episodes(
             lanes.ints,
             lanes.store_table,
             lanes.row,
-            walked,
+            self._walked,
             self.walk,
             self.rows,
             self._steps,
@@ -72,19 +80,29 @@ class BackwardWalks:
             self._lengths,
             self._found,
         )
-        places, target, online = self._evaluate(networks)
+        beginning = np.flatnonzero(self._found)
+        if self._alone or not len(beginning):
+            return False
+        asked, rows = self._in_chunks(beginning)
+        networks.ask_both(asked, rows)
+        return True
+
+    def finish(self, networks: Networks) -> None:
+        """Fill `known` for the batches that were drawn last."""
+        lanes, rule = self._lanes, self._rule
+        target, online = self._values(networks)
         kernels.walk_through(
             lanes.ints,
             lanes.floats,
             lanes.store_table,
             lanes.row,
-            walked,
+            self._walked,
             rule.double,
             rule.diffusion,
             rule.skipped_steps,
             self._steps,
             self._lengths,
-            places,
+            self._starts,
             target,
             online,
             self.walk,
@@ -95,39 +113,40 @@ class BackwardWalks:
             lanes.buffers.weight,
         )
 
-    def _evaluate(self, networks: Networks) -> tuple[NDArray[np.int64], NDArray[np.floating], NDArray[np.floating]]:
-        """Return for each lane its row in the values, and the values (n, steps, actions) of both networks."""
-        beginning = np.flatnonzero(self._found)
-        places = np.zeros(len(self._found), np.int64)
-        places[beginning] = np.arange(len(beginning))
-        if not len(beginning):
-            nothing = np.zeros((1, 0, 1), self._known.dtype)
-            return places, nothing, nothing
+    def _in_chunks(self, beginning: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the steps of the lanes' new episodes cut into chunks: their lanes (n,) and bank rows (n, CHUNK)."""
         totals = self._lengths[beginning].sum(axis=1)
+        chunks = -(-totals // CHUNK)
+        ends = chunks.cumsum()
+        self._starts[beginning] = CHUNK * (ends - chunks)
+        rows = np.full(CHUNK * int(ends[-1]), self._next_places[beginning[0], 0])  # what fills up a chunk is not read
+        for lane, total in zip(beginning.tolist(), totals.tolist(), strict=True):
+            start = self._starts[lane]
+            rows[start : start + total] = self._next_places[lane, :total]
+        return np.repeat(beginning, chunks), rows.reshape(-1, CHUNK)
+
+    def _values(self, networks: Networks) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return the values (steps, actions) of the new episodes' next states by both networks."""
+        beginning = np.flatnonzero(self._found)
+        if not len(beginning):
+            nothing = np.zeros((0, 1), self._known.dtype)
+            return nothing, nothing
         if self._alone:
-            return places, self._one_by_one(networks, beginning, True), self._one_by_one(networks, beginning, False)
-        width = int(totals.max())
-        wanted = self._next_places[beginning, :width].copy()
-        wanted[np.arange(width) >= totals[:, None]] = wanted[0, 0]  # rows that nobody looks at
-        if self._rule.double:
-            return places, *networks.both_values(beginning, wanted)
-        target = networks.values(beginning, wanted, target=True)
-        return places, target, target
+            self._starts[beginning] = np.cumsum([0, *self._lengths[beginning[:-1]].sum(axis=1)])
+            target = self._one_by_one(networks, beginning, True)
+            return target, self._one_by_one(networks, beginning, False) if self._rule.double else target
+        target, online = networks.answers()
+        return target.reshape(-1, target.shape[-1]), online.reshape(-1, online.shape[-1])
 
     def _one_by_one(self, networks: Networks, beginning: NDArray[np.int64], target: bool) -> NDArray[np.floating]:
-        parts: list[list[NDArray[np.floating]]] = []
+        parts = []
         for lane in beginning.tolist():
-            start, parts_of_lane = 0, []
+            start = 0
             for length in self._lengths[lane, : self._found[lane]].tolist():
                 wanted = self._next_places[lane : lane + 1, start : start + length].copy()
-                parts_of_lane.append(networks.values(np.array([lane]), wanted, target=target)[0])
+                parts.append(networks.values(np.array([lane]), wanted, target=target)[0])
                 start += length
-            parts.append(parts_of_lane)
-        joined = [np.concatenate(part) for part in parts]
-        result = np.zeros((len(joined), max(map(len, joined)), joined[0].shape[1]), joined[0].dtype)
-        for place, lane_values in enumerate(joined):
-            result[place, : len(lane_values)] = lane_values
-        return result
+        return np.concatenate(parts)
 
     def borrow(self, lane: int, rows: NDArray[np.int64], targets: NDArray[Any], left_out: NDArray[np.bool_]) -> None:
         """Take over the rest of a lane's walk."""

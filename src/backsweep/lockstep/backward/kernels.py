@@ -210,7 +210,7 @@ def walk_through(
     skipped: int,
     steps: NDArray[np.int64],
     lengths: NDArray[np.int64],
-    places: NDArray[np.int64],
+    starts: NDArray[np.int64],
     next_target: NDArray[np.floating],
     next_online: NDArray[np.floating],
     walk: NDArray[np.int64],
@@ -220,7 +220,7 @@ def walk_through(
     known: NDArray[np.floating],
     weight: NDArray[np.floating],
 ) -> None:
-    """Go through the batches of all lanes; the values of lane's steps are in row `places[lane]` of the values given."""
+    """Go through the batches of all lanes; the values of a lane's steps begin at `starts[lane]` of the values given."""
     for lane in range(row.shape[0]):
         if ints[lane, LANE_STATE] == GOING:
             walk_through_lane(
@@ -234,8 +234,8 @@ def walk_through(
                 skipped,
                 steps[lane],
                 lengths[lane],
-                next_target[places[lane]],
-                next_online[places[lane]],
+                next_target[starts[lane] :],
+                next_online[starts[lane] :],
                 walk[lane],
                 walk_rows[lane],
                 walk_targets[lane],
