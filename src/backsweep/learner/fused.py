@@ -41,6 +41,7 @@ LONGEST_READ = 4  # words that one instruction reads
 OPTIMISER_BLOCK = 1024
 MOVE_BLOCK = 256
 ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
+MOST_KEPT = 32_768  # half-precision weights that a program keeps: 64 KB of its multiprocessor's memory
 
 
 @dataclass(frozen=True)
@@ -480,17 +481,30 @@ class FusedArithmetic(Arithmetic):
 
 def first_forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
     """Return the tiles of the first convolution; inner numbers are words."""
-    repeats = max(1, min(4, rows * lanes // (128 * ENOUGH_PROGRAMS)))
-    return Tiles(128 if rows > 512 else 64, min(64, _power(layer.shape.outputs)), 16, repeats=repeats)
+    outputs = min(64, _power(layer.shape.outputs))
+    if rows <= 512:
+        return Tiles(64, outputs, 16, 4, 1, 1)
+    return Tiles(128, outputs, 16, 4, 1, 4 if rows * lanes > 192_000 else 1)
 
 
 def forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
     """Return the tiles of another layer."""
     outputs, inner = min(64, _power(layer.shape.outputs)), _power(layer.shape.patch)
     if layer.last:
-        return Tiles(16, outputs, min(64, inner), 4, 3) if rows <= 64 else Tiles(64, outputs, min(64, inner), 4, 3)
+        if rows <= 64 or rows * lanes <= 2_048:
+            return Tiles(16, outputs, min(64, inner), 4, 3)
+        return (
+            Tiles(32, outputs, min(64, inner), 2, 3)
+            if rows * lanes <= 4_096
+            else Tiles(64, outputs, min(64, inner), 4, 3)
+        )
     if rows <= 16:
+        if layer.shape.stride > 1:
+            return Tiles(16, min(16, outputs), min(256, inner), 4, 2)
         return Tiles(16, min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
+    if layer.shape.stride > 1 and inner * outputs <= MOST_KEPT:
+        small = rows * lanes <= 36_000
+        return Tiles(64 if small else 128, outputs, min(128 if small else 64, inner), 4, 1, 2)
     wide = layer.shape.patch >= 512 and layer.shape.stride == 1
     return Tiles(
         _between(16, rows, 64 if wide and rows <= 128 else 128), outputs, min(128 if wide else 64, inner), 4, 2
@@ -509,10 +523,15 @@ def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
 
 def input_gradient_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
     """Return the tiles of an input gradient."""
-    outputs, channels = min(64, _power(layer.shape.outputs)), _power(layer.shape.channels)
+    shape = layer.shape
+    outputs, channels = min(64, _power(shape.outputs)), _power(shape.channels)
     if layer.last:
         return Tiles(_between(16, rows, 64), outputs, min(128, channels), 4, 2)
-    return Tiles(_between(16, rows, 128 if layer.shape.kernel == 3 else 64), outputs, min(64, channels), 4, 2)
+    if shape.stride > 1 and _parts(shape.kernel, shape.stride) ** 2 * _power(shape.outputs) * 64 <= MOST_KEPT:
+        return Tiles(64, outputs, min(64, channels), 4, 1, 3)
+    if shape.kernel == 1 and shape.outputs >= 256:
+        return Tiles(_between(16, rows, 32), outputs, min(64, channels), 4, 3)
+    return Tiles(_between(16, rows, 128 if shape.kernel == 3 else 64), outputs, min(64, channels), 4, 2)
 
 
 def first_weight_gradient_tiles(layer: Layer) -> Tiles:
