@@ -13,6 +13,9 @@ import pytest
 from trainer_helpers import chain, comparable_records, grid
 
 import backsweep.trainer.engine
+from backsweep.learner.stepper import Stepper
+from backsweep.learner.value_programs import CHUNK
+from backsweep.lockstep.backward import BackwardWalks
 from backsweep.trainer import RunConfig, RunError, resume, train, train_fleet
 from backsweep.trainer.config import SessionConfig
 from backsweep.trainer.fleet import Fleet
@@ -41,6 +44,38 @@ def test_engines_write_the_same_records(method: str, tmp_path: Path) -> None:
         results = train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
         assert all(result.finished for result in results)
     check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+
+
+@pytest.mark.parametrize("method", ["ebu", "ebu-mixed"])
+def test_episodes_evaluated_together_in_chunks_give_the_same(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What EBU does on a GPU, here with two groups that take turns while it waits."""
+    runs = {f"seed{seed}": small(method, seed, dtype="float64") for seed in (1, 2, 3)}
+    train_fleet(runs, tmp_path / "one by one", engine="compiled", quiet=True)
+    made = BackwardWalks.__init__
+    asked = []
+
+    def together(walks: BackwardWalks, *arguments: Any, **options: Any) -> None:
+        made(walks, *arguments, **{**options, "alone": False})
+
+    def ask(stepper: Stepper, lanes: Any, rows: Any) -> None:
+        asked.append(rows.shape)
+        ask_both(stepper, lanes, rows)
+
+    ask_both = Stepper.ask_both
+    monkeypatch.setattr(BackwardWalks, "__init__", together)
+    monkeypatch.setattr(Stepper, "ask_both", ask)
+    train_fleet(runs, tmp_path / "together", engine="compiled", groups=2, quiet=True)
+    assert {columns for _, columns in asked} == {CHUNK}
+    assert max(count for count, _ in asked) > 1
+    for name in runs:
+        first, second = (comparable_records(tmp_path / folder / name) for folder in ("one by one", "together"))
+        for one, other in zip(first, second, strict=True):
+            for field, value in one.items():
+                # Values may be rounded otherwise, of which nothing comes in double precision.
+                near = pytest.approx(value, rel=1e-6, abs=1e-8) if isinstance(value, float) else value
+                assert other[field] == near, field
 
 
 def test_tasks_and_methods_in_one_fleet_are_as_alone(tmp_path: Path) -> None:
