@@ -49,7 +49,7 @@ bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peer
 	$(BIN)/python -m benchmarks.reporting --out benchmarks/results/reporting.json
 
 bench-gpu: $(READY) ## Measure a fleet and its networks on a GPU
-	$(BIN)/python -m benchmarks.learner --device cuda
+	$(BIN)/python -m benchmarks.learner --device cuda --streams 2 4
 	$(BIN)/python -m benchmarks.fleet --device cuda
 
 clean: ## Remove the environment and caches

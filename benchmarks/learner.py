@@ -122,6 +122,27 @@ def row(task: Task, lanes: int, device: str, rule: TargetRule, fused: bool | Non
     )
 
 
+def side_by_side(task: Task, lanes: int, rule: TargetRule, streams: int) -> str:
+    """Return a line on several fleets of so many lanes that share a GPU, each with a stream of its own."""
+    steppers = [filled(task, lanes, "cuda", rule, None) for _ in range(streams)]
+
+    def go() -> None:
+        for stepper in steppers:
+            for _ in range(STEPS_PER_UPDATE):
+                stepper.act()
+            stepper.update()
+
+    def wait() -> None:
+        for stepper in steppers:
+            stepper.wait()
+
+    seconds = median_seconds(go, wait, 30, on_gpu=True)
+    return (
+        f"{task.name:9} {rule.kind:9} {streams} x {lanes} lanes: {1e6 * seconds:.0f} us for an update and "
+        f"{STEPS_PER_UPDATE} acts of each, {STEPS_PER_UPDATE * streams * lanes / seconds:,.0f} env steps/s"
+    )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
@@ -129,6 +150,7 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, nargs="+", default=[25, 50, 100, 200])
     parser.add_argument("--rules", nargs="+", default=["one-step"], choices=["one-step", "backward", "discor"])
     parser.add_argument("--plain", action="store_true", help="torch's arithmetic instead of the fused kernels")
+    parser.add_argument("--streams", type=int, nargs="+", default=[], help="also so many fleets side by side on a GPU")
     options = parser.parse_args()
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{name}, torch {torch.__version__}")
@@ -140,6 +162,8 @@ def main() -> None:
             for lanes in options.lanes:
                 fused = False if options.plain else None
                 print(row(task, lanes, options.device, TargetRule(kind=kind), fused), flush=True)
+                for streams in options.streams if options.device == "cuda" else []:
+                    print(side_by_side(task, lanes, TargetRule(kind=kind), streams), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,231 @@
+"""Which cuts of their work are fastest for the kernels of `learner.fused`, for MiniGrid's network on this GPU.
+
+    python -m benchmarks.tiles --lanes 13 25 50 --out tiles.jsonl
+
+For every place where a kernel is launched, candidates are timed on random data beside the cut that is chosen now; one
+whose results differ from that is reported and left out. The functions `*_tiles` in `learner/fused.py` hold what came
+of it. Candidates are compiled first, by several processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from backsweep.learner.bank import ObservationBank
+from benchmarks.learner import TASKS
+
+try:
+    from backsweep.learner import fused
+    from backsweep.learner.fused import FusedNetwork, Tiles
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"benchmarks.tiles needs a GPU and Triton: {missing}") from missing
+
+TASK = TASKS[0]
+BANK_ROWS = 20_000
+SAME = 4e-3  # what two cuts' results may differ by, of the largest number: half precision, another order of sums
+COMPILED_WITH = 4  # lanes: kernels are the same for any number
+Some: TypeAlias = int | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place where a kernel is launched."""
+
+    name: str
+    chooser: str
+    """Which function of `fused` chooses its tiles."""
+    candidates: tuple[Tiles, ...]
+
+
+def tiles(m: Some, n: Some, k: Some, warps: Some, stages: Some, repeats: Some = 0) -> tuple[Tiles, ...]:
+    """Return tiles with all combinations of some numbers."""
+    axes = [axis if isinstance(axis, tuple) else (axis,) for axis in (m, n, k, warps, stages, repeats)]
+    return tuple(Tiles(*numbers) for numbers in product(*axes))
+
+
+SITES = (
+    Site(
+        "first convolution",
+        "first_forward_tiles",
+        tiles(128, 32, 16, 4, (1, 2, 3), (1, 2, 4))
+        + tiles(64, 32, 16, 4, 2, (2, 4))
+        + tiles(256, 32, 16, 8, 1, (1, 2)),
+    ),
+    Site(
+        "second convolution",
+        "forward_tiles",
+        tiles((64, 128), 64, 64, 4, (2, 3))
+        + tiles((64, 128), 64, (64, 128), 4, 1, (2, 3, 5))
+        + tiles(256, 64, 64, 8, 2),
+    ),
+    Site("last layer", "forward_tiles", tiles((16, 32, 64), 16, (64, 128), (2, 4), (2, 3))),
+    Site("act: first convolution", "first_forward_tiles", tiles((32, 64, 128), (16, 32), 16, 4, 1, 1)),
+    Site("act: second convolution", "forward_tiles", tiles(16, (16, 32), (128, 256), 4, (2, 3))),
+    Site("second convolution, back", "input_gradient_tiles", tiles((64, 128), 64, 32, (4, 8), (1, 2), (0, 3, 7))),
+    Site("hidden layer, back", "input_gradient_tiles", tiles((32, 64), 64, (32, 64), 4, (2, 3))),
+    Site("second convolution's weights", "weight_gradient_tiles", tiles((32, 64), 64, (64, 128), (4, 8), (2, 3))),
+    Site("first convolution's weights", "first_weight_gradient_tiles", tiles((64, 128), 32, (16, 32), (4, 8), (1, 2))),
+)
+
+
+class Workbench:
+    """A network of some lanes with everything that its kernels take."""
+
+    def __init__(self, lanes: int) -> None:
+        device = torch.device("cuda")
+        network, batch = TASK.network, TASK.batch_size
+        bank = ObservationBank(BANK_ROWS, network.input_shape, np.uint8, device)
+        self.fused = FusedNetwork(network, bank)
+        bank.rows.random_(0, 256)
+        flat = network.initial([np.random.default_rng(0)], torch.float32).to(device).repeat(lanes, 1)
+        parameters, self.gradients = network.layout.views(flat), network.layout.views(torch.zeros_like(flat))
+        layers, half = self.fused.layers, torch.float16
+
+        def random(*shape: int, dtype: torch.dtype = half) -> torch.Tensor:
+            return torch.rand(*shape, device=device, dtype=dtype)
+
+        rows = torch.randint(0, BANK_ROWS, (lanes, 2 * batch), device=device)
+        seen = rows[:, :1].contiguous()
+        first, second = network.stages[0], network.stages[1]
+        after_first = random(lanes, 2 * batch, first.places * first.outputs) - 0.5
+        hidden = random(lanes, 2 * batch, network.linear[-1], dtype=torch.float32)
+        into_hidden = random(lanes, 2 * batch, network.widths[0])
+        back_first = random(lanes, batch, first.places * first.outputs)
+        back_second = random(lanes, batch, second.places * second.outputs)
+        back_hidden = random(lanes, batch, network.linear[0])
+        undo = torch.ones(lanes, device=device)
+        net = self.fused
+        self._calls: dict[str, Callable[[], torch.Tensor | None]] = {
+            "first convolution": lambda: net._forward_first(layers[0], parameters, rows, half),
+            "second convolution": lambda: net._forward_layer(layers[1], parameters, after_first, half),
+            "last layer": lambda: net._forward_layer(layers[-1], parameters, hidden, torch.float32),
+            "act: first convolution": lambda: net._forward_first(layers[0], parameters, seen, half),
+            "act: second convolution": lambda: net._forward_layer(layers[1], parameters, after_first[:, :1], half),
+            "second convolution, back": lambda: net._input_gradient(
+                layers[1], parameters, after_first[:, :batch], back_second
+            ),
+            "hidden layer, back": lambda: net._input_gradient(
+                layers[-2], parameters, into_hidden[:, :batch], back_hidden
+            ),
+            "second convolution's weights": lambda: net._weight_gradient(
+                layers[1], after_first[:, :batch], back_second, undo, self.gradients
+            ),
+            "first convolution's weights": lambda: net._first_weight_gradient(
+                layers[0], rows[:, :batch], back_first, undo, self.gradients
+            ),
+        }
+
+    def launch(self, site: str) -> torch.Tensor:
+        """Run a site's kernel; return what it wrote."""
+        found = self._calls[site]()
+        if found is not None:
+            return found
+        layer = "conv0" if site.startswith("first") else "conv1"
+        return torch.cat([self.gradients[f"{layer}.weight"].flatten(), self.gradients[f"{layer}.bias"].flatten()])
+
+    def microseconds(self, site: str) -> float:
+        """Return how long a site's kernel takes, from ten in a row."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(stream):
+            self._calls[site]()
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(10):
+                self._calls[site]()
+        times = []
+        for _ in range(5):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(100 * begin.elapsed_time(end))
+        return float(min(times))
+
+
+@contextmanager
+def chosen(site: Site, taken: Tiles | None) -> Iterator[None]:
+    """Let a site's kernel be cut as told, or as it is anyway."""
+    usual = getattr(fused, site.chooser)
+    if taken is not None:
+        setattr(fused, site.chooser, lambda *_: taken)
+    try:
+        yield
+    finally:
+        setattr(fused, site.chooser, usual)
+
+
+@lru_cache(maxsize=1)
+def _small_workbench() -> Workbench:
+    return Workbench(COMPILED_WITH)
+
+
+def compile_one(place: tuple[int, int]) -> str | None:
+    """Compile a candidate, in a process of its own; return what is wrong with it."""
+    site = SITES[place[0]]
+    try:
+        with chosen(site, site.candidates[place[1]]):
+            _small_workbench().launch(site.name)
+        torch.cuda.synchronize()
+    except Exception as error:  # too much shared memory, mostly; whatever it is, the others go on
+        return f"{site.name} {astuple(site.candidates[place[1]])}: {error}"
+    return None
+
+
+def main() -> None:
+    """Print for every site what is used now and what was faster."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lanes", type=int, nargs="+", default=[13, 25, 50])
+    parser.add_argument("--jobs", type=int, default=8, help="processes that compile")
+    parser.add_argument("--out", type=Path, help="write all times here as JSON lines")
+    asked = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("this needs a GPU")
+    places = [(number, place) for number, site in enumerate(SITES) for place in range(len(site.candidates))]
+    began = time.perf_counter()
+    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
+        wrong = dict(zip(places, pool.map(compile_one, places, chunksize=2), strict=True))
+    for reason in filter(None, wrong.values()):
+        print(f"left out: {reason}")
+    print(f"{len(places)} candidates compiled in {time.perf_counter() - began:.0f} s", flush=True)
+    for lanes in asked.lanes:
+        bench = Workbench(lanes)
+        for number, site in enumerate(SITES):
+            expected = bench.launch(site.name).float().clone()
+            rows = [("as it is", bench.microseconds(site.name))]
+            for place, candidate in enumerate(site.candidates):
+                if wrong[number, place]:
+                    continue
+                with chosen(site, candidate):
+                    off = (bench.launch(site.name).float() - expected).abs().max() / expected.abs().max()
+                    if not off < SAME:
+                        print(f"left out: {site.name} {astuple(candidate)} differs by {float(off):.1%}")
+                        continue
+                    rows.append((str(astuple(candidate)), bench.microseconds(site.name)))
+            best = sorted(rows[1:], key=lambda row: row[1])[:3]
+            shown = ", ".join(f"{name} {us:.1f}" for name, us in best)
+            print(f"{lanes:4} lanes  {site.name:29} as it is {rows[0][1]:.1f} us; {shown}", flush=True)
+            if asked.out is not None:
+                with open(asked.out, "a") as file:
+                    for name, us in rows:
+                        line = {"site": site.name, "lanes": lanes, "tiles": name, "microseconds": us}
+                        file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()
