@@ -143,13 +143,13 @@ def interpreted() -> bool:
     return bool(_numba.DISABLE_JIT)
 
 
-_announced = False
+_announced: set[str] = set()
 
 
-def announce_first_compilation() -> None:
-    """Say once on stderr that compiling lies ahead, if nothing has been compiled yet on this machine."""
-    global _announced
-    if _announced or _numba.DISABLE_JIT or any(cache_folder().rglob("*.nbi")):
+def announce_first_compilation(name: str = "", how_long: str = "about half a minute") -> None:
+    """Say once on stderr that compiling lies ahead, if no kernel of that name has been compiled yet on this machine."""
+    if name in _announced or _numba.DISABLE_JIT or any(cache_folder().rglob(f"*{name}-*.nbi" if name else "*.nbi")):
         return
-    _announced = True
-    print("backsweep: compiling its kernels, once after an installation (about 20 s) ...", file=sys.stderr, flush=True)
+    _announced.add(name)
+    what = "what moves fleets" if name else "its kernels"
+    print(f"backsweep: compiling {what}, once after an installation ({how_long}) ...", file=sys.stderr, flush=True)

@@ -19,6 +19,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.compilation import announce_first_compilation
 from backsweep.envs.resumable import TaskEnvironments
 from backsweep.learner.bank import ObservationBank
 from backsweep.learner.double_dqn import Learner
@@ -51,6 +52,7 @@ class Engine:
         groups
             How many groups take turns; at most one per lane.
         """
+        announce_first_compilation("turn_lanes", "one to two minutes")
         self.fleet = fleet
         bounds = np.linspace(0, len(fleet.lanes), min(groups, len(fleet.lanes)) + 1).astype(int).tolist()
         self._groups = [Group(fleet, first, last, observations_per_run[first:last]) for first, last in pairwise(bounds)]
