@@ -17,7 +17,7 @@ from backsweep.experiments import cli
 from backsweep.experiments.evidence import ADDED_LATER, configuration_key
 from backsweep.experiments.question import Grid, Variant
 from backsweep.experiments.running import jobs
-from backsweep.experiments.running.engine import run_jobs
+from backsweep.experiments.running.engine import run_jobs, shares_of
 from backsweep.experiments.running.progress import JobProgress, duration
 from backsweep.trainer import RunConfig, run_config
 
@@ -178,6 +178,31 @@ def test_fleets_side_by_side_take_turns_anyway(
     monkeypatch.setattr("backsweep.experiments.running.engine.run_jobs", note)
     assert call("run", "C3", "--engine", "fleet", "--results", str(tmp_path), *arguments) == 0
     assert asked == [groups, groups]  # DisCor's runs, and the others'
+
+
+def test_processes_that_would_take_turns_on_a_gpu_are_told_of_mps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("backsweep.experiments.running.engine.run_jobs", lambda *_, **__: ([], False))
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    fleets = ("run", "C3", "--engine", "fleet", "--results", str(tmp_path / "results"))
+    for more, told in (
+        (("--device", "cuda", "--jobs", "2"), True),
+        (("--device", "cuda"), False),
+        (("--jobs", "2"), False),
+    ):
+        assert call(*fleets, *more) == 0
+        assert ("nvidia-cuda-mps-control -d" in capsys.readouterr().err) == told
+    (tmp_path / "control").touch()
+    assert call(*fleets, "--device", "cuda", "--jobs", "2") == 0
+    assert "mps" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "shares"), [(16, 6, [3, 3, 3, 3, 2, 2]), (16, 1, [16]), (2, 2, [1, 1]), (2, 3, [1, 1, 1])]
+)
+def test_cores_are_shared_out(cores: int, workers: int, shares: list[int]) -> None:
+    assert shares_of(cores, workers) == shares
 
 
 def test_runs_can_follow_the_released_code(tmp_path: Path) -> None:

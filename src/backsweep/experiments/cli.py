@@ -107,7 +107,7 @@ def run_command(parsed: argparse.Namespace) -> int:
     """Carry out what is left of some questions' runs."""
     from backsweep.experiments.question import Grid, Study
     from backsweep.experiments.registry import find_question
-    from backsweep.experiments.running.engine import run_jobs, usable_cores
+    from backsweep.experiments.running.engine import kernels_take_turns, run_jobs, usable_cores
     from backsweep.experiments.running.jobs import plan
     from backsweep.experiments.running.progress import JobProgress, duration
 
@@ -151,9 +151,14 @@ def run_command(parsed: argparse.Namespace) -> int:
         print(f"all {total} runs are finished")
         return 0
     print(f"{total} runs, {finished} finished; {len(todo)} processes to do, {workers} at a time", flush=True)
-    failures, interrupted = run_jobs(
-        todo, parsed.results / "logs", workers, JobProgress(len(todo)), threads=max(1, cores // workers)
-    )
+    if min(workers, len(todo)) > 1 and kernels_take_turns(parsed.device):
+        print(
+            "several processes share a GPU several times faster under NVIDIA's MPS, which does not run here: stop this "
+            "with Ctrl-C, start it with 'nvidia-cuda-mps-control -d', and give the same command again",
+            file=sys.stderr,
+            flush=True,
+        )
+    failures, interrupted = run_jobs(todo, parsed.results / "logs", workers, JobProgress(len(todo)), cores)
     for failure in failures:
         print(
             f"\n{failure.job.name} failed with exit code {failure.code}; its log {failure.log} ends:", file=sys.stderr

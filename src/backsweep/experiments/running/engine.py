@@ -43,15 +43,16 @@ class Running:
     job: Job
     process: subprocess.Popen[bytes]
     log: Path
+    threads: int
     since: float
 
 
 def run_jobs(
-    jobs: list[Job], logs: Path, workers: int, progress: JobProgress, threads: int = 1
+    jobs: list[Job], logs: Path, workers: int, progress: JobProgress, cores: int = 1
 ) -> tuple[list[Failure], bool]:
     """Carry out all jobs, `workers` at a time; return those that failed, and whether it was interrupted.
 
-    `threads` are a fleet's: it moves its lanes by that many, while arithmetic on networks stays on one.
+    Fleets share the `cores`: each moves its lanes by as many threads, while arithmetic on networks stays on one.
 
     A failing job does not keep the others from being done. Ctrl-C asks every job to stop in good order: training makes
     a checkpoint, from which the same command goes on.
@@ -59,14 +60,16 @@ def run_jobs(
     logs.mkdir(parents=True, exist_ok=True)
     waiting, failures = list(jobs), []
     active: list[Running] = []
+    free = shares_of(cores, max(1, min(workers, len(jobs))))
     interrupted = False
     with progress:
         try:
             while waiting or active:
-                while waiting and len(active) < workers:
-                    active.append(_start(waiting.pop(0), logs, threads))
+                while waiting and free:
+                    active.append(_start(waiting.pop(0), logs, free.pop(0)))
                 for entry in [entry for entry in active if entry.process.poll() is not None]:
                     active.remove(entry)
+                    free.append(entry.threads)
                     code = entry.process.returncode
                     progress.ended(entry.job, code, time.monotonic() - entry.since)
                     if code:
@@ -83,9 +86,20 @@ def run_jobs(
     return failures, interrupted
 
 
+def kernels_take_turns(device: str) -> bool:
+    """Say whether processes on this device get it one after another: on a GPU, unless NVIDIA's MPS runs."""
+    pipes = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
+    return device.startswith("cuda") and not (pipes / "control").exists()
+
+
 def usable_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def shares_of(cores: int, workers: int) -> list[int]:
+    """Return how many cores each worker has: together all of them, as equally as they go, and one at least."""
+    return [max(1, cores // workers + (worker < cores % workers)) for worker in range(workers)]
 
 
 def _start(job: Job, logs: Path, threads: int) -> Running:
@@ -99,4 +113,4 @@ def _start(job: Job, logs: Path, threads: int) -> Running:
         process = subprocess.Popen(
             command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True
         )
-    return Running(job, process, log, time.monotonic())
+    return Running(job, process, log, threads, time.monotonic())
