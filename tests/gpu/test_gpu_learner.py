@@ -237,9 +237,11 @@ def test_large_values_keep_their_digits() -> None:
     assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
 
 
-def test_many_writes_may_be_under_way() -> None:
+@pytest.mark.parametrize("block", [1, 4])
+def test_many_writes_may_be_under_way(block: int) -> None:
     device = torch.device("cuda")
     bank = ObservationBank(2000, (40, 40, 3), np.uint8, device)
+    bank.cut_into_blocks(block)
     generator = np.random.default_rng(0)
     expected = np.zeros((2000, 40, 40, 3), np.uint8)
     bank.write(np.arange(2000), expected)
@@ -254,7 +256,7 @@ def test_many_writes_may_be_under_way() -> None:
             bank.write(places, observations)
             observations[...] = 0
     stream.synchronize()
-    assert np.array_equal(bank.rows.cpu().numpy(), expected)
+    assert np.array_equal(bank.in_order(torch.arange(2000, device=device)).cpu().numpy(), expected)
 
 
 def test_state_moves_between_devices_and_lanes_can_go() -> None:
