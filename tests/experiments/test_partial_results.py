@@ -46,6 +46,7 @@ class TestFourOfSeven:
         write_four_of_seven(tmp_path)
         found = verdict(tmp_path, "C3")
         assert found.outcome == "reproduced"
+        assert found.headline == "reproduced on 4 of 7 tasks"
         assert found.summary == (
             "4 of 7 tasks (minigrid/doorkey, minigrid/redbluedoors, minigrid/simplecrossing-easy, minigrid/unlock), 5 "
             "paired seeds, 1,000 steps. Not run with all that is compared: minigrid/simplecrossing-hard, "

@@ -28,7 +28,7 @@ def test_the_page_is_whole_and_says_the_known_verdicts(folder: Path) -> None:
     verdicts = {row[0]: row[2] for row in page.rows if row and row[0].startswith("C") and len(row) >= 3}
     assert len([name for name in verdicts if name[1:].isdigit()]) == 24
     assert verdicts["C1"] == "reproduced"
-    assert verdicts["C3"] == "reproduced"
+    assert verdicts["C3"] == "reproduced on 2 of 7 tasks"
     assert verdicts["C11"] == "not run"
     assert page.ids[0] == "verdicts"
     assert "nchain-player" in page.ids
@@ -102,7 +102,7 @@ def test_markdown_goes_between_its_markers(report: Report, folder: Path, tmp_pat
     assert text.startswith("by hand\n")
     assert text.endswith(f"{END}\nbelow\n")
     assert "before this" not in text
-    assert "| C3 | MiniGrid: who learns best? | **reproduced** |" in text
+    assert "| C3 | MiniGrid: who learns best? | **reproduced on 2 of 7 tasks** |" in text
     assert (tmp_path / "images" / "c3-score.png").exists()
     assert with_block(text, report) == text
     with pytest.raises(ValueError, match="must hold the lines"):
@@ -153,7 +153,7 @@ def test_the_results_page_says_what_the_records_under_results_say() -> None:
     page = (root / "docs" / "results.md").read_text()
     found = make_report(root / "results")
     for answer in found.answers:
-        assert f"| {answer.id} | {answer.title} | **{answer.verdict.outcome}** |" in page
+        assert f"| {answer.id} | {answer.title} | **{answer.verdict.headline}** |" in page
         if answer.verdict.outcome != "not run":
             assert answer.verdict.summary in page
             for chart in answer.charts:

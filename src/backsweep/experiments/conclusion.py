@@ -47,6 +47,8 @@ def conclude(
     count = min(len(group.seeds(compared)) for group in groups.values())
     runs = sum(len(group.seeds(compared)) for group in groups.values()) * len(compared)
     verdict = all_parts(parts, statement(groups, compared, tasks), table, runs, more)
+    if len(groups) < len(tasks):
+        verdict = replace(verdict, about=_counted(len(groups), len(tasks)))
     if count >= FEWEST_SEEDS:
         return verdict
     text = f"{verdict.summary} Fewer than {FEWEST_SEEDS} seeds decide nothing."

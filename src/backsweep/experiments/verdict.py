@@ -30,6 +30,13 @@ class Verdict:
     """How many records or runs it rests on."""
     more: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Further tables that stand beside what decides, by title."""
+    about: str = ""
+    """What part of the claim it is about ("4 of 7 tasks"), empty for all of it."""
+
+    @property
+    def headline(self) -> str:
+        """The outcome, with what it is about if that is not everything."""
+        return f"{self.outcome} on {self.about}" if self.about else self.outcome
 
 
 NOT_RUN = Verdict("not run", "There are no records for this question yet.")

@@ -30,7 +30,7 @@ def report_command(parsed: argparse.Namespace) -> int:
     report = make_report(parsed.results)
     page = write_report(report, parsed.out, usable_cores())
     for answer in report.answers:
-        print(f"{answer.id:>4}  {answer.verdict.outcome:<15} {answer.title}")
+        print(f"{answer.id:>4}  {answer.verdict.headline:<26} {answer.title}")
     for remark in report.remarks:
         print(f"note: {remark}")
     if parsed.markdown is not None:

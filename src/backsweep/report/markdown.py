@@ -28,7 +28,7 @@ def with_block(text: str, report: Report) -> str:
 def block(report: Report) -> str:
     """Return the verdict table, and below it each claim that was decided."""
     lines = ["| claim | question | verdict |", "| --- | --- | --- |"]
-    lines += [f"| {answer.id} | {answer.title} | **{answer.verdict.outcome}** |" for answer in report.answers]
+    lines += [f"| {answer.id} | {answer.title} | **{answer.verdict.headline}** |" for answer in report.answers]
     for answer in report.answers:
         if answer.verdict.outcome != "not run":
             lines += ["", *_section(answer)]
@@ -41,7 +41,7 @@ def _section(answer: Answer) -> list[str]:
     question, verdict = answer.question, answer.verdict
     lines = [f"### {answer.id}: {answer.title}", ""]
     lines += [f"*The paper:* {question.claim}", "", f"*Decided by:* {question.decided_by}", ""]
-    lines += [f"**{verdict.outcome}.** {verdict.summary}", ""]
+    lines += [f"**{verdict.headline}.** {verdict.summary}", ""]
     if verdict.parts:
         lines += ["| part of the claim | found | holds |", "| --- | --- | --- |"]
         lines += [

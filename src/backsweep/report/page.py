@@ -183,7 +183,7 @@ def _files(name: str) -> str:
 
 
 def _badge(verdict: Verdict) -> str:
-    return f'<span class="badge {verdict.outcome.replace(" ", "-")}">{verdict.outcome}</span>'
+    return f'<span class="badge {verdict.outcome.replace(" ", "-")}">{verdict.headline}</span>'
 
 
 def _counted(report: Report) -> str:

@@ -27,6 +27,7 @@ def write_report(report: Report, out: Path, processes: int = 1) -> Path:
                 "question": answer.title,
                 "claim": answer.question.claim,
                 "verdict": answer.verdict.outcome,
+                "about": answer.verdict.about,
                 "summary": answer.verdict.summary,
                 "records": answer.verdict.records,
             }
