@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backsweep.compilation import interpreted
 from backsweep.learner import EpsilonSchedule
-from backsweep.lockstep import LockstepLanes, Member
+from backsweep.lockstep import LockstepLanes, Member, kernels
 from backsweep.lockstep.lanes import supported
 from backsweep.trainer import run_config
 from backsweep.trainer.clock import Clock
@@ -40,8 +41,7 @@ class Batches:
 
     def __init__(self, lanes: int, batch_size: int) -> None:
         self.best, self.current = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
-        rows = np.zeros((lanes, 2, batch_size), np.int64)
-        self.first, self.second = rows[:, 0], rows[:, 1]
+        self.rows = np.zeros((lanes, 2, batch_size), np.int64)
         self.action = np.zeros((lanes, batch_size), np.int64)
         self.reward, self.discount, self.weight = (np.zeros((lanes, batch_size), np.float32) for _ in range(3))
         self.td_error = np.zeros((lanes, batch_size), np.float32)
@@ -99,10 +99,10 @@ class Together:
             self.bank[places] = content
             if draw:
                 for lane in range(len(self.lanes)):
-                    names = ("first", "second", "action", "reward", "discount", "weight")
+                    names = ("action", "reward", "discount", "weight")
                     batch = {name: getattr(buffers, name)[lane].copy() for name in names}
                     batch["row"] = together.row[lane].copy()
-                    batch["observation"], batch["next"] = self.bank[batch["first"]], self.bank[batch["second"]]
+                    batch["observation"], batch["next"] = self.bank[buffers.rows[lane]]
                     self.drawn[lane].append(batch)
                     buffers.td_error[lane] = made_up_errors(batch["row"], step)
         if pending:
@@ -170,6 +170,14 @@ def test_sokoban_together_is_as_alone() -> None:
     for index, run in enumerate(alone):
         run.run(0, 330)
         check_same(run, together, index)
+
+
+@pytest.mark.skipif(interpreted(), reason="nothing is compiled")
+def test_one_lane_and_many_share_the_compiled_kernel() -> None:
+    """It takes a minute to compile, so no shape of its arguments should ask for another one."""
+    for lanes in (1, 2):
+        Together([small_config("minigrid/doorkey", "ter", seed) for seed in range(lanes)]).run(0, 150)
+    assert len(kernels.turn_lanes.signatures) == 1
 
 
 def test_many_random_steps_in_one_turn() -> None:

@@ -98,8 +98,9 @@ class Stepper:
 
         host = self._inputs.host
         self.current: NDArray[np.int64] = self._seen.host["current"]
-        self.first: NDArray[np.int64] = host["rows"][:, 0]
-        self.second: NDArray[np.int64] = host["rows"][:, 1]
+        self.rows: NDArray[np.int64] = host["rows"]
+        self.first: NDArray[np.int64] = self.rows[:, 0]
+        self.second: NDArray[np.int64] = self.rows[:, 1]
         self.action: NDArray[np.int64] = host["action"]
         self.reward, self.discount, self.weight = host["reward"], host["discount"], host["weight"]
         self.known: NDArray[np.floating] | None = host.get("known")

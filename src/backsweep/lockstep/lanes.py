@@ -55,15 +55,19 @@ class Buffers(Protocol):
     """In: the greedy action of each lane, (L,)."""
     current: NDArray[np.int64]
     """Out: the bank's row of what each lane sees now, (L,)."""
-    first: NDArray[np.int64]
-    """Out, as are all that follow but the last: the bank's rows of observations, (L, B)."""
-    second: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    """Out, as are all that follow but the last: the bank's rows of observations and of their successors, (L, 2, B).
+
+    In one piece: two halves of it would be neighbours in memory for a single lane only, which is another type for
+    compiled code, and so another minute of compiling.
+    """
     action: NDArray[np.int64]
+    """(L, B), as are all that follow."""
     reward: NDArray[np.floating]
     discount: NDArray[np.floating]
     weight: NDArray[np.floating]
     td_error: NDArray[np.floating]
-    """In: the TD errors of the last batches, (L, B)."""
+    """In: the TD errors of the last batches."""
 
 
 class LockstepLanes:
@@ -201,8 +205,7 @@ class LockstepLanes:
             buffers.best,
             buffers.current,
             self.row,
-            buffers.first,
-            buffers.second,
+            buffers.rows,
             buffers.action,
             *self._numbers,
             self._errors,

@@ -1,0 +1,147 @@
+"""The command `backsweep compile`: compile the kernels now rather than when each is first needed.
+
+For images of machines, clusters and timings. Parts are used a little, each in a process of its own, all at the same
+time; what that compiles is kept where it always is (`compilation.cache_folder`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from backsweep.compilation import cache_folder
+from backsweep.envs import exact, make
+from backsweep.replay import Replay
+from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
+
+PATIENCE = 0.2
+TASKS = ("nchain-5", "minigrid/doorkey", "minigrid/unlock", "sokoban/5x5-1")
+
+
+def add_commands(subparsers: Any) -> None:
+    """Add `compile` to the subparsers of a command line."""
+    command = subparsers.add_parser(
+        "compile", help="compile all kernels now, which else happens when each is first needed", description=__doc__
+    )
+    command.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)} only")
+    command.add_argument("--here", action="store_true", help="one after another in this process")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile, and say what took how long."""
+    if unknown := [name for name in arguments.parts if name not in PARTS]:
+        raise ValueError(f"parts must be of {', '.join(PARTS)}, got {unknown[0]!r}")
+    names = list(arguments.parts or PARTS)
+    if "training" in names and importlib.util.find_spec("torch") is None:
+        if arguments.parts:
+            raise ValueError("training needs torch: pip install 'backsweep[train]'")
+        names.remove("training")
+    began = time.monotonic()
+    failed = _one_after_another(names) if arguments.here else _side_by_side(names)
+    print(f"{'done' if not failed else 'failed'} after {time.monotonic() - began:.0f} s; kept in {cache_folder()}")
+    return 1 if failed else 0
+
+
+def _one_after_another(names: list[str]) -> list[str]:
+    for name in names:
+        began = time.monotonic()
+        PARTS[name]()
+        _tell(name, began)
+    return []
+
+
+def _side_by_side(names: list[str]) -> list[str]:
+    began, failed = time.monotonic(), []
+    print(f"compiling {', '.join(names)}; up to two minutes if nothing is there yet ...", flush=True)
+    going = {
+        name: subprocess.Popen(
+            [sys.executable, "-m", "backsweep", "compile", "--here", name], stdout=subprocess.DEVNULL
+        )
+        for name in names
+    }
+    try:
+        while going:
+            for name in [name for name, process in going.items() if process.poll() is not None]:
+                if going.pop(name).returncode:
+                    failed.append(name)
+                    print(f"  {name} failed; 'backsweep compile --here {name}' shows how", file=sys.stderr)
+                else:
+                    _tell(name, began)
+            time.sleep(PATIENCE)
+    finally:
+        for process in going.values():
+            process.terminate()
+    return failed
+
+
+def _tell(name: str, began: float) -> None:
+    print(f"  {name}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def use_replay() -> None:
+    """Add and draw with every sampler, alone and for several environments."""
+    space, actions = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8), gym.spaces.Discrete(4)
+    samplers = (
+        Uniform(),
+        Prioritized(),
+        Topological(),
+        EpisodicBackward(),
+        Mixture([(0.5, Topological()), (0.5, Prioritized())]),
+    )
+    generator = np.random.default_rng(0)
+    for sampler in samplers:
+        for num_envs in (1, 4):
+            replay = Replay(space, actions, capacity=200, sampler=sampler, num_envs=num_envs)
+            lanes = (num_envs,) if num_envs > 1 else ()
+            seen = generator.integers(0, 256, (*lanes, 8, 8, 3), np.uint8)
+            for step in range(60):
+                following = generator.integers(0, 256, (*lanes, 8, 8, 3), np.uint8)
+                ended = np.full(lanes, step % 10 == 9) if lanes else step % 10 == 9
+                action = generator.integers(0, 4, lanes) if lanes else int(generator.integers(4))
+                reward = generator.normal(size=lanes) if lanes else float(generator.normal())
+                replay.add(seen, action, reward, following, ended, np.zeros(lanes, np.bool_) if lanes else False)
+                seen = following
+            batch = replay.sample(16)
+            replay.update_priorities(batch.row, np.asarray(batch.reward))
+
+
+def use_tasks() -> None:
+    """Move every family of tasks, and list the states of one that can be listed."""
+    for task in TASKS:
+        envs = make(task, 4, seed=0)
+        envs.reset()
+        for _ in range(20):
+            envs.step(envs.action_space.sample())
+        envs.close()
+    exact("minigrid/doorkey").optimal_values(0.99)
+
+
+def use_training() -> None:
+    """Train a fleet and a run alone, with evaluations."""
+    from backsweep.trainer import run_config, train, train_fleet
+
+    short: dict[str, Any] = {"warmup_steps": 60, "epsilon_steps": 80, "steps": 120, "capacity": 500}
+    short |= {"evaluation_interval": 120, "evaluation_episodes": 2, "record_interval": 60}
+    runs = {
+        method: run_config("minigrid/doorkey", method=method, seed=1, **short)
+        for method in ("uer", "per", "ter", "ter-shuffled", "ebu")
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        train_fleet(runs, f"{folder}/fleet", quiet=True, checkpoint_interval=0)
+        train(runs["ter"], f"{folder}/alone", quiet=True, checkpoint_interval=0)
+
+
+PARTS: dict[str, Callable[[], None]] = {"replay": use_replay, "tasks": use_tasks, "training": use_training}

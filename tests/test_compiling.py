@@ -1,0 +1,45 @@
+"""`backsweep compile` uses everything once, in this process or in others."""
+
+from __future__ import annotations
+
+import pytest
+
+from backsweep import compiling
+from backsweep.cli import main
+
+
+def test_parts_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "--here", "replay", "tasks"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0].strip() for line in told[:2]] == ["replay", "tasks"]
+    assert told[2].startswith("done after")
+
+
+def test_parts_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "tasks"]) == 0
+    assert "  tasks: " in capsys.readouterr().out
+
+
+def test_a_part_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(compiling.sys, "executable", "false")  # a program that fails, whatever it is told
+    assert main(["compile", "replay"]) == 1
+    found = capsys.readouterr()
+    assert "replay failed; 'backsweep compile --here replay' shows how" in found.err
+    assert "failed after" in found.out
+
+
+def test_unknown_parts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "nonsense"]) == 2
+    assert "parts must be of replay, tasks, training, got 'nonsense'" in capsys.readouterr().err
+
+
+def test_without_torch_training_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    used = []
+    monkeypatch.setattr(compiling, "PARTS", {name: lambda name=name: used.append(name) for name in compiling.PARTS})
+    monkeypatch.setattr(compiling.importlib.util, "find_spec", lambda name: None)
+    assert main(["compile", "--here"]) == 0
+    assert used == ["replay", "tasks"]
+    assert main(["compile", "--here", "training"]) == 2
+    assert "training needs torch" in capsys.readouterr().err
