@@ -40,7 +40,8 @@ class Topological:
     roots on, each branch stays in the episode it was reached by."""
     shuffle: int = 0
     """Size of a window that the sweep's rows pass through in random order. 0 keeps the order; a large window keeps the
-    same rows and destroys it, which is an ablation."""
+    same rows and destroys it. Meant as an ablation, but networks learned MiniGrid sooner with it (docs/results.md), so
+    try both."""
     fallback: Literal["uniform", "error"] = "uniform"
     """What serves the batch while there is nowhere to start: uniform rows, or an error."""
 
