@@ -18,6 +18,7 @@ from backsweep.learner.value_programs import CHUNK
 from backsweep.lockstep.backward import BackwardWalks
 from backsweep.trainer import RunConfig, RunError, resume, train, train_fleet
 from backsweep.trainer.config import SessionConfig
+from backsweep.trainer.engine import Group
 from backsweep.trainer.fleet import Fleet
 from backsweep.trainer.reckoning import known_observations, uses_engine
 from backsweep.trainer.session import Session
@@ -76,6 +77,29 @@ def test_episodes_evaluated_together_in_chunks_give_the_same(
                 # Values may be rounded otherwise, of which nothing comes in double precision.
                 near = pytest.approx(value, rel=1e-6, abs=1e-8) if isinstance(value, float) else value
                 assert other[field] == near, field
+
+
+@pytest.mark.parametrize("method", ["ter", "ebu"])
+def test_groups_may_go_ahead_of_each_other(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device is done with this group or that one, in any order."""
+    runs = {f"seed{seed}": small(method, seed) for seed in (1, 2, 3)}
+    train_fleet(runs, tmp_path / "plain", engine="plain", quiet=True)
+    whims, ahead = np.random.default_rng(0), set()
+    turns = Group.turns
+
+    def watched(group: Group, step: int, last: int, clock: Any) -> Any:
+        others.add(group)
+        for turn in turns(group, step, last, clock):
+            ahead.add(max(other.step for other in others) - min(other.step for other in others))
+            yield turn
+        group.step = last
+
+    others: set[Group] = set()
+    monkeypatch.setattr(Stepper, "done", property(lambda stepper: whims.random() < 0.3))
+    monkeypatch.setattr(Group, "turns", watched)
+    train_fleet(runs, tmp_path / "whims", engine="compiled", groups=3, quiet=True)
+    assert max(ahead) > 1
+    check_same_records(tmp_path / "plain", tmp_path / "whims", runs)
 
 
 def test_tasks_and_methods_in_one_fleet_are_as_alone(tmp_path: Path) -> None:

@@ -146,6 +146,11 @@ class Stepper:
         with self._in_stream:
             self._update()
 
+    @property
+    def done(self) -> bool:
+        """Whether everything that was enqueued here is done."""
+        return self._stream is None or bool(self._stream.query())
+
     def wait(self) -> None:
         """Wait until everything that was enqueued here is done."""
         if self._stream is not None:

@@ -5,7 +5,9 @@ The lanes are dealt out to groups that take turns. While the device works for on
     threads   | A: apply, step, draw | B: apply, step, draw | A ...
     device    | B: update, act       | A: update, act       | B ...
 
-A lane's results depend on its own configuration and seed only, so neither the groups nor the threads change them. The
+Whose turn it is depends on whom the device is done with: an update takes as long as several acts, and the other group
+can go several steps ahead in the meantime. A lane's results depend on its own configuration and seed only, so neither
+the groups, their order nor the threads change them. The
 lanes stay the plain objects that they are (`lane.py`); `hand_back` brings them up to date, after which they can be
 recorded, evaluated, saved, or go on by plain turns.
 """
@@ -65,9 +67,11 @@ class Engine:
         fleet = self.fleet
         for group in self._groups:
             group.learner.copy_counts(fleet.learner)
-        turns = [group.turns(fleet.step, fleet.step + steps, clock) for group in self._groups]
-        while turns:
-            turns = [turn for turn in turns if next(turn, self) is not self]
+        going = {group: group.turns(fleet.step, fleet.step + steps, clock) for group in self._groups}
+        while going:
+            group = _next(list(going))
+            if next(going[group], self) is self:
+                del going[group]
         fleet.learner.copy_counts(self._groups[0].learner)
         fleet.step += steps
         self._since_hand_back += steps
@@ -88,6 +92,8 @@ class Group:
 
     def __init__(self, fleet: Fleet, first: int, last: int, observations_per_run: Sequence[int]) -> None:
         self.first = first
+        self.step = fleet.step
+        """How far it is."""
         self._lanes = fleet.lanes[first:last]
         self._shared = fleet.shared
         self._ratio = Fraction(fleet.shared.ratio).limit_denominator(10_000)
@@ -108,11 +114,17 @@ class Group:
 
     # -- turns ----------------------------------------------------------------------------------------------------
 
+    @property
+    def ready(self) -> bool:
+        """Whether the device is done with all that it was asked."""
+        return self._stepper.done
+
     def turns(self, step: int, last: int, clock: Clock) -> Iterator[None]:
         """Go from `step` to `last`; yields whenever the device has something to do that has to be waited for."""
         shared, stepper, together = self._shared, self._stepper, self._together
         pending = False  # whether an update's TD errors have not been taken to the priorities yet
         while step < last:
+            self.step = step
             blind = min(last, shared.warmup_steps, self._epsilon.random_steps) - step
             if blind > 0:
                 # Nothing is learned and all actions are random: no network is asked.
@@ -222,6 +234,13 @@ class Group:
             if lane.backward is not None:
                 walks.borrow(place, lane.backward.rows, lane.backward.targets, lane.backward.left_out)
         return walks
+
+
+def _next(groups: list[Group]) -> Group:
+    """Return whose turn it is: of those that need not wait for the device, or else of all, the one furthest behind."""
+    if len(groups) == 1:
+        return groups[0]
+    return min([group for group in groups if group.ready] or groups, key=lambda group: group.step)
 
 
 def movable(lanes: Sequence[Lane]) -> bool:
