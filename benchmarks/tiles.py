@@ -3,8 +3,8 @@
     python -m benchmarks.tiles --lanes 13 25 50 --out tiles.jsonl
 
 For every place where a kernel is launched, candidates are timed on random data beside the cut that is chosen now; one
-whose results differ from that is reported and left out. The functions `*_tiles` in `learner/fused.py` hold what came
-of it. Candidates are compiled first, by several processes.
+whose results differ from that is reported and left out. `learner/fused/tiles.py` holds what came of it. Candidates are
+compiled first, by several processes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from backsweep.learner.bank import ObservationBank
 from benchmarks.learner import TASKS
 
 try:
-    from backsweep.learner import fused
-    from backsweep.learner.fused import FusedNetwork, Tiles
+    from backsweep.learner.fused import FusedNetwork
+    from backsweep.learner.fused import tiles as cuts
+    from backsweep.learner.fused.tiles import Tiles
 except ModuleNotFoundError as missing:
     raise SystemExit(f"benchmarks.tiles needs a GPU and Triton: {missing}") from missing
 
@@ -47,7 +48,7 @@ class Site:
 
     name: str
     chooser: str
-    """Which function of `fused` chooses its tiles."""
+    """Which function of `fused.tiles` chooses its tiles."""
     candidates: tuple[Tiles, ...]
 
 
@@ -161,13 +162,13 @@ class Workbench:
 @contextmanager
 def chosen(site: Site, taken: Tiles | None) -> Iterator[None]:
     """Let a site's kernel be cut as told, or as it is anyway."""
-    usual = getattr(fused, site.chooser)
+    usual = getattr(cuts, site.chooser)
     if taken is not None:
-        setattr(fused, site.chooser, lambda *_: taken)
+        setattr(cuts, site.chooser, lambda *_: taken)
     try:
         yield
     finally:
-        setattr(fused, site.chooser, usual)
+        setattr(cuts, site.chooser, usual)
 
 
 @lru_cache(maxsize=1)

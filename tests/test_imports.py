@@ -19,7 +19,7 @@ ROOMS = [
     *("types", "compilation", "prefetching", "addresses", "seeding", "memory", "snapshot", "encoding", "store"),
     *("graph", "sweep", "remembering", "samplers", "configuration", "replay", "saving", "minari_data", "envs"),
     *("learner", "lockstep", "evaluation", "records", "trainer", "experiments", "report", "integrations", "testing"),
-    *("demo", "compiling", "cli", "__main__"),
+    *("demo", "compile_ahead", "cli", "__main__"),
 ]
 """A room may import from those before it."""
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from backsweep import __version__, compiling, demo
+from backsweep import __version__, compile_ahead, demo
 from backsweep.envs import cli as tasks_cli
 from backsweep.experiments import cli as experiments_cli
 from backsweep.report import cli as report_cli
@@ -22,7 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for part in (demo, tasks_cli, trainer_cli, experiments_cli, report_cli, compiling):
+    for part in (demo, tasks_cli, trainer_cli, experiments_cli, report_cli, compile_ahead):
         part.add_commands(commands)
     return parser
 

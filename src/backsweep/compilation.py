@@ -146,10 +146,12 @@ def interpreted() -> bool:
 _announced: set[str] = set()
 
 
-def announce_first_compilation(name: str = "", how_long: str = "about half a minute") -> None:
-    """Say once on stderr that compiling lies ahead, if no kernel of that name has been compiled yet on this machine."""
-    if name in _announced or _numba.DISABLE_JIT or any(cache_folder().rglob(f"*{name}-*.nbi" if name else "*.nbi")):
+def announce_first_compilation(
+    kernel: str = "", what: str = "its kernels", how_long: str = "about half a minute"
+) -> None:
+    """Say once on stderr that compiling lies ahead, if that kernel, or else any, is not there yet on this machine."""
+    if kernel in _announced or _numba.DISABLE_JIT:
         return
-    _announced.add(name)
-    what = "what moves fleets" if name else "its kernels"
-    print(f"backsweep: compiling {what}, once after an installation ({how_long}) ...", file=sys.stderr, flush=True)
+    _announced.add(kernel)
+    if not any(cache_folder().rglob(f"*{kernel}-*.nbi")):
+        print(f"backsweep: compiling {what}, once after an installation ({how_long}) ...", file=sys.stderr, flush=True)

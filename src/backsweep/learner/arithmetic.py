@@ -64,6 +64,12 @@ class Looked:
     tape: Tape
     following: torch.Tensor
     """(L, B, A) of the successors."""
+    temperature: torch.Tensor
+    """(L,)."""
+    prediction_sum: torch.Tensor
+    """(L,): to which the mean prediction is to be added."""
+    chosen_next: bool
+    """Whether the error of a successor is that of the action that the Q-network would take there, or the largest."""
 
 
 class Evaluates(Protocol):
@@ -133,32 +139,19 @@ class Arithmetic:
         sums += torch.stack(numbers, dim=1)
         return gradient
 
-    def weigh(
-        self,
-        looked: Looked,
-        rows: PreparedRows,
-        found: Errors,
-        temperature: torch.Tensor,
-        prediction_sum: torch.Tensor,
-        *,
-        chosen_next: bool,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the rows' weights times DisCor's (L, B), and the gradient (L, B, A) of the error networks' loss.
-
-        Adds the mean prediction to `prediction_sum` (L,). With `chosen_next` the error of a successor is that of the
-        action that the Q-network would take there, else the largest.
-        """
+    def weigh(self, looked: Looked, rows: PreparedRows, found: Errors) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the rows' weights times DisCor's (L, B), and the gradient (L, B, A) of the error networks' loss."""
         action = rows.action.unsqueeze(-1)
         predicted = looked.values.gather(-1, action).squeeze(-1)
-        if chosen_next:
+        if looked.chosen_next:
             assert found.next_action is not None
             next_error = looked.following.gather(-1, found.next_action).squeeze(-1)
         else:
             next_error = looked.following.amax(dim=-1)
-        weight = rows.weight * discor_weights(rows.discount, next_error, temperature)
+        weight = rows.weight * discor_weights(rows.discount, next_error, looked.temperature)
         difference = predicted - discor_error_targets(found.td_error, rows.discount, next_error)
         slope = 2.0 / rows.action.shape[1] * difference
-        prediction_sum += predicted.mean(dim=1)
+        looked.prediction_sum.add_(predicted.mean(dim=1))
         return weight, torch.zeros_like(looked.values).scatter_(-1, action, slope.unsqueeze(-1))
 
     def step(

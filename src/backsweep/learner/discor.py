@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from backsweep.learner.arithmetic import Arithmetic, Errors, Looked, PreparedRows
+from backsweep.learner.arithmetic import Arithmetic, Looked
 from backsweep.learner.networks import Network
 from backsweep.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.learner.rules import TargetRule
@@ -62,15 +62,8 @@ class ErrorModel:
         half, network = prepared.shape[1] // 2, arithmetic.error_network
         values, tape = network.forward_with_tape(self._online_views, prepared[:, :half])
         views = self._target_views if self.rule.error_target else self._online_views
-        return Looked(values, tape, network.forward(views, prepared[:, half:]))
-
-    def weigh(
-        self, arithmetic: Arithmetic, looked: Looked, rows: PreparedRows, found: Errors
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the rows' weights (L, B), and what `learn` needs."""
-        return arithmetic.weigh(
-            looked, rows, found, self.temperature, self.prediction_sum, chosen_next=self.rule.error_target
-        )
+        following = network.forward(views, prepared[:, half:])
+        return Looked(values, tape, following, self.temperature, self.prediction_sum, self.rule.error_target)
 
     def learn(self, arithmetic: Arithmetic, looked: Looked, gradient: torch.Tensor, corrections: Corrections) -> None:
         """Take one step of mean squared error."""

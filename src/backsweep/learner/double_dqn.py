@@ -158,7 +158,7 @@ class Learner:
         weight = rows.weight
         if errors is not None and looked is not None:
             arithmetic.error_branch.join()
-            weight, of_errors = errors.weigh(arithmetic, looked, rows, found)
+            weight, of_errors = arithmetic.weigh(looked, rows, found)
             with arithmetic.error_branch:
                 errors.learn(arithmetic, looked, of_errors, corrections[1])
         gradient = arithmetic.gradient(found, weight, rows.action.unsqueeze(-1), values.shape[-1], self._sums)

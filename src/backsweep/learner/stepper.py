@@ -11,7 +11,7 @@ The first stepper for a network's shape compiles its kernels, which takes second
 Every stepper has a stream of its own: while one stepper's update runs on the GPU, the CPU can serve another's lanes.
 
 Precision on a GPU: plain float32 (or float64) through torch, except for float32 image networks over uint8 pictures,
-which `fused` computes; that file says how exactly.
+which `fused` computes; it says how exactly.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Engine:
         groups
             How many groups take turns; at most one per lane.
         """
-        announce_first_compilation("turn_lanes", "one to two minutes")
+        announce_first_compilation("turn_lanes", "what moves fleets", "one to two minutes")
         self.fleet = fleet
         bounds = np.linspace(0, len(fleet.lanes), min(groups, len(fleet.lanes)) + 1).astype(int).tolist()
         self._groups = [Group(fleet, first, last, observations_per_run[first:last]) for first, last in pairwise(bounds)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backsweep import compiling
+from backsweep import compile_ahead
 from backsweep.cli import main
 
 
@@ -21,7 +21,7 @@ def test_parts_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_part_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compiling.sys, "executable", "false")  # a program that fails, whatever it is told
+    monkeypatch.setattr(compile_ahead.sys, "executable", "false")  # a program that fails, whatever it is told
     assert main(["compile", "replay"]) == 1
     found = capsys.readouterr()
     assert "replay failed; 'backsweep compile --here replay' shows how" in found.err
@@ -37,8 +37,10 @@ def test_without_torch_training_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     used = []
-    monkeypatch.setattr(compiling, "PARTS", {name: lambda name=name: used.append(name) for name in compiling.PARTS})
-    monkeypatch.setattr(compiling.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(
+        compile_ahead, "PARTS", {name: lambda name=name: used.append(name) for name in compile_ahead.PARTS}
+    )
+    monkeypatch.setattr(compile_ahead.importlib.util, "find_spec", lambda name: None)
     assert main(["compile", "--here"]) == 0
     assert used == ["replay", "tasks"]
     assert main(["compile", "--here", "training"]) == 2

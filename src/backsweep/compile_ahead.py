@@ -101,19 +101,14 @@ def use_replay() -> None:
         EpisodicBackward(),
         Mixture([(0.5, Topological()), (0.5, Prioritized())]),
     )
-    generator = np.random.default_rng(0)
     for sampler in samplers:
         for num_envs in (1, 4):
             replay = Replay(space, actions, capacity=200, sampler=sampler, num_envs=num_envs)
-            lanes = (num_envs,) if num_envs > 1 else ()
-            seen = generator.integers(0, 256, (*lanes, 8, 8, 3), np.uint8)
+            pictures = np.random.default_rng(0).integers(0, 256, (61, num_envs, *space.shape), np.uint8)
+            nothing, unending = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
             for step in range(60):
-                following = generator.integers(0, 256, (*lanes, 8, 8, 3), np.uint8)
-                ended = np.full(lanes, step % 10 == 9) if lanes else step % 10 == 9
-                action = generator.integers(0, 4, lanes) if lanes else int(generator.integers(4))
-                reward = generator.normal(size=lanes) if lanes else float(generator.normal())
-                replay.add(seen, action, reward, following, ended, np.zeros(lanes, np.bool_) if lanes else False)
-                seen = following
+                ended = np.full(num_envs, step % 10 == 9)
+                replay.add(pictures[step], nothing.astype(np.int64), nothing, pictures[step + 1], ended, unending)
             batch = replay.sample(16)
             replay.update_priorities(batch.row, np.asarray(batch.reward))
 
