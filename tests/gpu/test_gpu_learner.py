@@ -101,6 +101,24 @@ def test_the_plain_arithmetic_is_the_same_on_a_gpu(network: Network, rule: Targe
         np.testing.assert_allclose(array, arrays_cpu[name], rtol=1e-6, atol=1e-8, err_msg=name)
 
 
+@pytest.mark.parametrize("fused", [True, False])
+def test_making_a_stepper_changes_nothing_on_a_busy_gpu(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    synchronize, stream = torch.cuda.synchronize, torch.cuda.current_stream()
+
+    def synchronize_and_be_busy(device: torch.device | None = None) -> None:
+        synchronize(device)
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(200_000_000)  # cycles, about a tenth of a second, in the stream that others begin in
+
+    made(ODD, RULES["discor"], "cuda", fused=fused, graphs=False)  # compiles, which takes longer than the sleep
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize_and_be_busy)
+    busy = made(ODD, RULES["discor"], "cuda", fused=fused, graphs=False)
+    monkeypatch.undo()
+    expected = Learner(ODD, RULES["discor"], busy.learner.settings, range(3)).state()[0]
+    for name, array in busy.learner.state()[0].items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
+
+
 def paths(network: Network, rule: TargetRule, kind: str) -> dict[str, tuple[float, float, float]]:
     """Return how far the fused arithmetic and plain TF32 stray from float64.
 

@@ -273,9 +273,10 @@ class Stepper:
         """Run both programs on empty inputs, undo what that did to the learner, and record them."""
         torch.cuda.synchronize(self._device)
         changing = {name: tensor for name, tensor in self.learner.tensors().items() if not name.endswith("target")}
-        kept = {name: tensor.clone() for name, tensor in changing.items()}
         self._inputs.host["corrections"][:] = 1.0
         with self._in_stream:
+            # Kept in the programs' own stream: from another one, a busy GPU might copy what they have changed already.
+            kept = {name: tensor.clone() for name, tensor in changing.items()}
             for _ in range(WARM_UPS):
                 self._act_program()
                 self._update_program()
