@@ -49,3 +49,30 @@ def test_a_report_over_made_up_runs_is_timed(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "found.json").read_text())["runs"] == 12
+
+
+def recorded(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.recorded", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+
+def test_the_speed_of_runs_is_read_from_their_records(tmp_path: Path) -> None:
+    for seed, pace in ((0, 10), (1, 30)):
+        run = tmp_path / "ter-0123" / f"seed-{seed}"
+        run.mkdir(parents=True)
+        (run / "config.json").write_text('{"task": "chain"}')
+        timing = {"kind": "timing", "seconds": {"lanes": 1.0, "network": 3.0}, "steps": 4 * pace}
+        lines = [json.dumps({**timing, "step": 4 * pace * (stretch + 1)}) + "\n" for stretch in range(5)]
+        (run / "records.jsonl").write_text("".join(lines))
+    done = recorded(str(tmp_path), "--first", "2", "--last", "18")
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "2 runs from 2 to 18 s: 40 steps/s together"
+    assert " ".join(second.split()) == "chain ter 20 steps/s a run; us a step: lanes 12500 network 37500"
+
+
+def test_the_speed_of_runs_that_did_not_run_together_is_refused(tmp_path: Path) -> None:
+    assert "no runs below" in recorded(str(tmp_path)).stderr
+    folder = "results/runs/minigrid-doorkey"
+    assert "30 of 30 runs end before --last 9000" in recorded(folder, "--last", "9000").stderr
+    assert "--first must be at least 0 and below --last" in recorded(folder, "--first", "700").stderr
