@@ -54,6 +54,7 @@ class TestFourOfSeven:
             "there is 3,000,000 to 6,000,000 steps. Where the paper and its released code differ (D1 to D16), the runs "
             "follow the paper."
         )
+        assert found.found == f"All 8 parts hold. {found.summary}"
 
     def test_each_task_is_compared_by_itself(self, tmp_path: Path) -> None:
         write_four_of_seven(tmp_path)

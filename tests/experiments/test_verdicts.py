@@ -10,7 +10,7 @@ import pytest
 
 from backsweep.experiments.evidence import read_evidence
 from backsweep.experiments.registry import QUESTIONS, find_question
-from backsweep.experiments.verdict import Verdict
+from backsweep.experiments.verdict import Part, Verdict
 from result_folders import write_chain, write_run
 
 BASELINES = ("uer", "per", "ebu", "discor")
@@ -28,6 +28,18 @@ def write_all(root: Path, ter: float, others: float, seeds: int = 5, **config: o
             write_run(root, task, "ter", seed, ter + shift, **config)  # type: ignore[arg-type]
             for method in BASELINES:
                 write_run(root, task, method, seed, others + shift, **config)  # type: ignore[arg-type]
+
+
+def test_the_parts_of_a_claim_in_words() -> None:
+    holds, open_, fails = Part("a", "1", True), Part("b", "2", None), Part("c", "3", False)
+
+    def words(*parts: Part) -> str:
+        return Verdict("inconclusive", "", parts).parts_in_words
+
+    assert words() == words(holds) == ""
+    assert words(holds, holds) == "All 2 parts hold."
+    assert words(holds, open_) == "1 of 2 parts hold; undecided: b."
+    assert words(holds, open_, open_, fails) == "1 of 4 parts hold; undecided: 2; against it: c."
 
 
 def test_nothing_is_not_run(tmp_path: Path) -> None:

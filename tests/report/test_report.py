@@ -155,7 +155,7 @@ def test_the_results_page_says_what_the_records_under_results_say() -> None:
     for answer in found.answers:
         assert f"| {answer.id} | {answer.title} | **{answer.verdict.headline}** |" in page
         if answer.verdict.outcome != "not run":
-            assert answer.verdict.summary in page
+            assert answer.verdict.found in page
             for chart in answer.charts:
                 assert (root / "docs" / "images" / f"{chart.name}.png").exists()
 

@@ -17,7 +17,7 @@ from backsweep.experiments.evidence import Evidence
 from backsweep.experiments.seeds import purpose_of
 from backsweep.experiments.tabular.setting import METHODS
 from backsweep.experiments.tabular.study import BATCHES, DIFFUSIONS, INITIALS, TARGETS, moments
-from backsweep.experiments.verdict import NOT_RUN, Outcome, Part, Verdict, all_parts
+from backsweep.experiments.verdict import NOT_RUN, Part, Verdict, all_parts
 from backsweep.seeding import named_generator
 
 FIRST = {"batch": 1, "target_every": 0}
@@ -278,14 +278,8 @@ class DiffusionMatters:
                         )
         if not parts:
             return NOT_RUN
-        counts = {outcome: sum(part.holds is outcome for part in parts) for outcome in (True, False, None)}
-        outcome: Outcome = "not reproduced" if counts[False] else ("reproduced" if not counts[None] else "inconclusive")
-        summary = (
-            f"Of {len(parts)} tabular comparisons with beta 0.5, {counts[True]} are alike, {counts[False]} differ by "
-            f"more than a factor of {self.margin}, {counts[None]} are undecided."
-        )
-        shown = tuple(part for part in parts if part.holds is False) or tuple(parts)
-        return Verdict(outcome, summary, shown, table, len(table) * len(usual))
+        summary = f"Each compares mean backups with those at beta 0.5; alike is within a factor of {self.margin}."
+        return all_parts(parts, summary, table, len(table) * len(usual))
 
 
 def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]], repeats: int = 1_000) -> Interval:

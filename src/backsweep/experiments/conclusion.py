@@ -59,10 +59,11 @@ def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence
     """Return in words what was run and what was not: tasks, paired seeds, budgets, and whom the runs follow."""
     count = min(len(group.seeds(compared)) for group in groups.values())
     steps = {task: _budget(group) for task, group in groups.items()}
-    sentences = [
-        f"{_counted(len(groups), len(tasks))} ({', '.join(sorted(groups))}), {count} paired "
-        f"{'seed' if count == 1 else 'seeds'}, {_span(list(steps.values()))} steps."
-    ]
+    run = f"{_counted(len(groups), len(tasks))} ({', '.join(sorted(groups))})"
+    if 1 < len(groups) == len(tasks):
+        run = f"All {len(tasks)} tasks"
+    paired = f"{count} paired {'seed' if count == 1 else 'seeds'}"
+    sentences = [f"{run}, {paired}, {_span(list(steps.values()))} steps."]
     if absent := [task for task in tasks if task not in groups]:
         sentences.append(f"Not run with all that is compared: {', '.join(absent)}; the verdict is not about them.")
     if short := {task: full for task in groups if (full := _stated_budget(task)) and steps[task] < full}:

@@ -38,6 +38,24 @@ class Verdict:
         """The outcome, with what it is about if that is not everything."""
         return f"{self.outcome} on {self.about}" if self.about else self.outcome
 
+    @property
+    def parts_in_words(self) -> str:
+        """How many parts of the claim hold, and which do not; empty for a claim that is not in parts."""
+        if len(self.parts) < 2:
+            return ""
+        holding = sum(part.holds is True for part in self.parts)
+        every = holding == len(self.parts)
+        words = [f"All {holding} parts hold" if every else f"{holding} of {len(self.parts)} parts hold"]
+        for word, state in (("undecided", None), ("against it", False)):
+            if texts := [part.text for part in self.parts if part.holds is state]:
+                words.append(f"{word}: {texts[0] if len(texts) == 1 else len(texts)}")
+        return "; ".join(words) + "."
+
+    @property
+    def found(self) -> str:
+        """All of it in words."""
+        return " ".join(filter(None, (self.parts_in_words, self.summary)))
+
 
 NOT_RUN = Verdict("not run", "There are no records for this question yet.")
 

@@ -41,7 +41,7 @@ def _section(answer: Answer) -> list[str]:
     question, verdict = answer.question, answer.verdict
     lines = [f"### {answer.id}: {answer.title}", ""]
     lines += [f"*The paper:* {question.claim}", "", f"*Decided by:* {question.decided_by}", ""]
-    lines += [f"**{verdict.headline}.** {verdict.summary}", ""]
+    lines += [f"**{verdict.headline}.** {verdict.found}", ""]
     if verdict.parts:
         lines += ["| part of the claim | found | holds |", "| --- | --- | --- |"]
         lines += [

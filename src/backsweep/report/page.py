@@ -98,7 +98,7 @@ def table_html(rows: list[dict[str, Any]], kind: str = "") -> str:
 def _verdicts(answers: list[Answer]) -> str:
     rows = "".join(
         f'<tr><td>{answer.id}</td><td><a href="#{_anchor(answer)}">{escape(answer.title)}</a></td>'
-        f"<td>{_badge(answer.verdict)}</td><td class=soft>{escape(_first_sentence(answer.verdict.summary))}</td></tr>"
+        f"<td>{_badge(answer.verdict)}</td><td class=soft>{escape(_in_short(answer.verdict))}</td></tr>"
         for answer in answers
     )
     return (
@@ -120,7 +120,7 @@ def _section(answer: Answer, with_chain: bool) -> str:
                 ("The paper says", question.claim),
                 ("Measured", question.metric),
                 ("Decided by", question.decided_by),
-                ("Found", verdict.summary),
+                ("Found", verdict.found),
                 ("Missing", question.missing),
             )
             if text
@@ -205,8 +205,9 @@ def _remarks(report: Report) -> str:
     return f'<section id="remarks"><h2>About the records</h2><ul>{items}</ul></section>'
 
 
-def _first_sentence(text: str) -> str:
-    return text.split(". ")[0].rstrip(".") + "."
+def _in_short(verdict: Verdict) -> str:
+    first_sentence = verdict.summary.split(". ")[0].rstrip(".") + "."
+    return f"{verdict.parts_in_words} {first_sentence}"
 
 
 def _asset(name: str) -> str:

@@ -28,7 +28,7 @@ def write_report(report: Report, out: Path, processes: int = 1) -> Path:
                 "claim": answer.question.claim,
                 "verdict": answer.verdict.outcome,
                 "about": answer.verdict.about,
-                "summary": answer.verdict.summary,
+                "summary": answer.verdict.found,
                 "records": answer.verdict.records,
             }
             for answer in report.answers
