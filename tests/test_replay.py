@@ -20,6 +20,19 @@ from worlds import WORLDS
 NO = np.zeros(2, np.bool_)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64])
+def test_rewards_may_have_any_dtype(dtype: type) -> None:
+    given_as, as_usual = (Replay(gym.spaces.Discrete(9), gym.spaces.Discrete(3), 20, num_envs=2) for _ in range(2))
+    rewards = np.array([1.0, -3.0])
+    for replay, reward in ((given_as, rewards.astype(dtype)), (as_usual, rewards)):
+        replay.add(np.array([1, 2]), np.array([0, 1]), reward, np.array([3, 4]), NO, NO)
+    assert_same_state(state_of(given_as), state_of(as_usual))
+    wrong = np.array([0.0, np.inf]).astype(dtype) if dtype is not np.int64 else np.array(["a", "b"])
+    with pytest.raises((TypeError, ValueError), match="reward"):
+        given_as.add(np.array([3, 4]), np.array([0, 1]), wrong, np.array([5, 6]), NO, NO)
+    assert_same_state(state_of(given_as), state_of(as_usual))
+
+
 @settings(max_examples=100 * MORE)
 @given(plans())
 def test_any_sampler_on_any_stream_gives_what_its_twin_gives(plan: Plan) -> None:

@@ -31,6 +31,11 @@ from backsweep.store.output import Output, OutputPool
 from backsweep.types import Rows
 
 LARGEST_CAPACITY = 2**29  # slots and pool places are 32-bit numbers
+USUAL_DTYPES = tuple(
+    tuple(np.dtype(kind) for kind in kinds)
+    for kinds in ((np.int64,), (np.float64, np.float32), (np.bool_,), (np.bool_,))
+)
+"""Of actions, rewards, terminated and truncated, as vector environments return them."""
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # batches hold 32-bit rewards
 
 
@@ -245,8 +250,8 @@ class Store:
         shape = (self.num_envs,)
         if self._discrete_action is None:
             return False
-        for value, dtype in ((action, np.int64), (reward, np.float64), (terminated, np.bool_), (truncated, np.bool_)):
-            if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:
+        for value, usual in zip((action, reward, terminated, truncated), USUAL_DTYPES, strict=True):
+            if type(value) is not np.ndarray or value.dtype not in usual or value.shape != shape:
                 return False
         low, high = self._discrete_action
         return bool(
@@ -435,6 +440,7 @@ def _stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
         raise TypeError(f"reward must be a number per lane, got dtype {array.dtype}")
     if array.shape != (n,) and (n != 1 or array.shape != ()):
         raise ValueError(f"reward must have shape {(n,)}, got {array.shape}")
+    array = array.astype(np.float64)  # the largest reward does not fit a 16-bit one
     if not np.isfinite(array).all():
         raise ValueError(f"reward must be finite, got {reward!r:.200}")
     if (np.abs(array) > LARGEST_REWARD).any():
