@@ -141,6 +141,12 @@ def bytes_at(entry: Entry, array: int, offset: int, size: int) -> NDArray[np.uin
 
 
 @inlined
+def bytes_of_words(entry: Entry, array: int) -> NDArray[np.uint8]:
+    """Return a matrix of 64-bit words as the bytes that they are."""
+    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0], 8 * entry[array, SIZE_1]), np.uint8)
+
+
+@inlined
 def int64_of_bytes(entry: Entry, array: int) -> NDArray[np.int64]:
     """Return a matrix of bytes with eight columns as the 64-bit numbers that they are."""
     return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0],), np.int64)

@@ -90,7 +90,8 @@ def _project(
 ) -> None:
     flat = observations.reshape(len(observations), -1)
     if flat.dtype == np.uint8 and flat.shape[1] <= kernels.LARGEST_IMAGE:
-        kernels.project_bytes(np.ascontiguousarray(flat), float_block, keys)
+        places = np.arange(len(flat), dtype=np.int32)[:, None]
+        kernels.project_bytes(np.ascontiguousarray(flat), places, float_block, keys)
     elif flat.dtype.kind == "f":
         kernels.project_floats(np.ascontiguousarray(flat, dtype=np.float64), block, keys)
     else:

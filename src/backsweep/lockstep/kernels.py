@@ -143,7 +143,7 @@ def remember(
     """Add the staged transition to the lane's replay."""
     counters = int64_vector(store, STORE_COUNTERS)
     first = counters[TOTAL]
-    ints[LANE_NEW] = add_staged(ints[LANE_KEY], ints[LANE_BYTES], store, graph, matrix)
+    ints[LANE_NEW] = add_staged(ints[LANE_KEY], store, graph, matrix)
     capacity = int32_matrix(store, STORE_ROWS).shape[0]
     for part in range(ints[LANE_PARTS]):
         if part_ints[part, PART_KIND] == PRIORITIZED:

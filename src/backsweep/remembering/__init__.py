@@ -21,7 +21,7 @@ from backsweep.graph.graph import Graph
 from backsweep.remembering.kernels import KEY_OF_BYTES, KEY_OF_NUMBER, NO_GRAPH, add_staged
 from backsweep.store.store import Store
 
-Tables = tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+Tables = tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 NOTHING = np.zeros((1, 5), np.int64)
 
 
@@ -46,11 +46,8 @@ def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Table
     if kind is None or interpreted():
         return None
     code, arrays = kind
-    single = store.layout.single
-    size = store.layout.nbytes if single is None else single.nbytes
     return (
         code,
-        size,
         address_table([store.add_arguments])[0],
         NOTHING if graph is None else address_table([graph.add_arguments])[0],
         address_table([arrays])[0] if arrays else NOTHING,

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.addresses import (
-    SIZE_1,
     Entry,
     bool_vector,
     byte_matrix,
     byte_vector,
-    bytes_at,
+    bytes_of_words,
     float_matrix,
     float_vector,
     int32_matrix,
@@ -119,10 +118,10 @@ def add_to_graph(first: int, last: int, keys: NDArray[np.int64], store: Entry, g
 
 
 @kernel
-def add_staged(key: int, size: int, store: Entry, graph: Entry, matrix: Entry) -> int:
+def add_staged(key: int, store: Entry, graph: Entry, matrix: Entry) -> int:
     """Add what is staged to a replay; return how many observations were new.
 
-    `key` says how an observation of `size` bytes becomes a key, or that there is no graph.
+    `key` says how an observation becomes a key, or that there is no graph.
     """
     counters = int64_vector(store, STORE_COUNTERS)
     first = counters[TOTAL]
@@ -131,12 +130,9 @@ def add_staged(key: int, size: int, store: Entry, graph: Entry, matrix: Entry) -
         return new
     fresh = int32_matrix(store, STORE_FRESH)
     if key == KEY_OF_BYTES:
-        stride = WORD_BYTES * store[STORE_STAGED, SIZE_1]
         columns = float_matrix(matrix, 0)
         keys = np.zeros((new, columns.shape[0]), np.int64)
-        for i in range(new):
-            staged = bytes_at(store, STORE_STAGED, stride * fresh[i, 0], size)
-            project_bytes(staged, columns, keys[i : i + 1])
+        project_bytes(bytes_of_words(store, STORE_STAGED), fresh, columns, keys)
     else:
         keys = np.zeros((new, 1), np.int64)
         words = word_matrix(store, STORE_STAGED)

@@ -38,11 +38,11 @@ def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.u
 
 @inlined
 def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
-    """Compare two records word by word."""
+    """Compare two records: to the end, since a loop that may end early is not done many words at a time."""
+    different = np.uint64(0)
     for i in range(first.shape[0]):
-        if first[i] != second[i]:
-            return False
-    return True
+        different |= first[i] ^ second[i]
+    return different == np.uint64(0)
 
 
 @inlined
