@@ -25,6 +25,7 @@ def write_run(
     graph: dict[str, int] | None = None,
     last_step: int = 1000,
     exact: bool = False,
+    probe_q: float = 0.0,
     **config: Any,
 ) -> Path:
     """Write a training run whose score rises in a straight line to `final`."""
@@ -38,7 +39,7 @@ def write_run(
     for place in range(1, evaluations + 1):
         score = final * place / evaluations
         record = {"kind": "evaluation", "step": place * last_step // evaluations, "mean_return": score}
-        record |= {"normalised_return": score, "exact_normalised": None, "probe_q": 0.0}
+        record |= {"normalised_return": score, "exact_normalised": None, "probe_q": probe_q if place == 3 else 0.0}
         record |= {"start_value": 0.0, "discounted_return": 0.0, "value_error": None}
         if exact:
             record |= {"exact_normalised": score, "exact_success": score, "value_error": 100.0 / place}

@@ -71,6 +71,20 @@ def test_successes_are_shown_seed_by_seed_where_they_are_known(report: Report, f
     assert "80 81 82 83 84" in (folder / "index.html").read_text()
 
 
+def test_runs_whose_values_run_away_are_counted(tmp_path: Path) -> None:
+    for method in ("uer", "per", "ebu", "discor", "ter"):
+        for seed in range(100, 103):
+            gone = 500.0 if (method, seed) == ("per", 101) else 0.0
+            write_run(tmp_path, "minigrid/unlock", method, seed, 0.5, probe_q=-gone)
+    answer = next(answer for answer in make_report(tmp_path).answers if answer.id == "C3")
+    (line,) = side_by_side(answer.runaways)
+    assert line["per"] == "1 of 3"
+    assert line["ter"] == "0 of 3"
+    (tmp_path / "none").mkdir()
+    write_run(tmp_path / "none", "minigrid/unlock", "ter", 100, 0.5)
+    assert not any(answer.runaways for answer in make_report(tmp_path / "none").answers)
+
+
 def test_runs_that_follow_the_released_code_have_an_answer_of_their_own(report: Report, folder: Path) -> None:
     found = {answer.id: answer for answer in report.answers if answer.question.id == "C3"}
     assert found["C3"].verdict.outcome == "reproduced"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from backsweep.envs import find_task
 from backsweep.evaluation.curves import steps_to
 from backsweep.evaluation.survival import median_interval
 from backsweep.experiments.comparing import Group, area, comparable, complete, final_score, groups_for, scores
@@ -17,10 +18,13 @@ from backsweep.experiments.question import Question
 from backsweep.experiments.registry import QUESTIONS
 from backsweep.experiments.verdict import Verdict
 from backsweep.report.charts import Chart, charts_for
-from backsweep.report.tables import SUCCESS
+from backsweep.report.tables import RUNAWAY, SUCCESS
 from backsweep.seeding import named_generator
 
 GOOD_ENOUGH = 0.8  # of the way from the worst episode to the best
+THRESHOLD_TITLE = f"Steps until a run scores {GOOD_ENOUGH}"
+SUCCESS_TITLE = "Episodes that reach the goal at the end, one number per seed, from the worst to the best"
+RUNAWAY_TITLE = "Runs whose mean value of the probe's states left, at some evaluation, what any episode can pay"
 
 
 @dataclass
@@ -38,8 +42,16 @@ class Answer:
     """Steps until a run is good enough, by task and method."""
     successes: list[dict[str, Any]] = field(default_factory=list)
     """How often the goal is reached at the end, by task and method, where that is known exactly."""
+    runaways: list[dict[str, Any]] = field(default_factory=list)
+    """Runs whose values left what an episode can pay, by task and method, where there are any."""
     sources: list[dict[str, Any]] = field(default_factory=list)
     """The configuration of the runs behind it, one row per task and method."""
+
+    @property
+    def by_task(self) -> dict[str, list[dict[str, Any]]]:
+        """The tables by task and method that have rows, by title."""
+        tables = {THRESHOLD_TITLE: self.thresholds, SUCCESS_TITLE: self.successes, RUNAWAY_TITLE: self.runaways}
+        return {title: rows for title, rows in tables.items() if rows}
 
     @property
     def id(self) -> str:
@@ -93,6 +105,7 @@ def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
     if question.variants and answer.charts:
         answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
         answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)
+        answer.runaways = _runaways(question, evidence)
     return answer
 
 
@@ -152,6 +165,32 @@ def _successes(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
             if not np.isnan(found).any():
                 rows.append({"task": task, "method": label, SUCCESS: found})
     return rows
+
+
+def _runaways(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return how many runs had values that no episode can pay; nothing if no run had, or if no bounds are known."""
+    rows = []
+    for task, group in sorted(groups_for(question, evidence).items()):
+        for label, runs in _in_order(question, group):
+            bounds = [_return_bounds(run) for run in runs.values()]
+            gone = [
+                bool(np.nanmax(np.abs(run.numbers["probe_q"]), initial=0.0) > max(map(abs, bound)))
+                for run, bound in zip(runs.values(), bounds, strict=True)
+                if bound is not None
+            ]
+            if gone:
+                rows.append({"task": task, "method": label, RUNAWAY: sum(gone), "runs": len(gone)})
+    return rows if any(row[RUNAWAY] for row in rows) else []
+
+
+def _return_bounds(run: TrainedRun) -> tuple[float, float] | None:
+    """Return the worst and the best return of an episode, None where they are not known."""
+    if run.config.get("task") is None:
+        return None
+    bounds: tuple[float, float] | None = (
+        find_task(run.task).options(**(run.config.get("task_options") or {})).return_bounds
+    )
+    return bounds
 
 
 def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:

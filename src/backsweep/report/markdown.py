@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from backsweep.report.building import GOOD_ENOUGH, Answer, Report
-from backsweep.report.tables import SUCCESS_TITLE, shown, side_by_side
+from backsweep.report.building import Answer, Report
+from backsweep.report.tables import shown, side_by_side
 
 BEGIN = "<!-- made by `backsweep report`: do not edit by hand -->"
 LONGEST = 16  # rows of a table that are shown in full
@@ -51,10 +51,8 @@ def _section(answer: Answer) -> list[str]:
         lines.append("")
     table = verdict.table if len(verdict.table) <= LONGEST else medians(verdict.table)
     lines += _table(answer.scores)
-    if answer.thresholds:
-        lines += [f"*Steps until a run scores {GOOD_ENOUGH}:*", "", *_table(side_by_side(answer.thresholds))]
-    if answer.successes:
-        lines += [f"*{SUCCESS_TITLE}:*", "", *_table(side_by_side(answer.successes))]
+    for title, rows in answer.by_task.items():
+        lines += [f"*{title}:*", "", *_table(side_by_side(rows))]
     lines += _table(table)
     for title, rows in verdict.more.items():
         if rows:

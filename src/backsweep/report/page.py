@@ -9,9 +9,9 @@ from typing import Any
 
 from backsweep.experiments.tabular.setting import METHODS
 from backsweep.experiments.verdict import Verdict
-from backsweep.report.building import GOOD_ENOUGH, Answer, Report
+from backsweep.report.building import Answer, Report
 from backsweep.report.figures import colour_places
-from backsweep.report.tables import SUCCESS_TITLE, shown, side_by_side, table_name
+from backsweep.report.tables import shown, side_by_side, table_name
 
 MOST_ROWS = 400
 
@@ -147,10 +147,8 @@ def _section(answer: Answer, with_chain: bool) -> str:
     parts += [f'<figure data-chart="{chart.name}"></figure>{_files(chart.name)}' for chart in answer.charts]
     if answer.scores:
         parts.append("<h3>Scores</h3>" + table_html(answer.scores))
-    if answer.thresholds:
-        parts.append(f"<h3>Steps until a run scores {GOOD_ENOUGH}</h3>" + table_html(side_by_side(answer.thresholds)))
-    if answer.successes:
-        parts.append(f"<h3>{SUCCESS_TITLE}</h3>" + table_html(side_by_side(answer.successes)))
+    for title, rows in answer.by_task.items():
+        parts.append(f"<h3>{escape(title)}</h3>" + table_html(side_by_side(rows)))
     if verdict.table:
         link = f'<p class=soft><a href="tables/{answer.slug}.csv">As CSV</a></p>'
         body = table_html(verdict.table) + link

@@ -11,7 +11,7 @@ from typing import Any
 from backsweep.evaluation.intervals import Interval, plain
 
 SUCCESS = "episodes that reach the goal"
-SUCCESS_TITLE = "Episodes that reach the goal at the end, one number per seed, from the worst to the best"
+RUNAWAY = "runs whose values ran away"
 
 
 def shown(value: Any) -> str:
@@ -49,6 +49,10 @@ def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for row in rows:
             shares = " ".join(f"{100 * share:.0f}" for share in row[SUCCESS])
             lines.setdefault((row["task"],), {"percent on": row["task"]})[row["method"]] = shares
+    elif all({"task", "method", RUNAWAY} <= row.keys() for row in rows):
+        for row in rows:
+            count = f"{row[RUNAWAY]} of {row['runs']}"
+            lines.setdefault((row["task"],), {"runs on": row["task"]})[row["method"]] = count
     return list(lines.values()) or rows
 
 
