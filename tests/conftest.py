@@ -13,7 +13,9 @@ if "numba" in sys.modules:
     raise RuntimeError("numba was imported before tests/conftest.py could say where compiled kernels are kept")
 # Kept between runs; backsweep.compilation names the folders below it after all that goes into the kernels.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernels"))
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch in tests: one thread, so that parallel workers share the cores
+# Parallel workers share the cores: one thread for torch in each; two for threaded kernels, so that those are threaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 
 import numpy as np  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
