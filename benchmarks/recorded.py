@@ -46,8 +46,7 @@ def course_of(folder: Path) -> Course:
         seconds.append(seconds[-1] + math.fsum(record.seconds.values()))
         steps.append(record.step)
         parts.append(record.seconds)
-    line = folder.parent.name.rsplit("-", 1)[0]  # a folder of runs is named after their line and a hash
-    return Course(f"{config['task']} {line}", tuple(seconds), tuple(steps), tuple(parts))
+    return Course(f"{config['task']} {config['method']}", tuple(seconds), tuple(steps), tuple(parts))
 
 
 def microseconds(courses: Sequence[Course], first: float, last: float) -> dict[str, float]:

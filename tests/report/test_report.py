@@ -80,6 +80,16 @@ def test_runs_whose_values_run_away_are_counted(tmp_path: Path) -> None:
     (line,) = side_by_side(answer.runaways)
     assert line["per"] == "1 of 3"
     assert line["ter"] == "0 of 3"
+    # In the released code the wrong door of RedBlueDoors costs as much as a whole episode: one can cost 1,439 in all.
+    for follows in ("paper", "released"):
+        for method in ("uer", "per", "ebu", "discor", "ter"):
+            for seed in range(100, 103):
+                write_run(
+                    tmp_path / "doors", "minigrid/redbluedoors", method, seed, 0.5, probe_q=-1000.0, faithful=follows
+                )
+    answers = {answer.id: answer for answer in make_report(tmp_path / "doors").answers}
+    assert answers["C3"].runaways
+    assert not answers["C3 released"].runaways
     (tmp_path / "none").mkdir()
     write_run(tmp_path / "none", "minigrid/unlock", "ter", 100, 0.5)
     assert not any(answer.runaways for answer in make_report(tmp_path / "none").answers)

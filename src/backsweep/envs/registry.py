@@ -63,6 +63,13 @@ class Task:
         """Return the task's option set with `given` in place of its defaults."""
         return build_options(self.options_class, self.id, dict(self.defaults), given)
 
+    def options_following(self, whom: str) -> dict[str, Any]:
+        """Return the options in which the task of the "released" code differs from that of the "paper"."""
+        if whom != "released" or self.family != "minigrid":
+            return {}
+        doors = {"wrong_door": "released"} if self.defaults.get("level") == "redbluedoors" else {}  # D10
+        return {"actions": "released", **doors}  # D9
+
     @property
     def action_names(self) -> tuple[str, ...]:
         """The actions under the default options."""

@@ -187,9 +187,9 @@ def _return_bounds(run: TrainedRun) -> tuple[float, float] | None:
     """Return the worst and the best return of an episode, None where they are not known."""
     if run.config.get("task") is None:
         return None
-    bounds: tuple[float, float] | None = (
-        find_task(run.task).options(**(run.config.get("task_options") or {})).return_bounds
-    )
+    task = find_task(run.task)
+    options = {**task.options_following(run.follows), **run.config.get("task_options", {})}
+    bounds: tuple[float, float] | None = task.options(**options).return_bounds
     return bounds
 
 

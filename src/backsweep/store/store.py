@@ -22,21 +22,14 @@ from backsweep.store.kernels import (
     EPISODES_LIVE,
     LIVE,
     SKIP,
-    TERMINATED,
     TOTAL,
-    TRUNCATED,
 )
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
+from backsweep.store.staging import LARGEST_REWARD, USUAL_DTYPES, lay_down, stage_flags, stage_rewards
 from backsweep.types import Rows
 
 LARGEST_CAPACITY = 2**29  # slots and pool places are 32-bit numbers
-USUAL_DTYPES = tuple(
-    tuple(np.dtype(kind) for kind in kinds)
-    for kinds in ((np.int64,), (np.float64, np.float32), (np.bool_,), (np.bool_,))
-)
-"""Of actions, rewards, terminated and truncated, as vector environments return them."""
-LARGEST_REWARD = float(np.finfo(np.float32).max)  # batches hold 32-bit rewards
 
 
 def power_of_two_at_least(number: int) -> int:
@@ -202,9 +195,9 @@ class Store:
             self._stage_observations(observation, next_observation)
         if n == 1 or not self._stage_plain_numbers(action, reward, terminated, truncated):
             if n > 1:
-                _lay_down(self._staged_actions, self.action_layout.check(action, n, "action"), slice(0, n))
-            _stage_rewards(self._staged_rewards, reward)
-            _stage_flags(self._staged_flags, terminated, truncated)
+                lay_down(self._staged_actions, self.action_layout.check(action, n, "action"), slice(0, n))
+            stage_rewards(self._staged_rewards, reward)
+            stage_flags(self._staged_flags, terminated, truncated)
         if mask is not None:
             self._staged_flags[~mask] = SKIP
 
@@ -217,7 +210,7 @@ class Store:
         """Lay down another successor for one lane."""
         place = self.num_envs + lane
         checked = self.layout.check(observation, 1, f"final_observation[{lane}]")
-        _lay_down(self.staged, checked, slice(place, place + 1))
+        lay_down(self.staged, checked, slice(place, place + 1))
 
     def _stage_one(self, observation: Any, action: Any, next_observation: Any) -> None:
         plain = self._plain
@@ -240,7 +233,7 @@ class Store:
         if bounds is not None and isinstance(action, (int, np.integer)) and bounds[0] <= action <= bounds[1]:
             self._staged_actions[0] = action
         else:
-            _lay_down(self._staged_actions, self.action_layout.check(action, 1, "action"), slice(0, 1))
+            lay_down(self._staged_actions, self.action_layout.check(action, 1, "action"), slice(0, 1))
 
     def _stage_plain_numbers(self, action: Any, reward: Any, terminated: Any, truncated: Any) -> bool:
         """Lay down the numbers of all lanes with one kernel call if they come in the usual form and are in order.
@@ -273,8 +266,8 @@ class Store:
         n = self.num_envs
         first = self.layout.check(observation, n, "observation")
         second = self.layout.check(next_observation, n, "next_observation")
-        _lay_down(self.staged, first, slice(0, n))
-        _lay_down(self.staged, second, slice(n, 2 * n))
+        lay_down(self.staged, first, slice(0, n))
+        lay_down(self.staged, second, slice(n, 2 * n))
 
     def add(self) -> int:
         """Take in what was staged; return how many observations were new (`fresh` says which)."""
@@ -335,7 +328,7 @@ class Store:
     def find_observation(self, observation: Any) -> int | None:
         """Return the number of a stored observation, or None if no live row holds it."""
         words = np.zeros((1, self.layout.words), np.uint64)
-        _lay_down(self.layout.views(words), self.layout.check(observation, 1, "observation"), slice(0, 1))
+        lay_down(self.layout.views(words), self.layout.check(observation, 1, "observation"), slice(0, 1))
         frames, stacks = self._frames, self._stacks
         number: int = distinct.find_observation(
             words[0],
@@ -417,49 +410,3 @@ class Store:
         for table, first in ((self._frames, 0), (self._stacks, RECORD_COUNTERS)):
             high = self._record_counters[first + RECORDS_HIGH]
             distinct.rebuild_table(table.hashes, table.uses, table.table, high)
-
-
-def _lay_down(staged: Any, value: Any, place: slice) -> None:
-    if isinstance(staged, dict):
-        for key, part in staged.items():
-            _lay_down(part, value[key], place)
-    elif isinstance(staged, tuple):
-        for part, item in zip(staged, value, strict=True):
-            _lay_down(part, item, place)
-    else:
-        staged[place] = value
-
-
-def _stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
-    n = len(staged)
-    if n == 1 and isinstance(reward, (float, int)) and -LARGEST_REWARD <= reward <= LARGEST_REWARD:
-        staged[0] = reward
-        return
-    array = np.asarray(reward)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"reward must be a number per lane, got dtype {array.dtype}")
-    if array.shape != (n,) and (n != 1 or array.shape != ()):
-        raise ValueError(f"reward must have shape {(n,)}, got {array.shape}")
-    array = array.astype(np.float64)  # the largest reward does not fit a 16-bit one
-    if not np.isfinite(array).all():
-        raise ValueError(f"reward must be finite, got {reward!r:.200}")
-    if (np.abs(array) > LARGEST_REWARD).any():
-        raise ValueError(f"reward must fit a 32-bit float, at most {LARGEST_REWARD:.3g}, got {reward!r:.200}")
-    staged[:] = array
-
-
-def _stage_flags(staged: NDArray[np.uint8], terminated: Any, truncated: Any) -> None:
-    if len(staged) == 1 and isinstance(terminated, (bool, np.bool_)) and isinstance(truncated, (bool, np.bool_)):
-        staged[0] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0)
-        return
-    staged[:] = _flags(terminated, len(staged), "terminated") * np.uint8(TERMINATED)
-    staged += _flags(truncated, len(staged), "truncated") * np.uint8(TRUNCATED)
-
-
-def _flags(value: Any, n: int, name: str) -> NDArray[np.bool_]:
-    array = np.asarray(value)
-    if array.dtype != np.bool_:
-        raise TypeError(f"{name} must be bool, got dtype {array.dtype}")
-    if array.shape != (n,) and (n != 1 or array.shape != ()):
-        raise ValueError(f"{name} must have shape {(n,)}, got {array.shape}")
-    return array

@@ -70,14 +70,8 @@ def task_of(config: RunConfig) -> Task | None:
 
 def task_options(config: RunConfig) -> dict[str, Any]:
     """Return the options that the environment is made with: those of the faithful choice, then the user's."""
-    options: dict[str, Any] = {}
-    if config.faithful == "released" and config.task is not None:
-        task = find_task(config.task)
-        if task.family == "minigrid":
-            options["actions"] = "released"  # D9
-            if task.defaults.get("level") == "redbluedoors":
-                options["wrong_door"] = "released"  # D10
-    return {**options, **config.task_options}
+    following = {} if config.task is None else find_task(config.task).options_following(config.faithful)
+    return {**following, **config.task_options}
 
 
 def _settings_fields(settings: TrainingSettings) -> dict[str, Any]:
