@@ -127,6 +127,28 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert small_grid("process", tmp_path, **long).finished == 1
 
 
+def test_terminating_the_command_stops_its_jobs_in_good_order(tmp_path: Path) -> None:
+    long = {"steps": 50_000, "epsilon_steps": 1_000, "evaluation_interval": 50_000}
+    code = (
+        "import json, sys; from pathlib import Path; from backsweep.experiments.running.engine import run_jobs; "
+        "from backsweep.experiments.running.progress import JobProgress; "
+        f"from {Path(__file__).stem} import small_grid; root = Path(sys.argv[1]); "
+        "found = small_grid('process', root, **json.loads(sys.argv[2])); "
+        "sys.exit(130 if run_jobs(found.jobs, root / 'logs', 2, JobProgress(2))[1] else 0)"
+    )
+    watched = [path for job in small_grid("process", tmp_path, **long).jobs for path in job.watched]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path), json.dumps(long)], cwd=Path(__file__).parent, stdout=subprocess.PIPE
+    )
+    while not all(records.exists() and records.stat().st_size > 100 for records in watched):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [job.resumed for job in small_grid("process", tmp_path, **long).jobs] == [True, True]
+
+
 def test_runs_recorded_before_an_option_existed_are_known(tmp_path: Path) -> None:
     """Their configuration lacks the option; a golden name makes sure that none that comes later gives them another."""
     config = run_config("minigrid/doorkey", method="ter", seed=100).to_json()
@@ -155,6 +177,11 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
     assert "20 runs, 0 finished, 20 to do" in capsys.readouterr().out
     assert call("run", "C3", *part, "--seeds", "100", "103", *rate) == 0
     assert "8 runs, 0 finished, 8 to do" in capsys.readouterr().out
+    # Of several questions each gives what it has of what is named.
+    assert call("run", "C12", "C13", "--lines", "ter", "ter-pseudo", *rate) == 0
+    assert "15 runs, 0 finished, 15 to do" in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"there is no line 'ter-single' here, only uer, .*, ter, ter-pseudo"):
+        call("run", "C12", "C13", "--lines", "ter-single", *rate)
     with pytest.raises(ValueError, match="there is no seed 7 here, only 100"):
         call("run", "C3", "--seeds", "7", *rate)
     with pytest.raises(ValueError, match="there is no task 'minigrid/doorkye' here, only minigrid/doorkey"):

@@ -26,9 +26,9 @@ def add_commands(subparsers: Any) -> None:
     running = commands.add_parser("run", help="carry out a question's runs; what is done already is not done again")
     running.add_argument("question", nargs="+", help="such as C3; several share their runs")
     running.add_argument("--scale", choices=SCALES, default="smoke", help="how much to run (default: smoke)")
-    running.add_argument("--tasks", nargs="+", default=[], help="of the question's tasks only these")
-    running.add_argument("--lines", nargs="+", default=[], help="of the question's lines (methods) only these")
-    running.add_argument("--seeds", nargs="+", type=int, default=[], help="of the question's seeds only these")
+    running.add_argument("--tasks", nargs="+", default=[], help="of the questions' tasks only these")
+    running.add_argument("--lines", nargs="+", default=[], help="of the questions' lines (methods) only these")
+    running.add_argument("--seeds", nargs="+", type=int, default=[], help="of the questions' seeds only these")
     running.add_argument(
         "--faithful",
         choices=("paper", "released"),
@@ -105,7 +105,7 @@ def show_command(parsed: argparse.Namespace) -> int:
 
 def run_command(parsed: argparse.Namespace) -> int:
     """Carry out what is left of some questions' runs."""
-    from backsweep.experiments.question import Grid, Study
+    from backsweep.experiments.question import Grid, Study, parts
     from backsweep.experiments.registry import find_question
     from backsweep.experiments.running.engine import kernels_take_turns, run_jobs, usable_cores
     from backsweep.experiments.running.jobs import plan
@@ -116,17 +116,19 @@ def run_command(parsed: argparse.Namespace) -> int:
             raise ValueError(f"--{name.replace('_', '-')} must be above 0, got {value}")
     cores = usable_cores()
     workers = parsed.jobs if parsed.jobs is not None else (cores if parsed.engine == "process" else 1)
-    whats: list[Grid | Study] = []
+    grids: list[Grid] = []
+    studies: list[Study] = []
     for name in parsed.question:
         question = find_question(name)
         what = question.plan(parsed.scale)
         if what is None:
             print(f"{question.id}: nothing to run. {question.missing}")
         elif isinstance(what, Grid):
-            whats.append(what.part(parsed.tasks, parsed.lines, parsed.seeds).following(parsed.faithful))
+            grids.append(what.following(parsed.faithful))
         else:
-            whats.append(what)
-    found = plan(parsed.results, whats, parsed.engine, parsed.device, parsed.lanes)
+            studies.append(what)
+    chosen = parts(grids, parsed.tasks, parsed.lines, parsed.seeds)
+    found = plan(parsed.results, [*chosen, *studies], parsed.engine, parsed.device, parsed.lanes)
     interval = parsed.checkpoint_interval
     if interval is None:
         interval = CHECKPOINT_INTERVALS[parsed.engine]

@@ -49,16 +49,6 @@ class Grid:
 
     def part(self, tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()) -> Grid:
         """Return the grid of some tasks, some lines and some seeds only; without any named, of all."""
-        labels = tuple(variant.label for variant in self.variants)
-        choices: tuple[tuple[str, Sequence[Any], Sequence[Any]], ...] = (
-            ("task", tasks, self.tasks),
-            ("line", lines, labels),
-            ("seed", seeds, self.seeds),
-        )
-        for what, names, known in choices:
-            for name in names:
-                if name not in known:
-                    raise ValueError(f"there is no {what} {name!r} here, only {', '.join(map(str, known))}")
         return replace(
             self,
             tasks=tuple(task for task in self.tasks if task in tasks) if tasks else self.tasks,
@@ -78,6 +68,23 @@ class Grid:
             for variant in self.variants
             for seed in self.seeds
         )
+
+
+def parts(
+    grids: Sequence[Grid], tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()
+) -> list[Grid]:
+    """Return of each grid the part that is named; what no grid has is refused."""
+    choices: tuple[tuple[str, Sequence[Any], list[Any]], ...] = (
+        ("task", tasks, [task for grid in grids for task in grid.tasks]),
+        ("line", lines, [variant.label for grid in grids for variant in grid.variants]),
+        ("seed", seeds, [seed for grid in grids for seed in grid.seeds]),
+    )
+    for what, names, known in choices:
+        for name in names:
+            if name not in known:
+                there = ", ".join(map(str, dict.fromkeys(known))) or "none"
+                raise ValueError(f"there is no {what} {name!r} here, only {there}")
+    return [grid.part(tasks, lines, seeds) for grid in grids]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,15 +57,15 @@ def run_jobs(
 
     Fleets share the `cores`: each moves its lanes by as many threads, while arithmetic on networks stays on one.
 
-    A failing job does not keep the others from being done. Ctrl-C asks every job to stop in good order: training makes
-    a checkpoint, from which the same command goes on.
+    A failing job does not keep the others from being done. Ctrl-C and SIGTERM ask every job to stop in good order:
+    training makes a checkpoint, from which the same command goes on.
     """
     logs.mkdir(parents=True, exist_ok=True)
     waiting, failures = list(jobs), []
     active: list[Running] = []
     free = shares_of(cores, max(1, min(workers, len(jobs))))
     interrupted = False
-    with progress:
+    with progress, terminated_like_interrupted():
         try:
             while waiting or active:
                 while waiting and free:
@@ -84,6 +87,19 @@ def run_jobs(
             for entry in active:
                 entry.process.wait()
     return failures, interrupted
+
+
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM raise what Ctrl-C does: the jobs are in groups of their own and would go on without us."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def kernels_take_turns(device: str) -> bool:
