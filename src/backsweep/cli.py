@@ -31,16 +31,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; a refused argument or an unusable file is a message and exit code 2, not a traceback."""
     options = build_parser().parse_args(arguments)
     try:
-        return int(options.run(options) or 0)
+        code = int(options.run(options) or 0)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("backsweep: stopped", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains as it flushes
+        return 141
     except (ValueError, OSError, ImportError) as error:
         if os.environ.get("BACKSWEEP_DEBUG"):
             raise
         print(f"backsweep: {error}", file=sys.stderr)
         print("(set BACKSWEEP_DEBUG=1 to see where it happened)", file=sys.stderr)
         return 2
+    return code
 
 
 if __name__ == "__main__":

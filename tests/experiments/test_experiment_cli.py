@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -164,6 +165,17 @@ def test_runs_recorded_before_an_option_existed_are_known(tmp_path: Path) -> Non
     (folder / "finished.json").write_text("{}")
     assert small_grid("process", tmp_path).finished == 1
     assert small_grid("process", tmp_path, encoder="bytes").finished == 0
+
+
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    command = [sys.executable, "-m", "backsweep", "experiment", "list"]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, b"")
 
 
 def test_durations_in_words() -> None:

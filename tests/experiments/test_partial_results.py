@@ -41,6 +41,16 @@ def answer_to(root: Path, question: str) -> Answer:
     return next(answer for answer in make_report(root).answers if answer.question.id == question)
 
 
+def test_timeouts_left_out_without_diffusion_are_another_question(tmp_path: Path) -> None:
+    """C10's EBU leaves timeouts out too, but with a diffusion factor of 0; C15 is about the usual one."""
+    for seed in range(100, 105):
+        write_run(tmp_path, "minigrid/lavacrossing-hard", "ebu-notimeout", seed, 0.2, diffusion=0.0)
+        write_run(tmp_path, "minigrid/lavacrossing-hard", "ebu", seed, 0.2)
+        write_run(tmp_path, "minigrid/lavacrossing-hard", "ter-single", seed, 0.5 + 0.01 * (seed - 100))
+    assert verdict(tmp_path, "C10").headline == "reproduced on 1 of 2 tasks"
+    assert verdict(tmp_path, "C15").summary == "5 runs of ebu are there, none of ebu-notimeout."
+
+
 class TestFourOfSeven:
     def test_the_statement_says_what_was_run_and_what_not(self, tmp_path: Path) -> None:
         write_four_of_seven(tmp_path)

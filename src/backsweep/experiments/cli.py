@@ -170,7 +170,8 @@ def run_command(parsed: argparse.Namespace) -> int:
         print("interrupted; the same command goes on", file=sys.stderr)
         return 130
     if failures:
-        print(f"\n{len(failures)} of {len(todo)} failed; the others are done", file=sys.stderr)
+        others = "; the others are done" if len(failures) < len(todo) else ""
+        print(f"\n{len(failures)} of {len(todo)} failed{others}", file=sys.stderr)
         return 1
     return 0
 

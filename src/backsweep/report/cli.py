@@ -29,11 +29,12 @@ def report_command(parsed: argparse.Namespace) -> int:
         check_markers(parsed.markdown.read_text(encoding="utf-8"))
     report = make_report(parsed.results)
     page = write_report(report, parsed.out, usable_cores())
-    for answer in report.answers:
-        print(f"{answer.id:>4}  {answer.verdict.headline:<26} {answer.title}")
-    for remark in report.remarks:
-        print(f"note: {remark}")
     if parsed.markdown is not None:
         write_markdown(report, parsed.out, parsed.markdown)
+    wide = [max(map(len, column)) for column in zip(*((a.id, a.verdict.headline) for a in report.answers), strict=True)]
+    for answer in report.answers:
+        print(f"{answer.id:<{wide[0]}}  {answer.verdict.headline:<{wide[1]}}  {answer.title}")
+    for remark in report.remarks:
+        print(f"note: {remark}")
     print(page)
     return 0

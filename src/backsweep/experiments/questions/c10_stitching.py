@@ -8,11 +8,11 @@ from backsweep.experiments.rules import Better
 
 _TASKS = (LAVA_HARD, SIMPLE_HARD)
 _VARIANTS = (
-    variant("ter-single", diffusion=0.5),
+    variant("ter-single"),
     variant("ebu-notimeout", "ebu, beta 0, no timeouts", diffusion=0.0),
-    variant("ter", diffusion=0.5),
-    variant("ter-nostitch", diffusion=0.5),
-    variant("ter-shuffled", diffusion=0.5),
+    variant("ter"),
+    variant("ter-nostitch"),
+    variant("ter-shuffled"),
 )
 
 QUESTION = Question(

@@ -29,7 +29,7 @@ SOKOBAN = (
 LAVA_HARD, SIMPLE_HARD = "minigrid/lavacrossing-hard", "minigrid/simplecrossing-hard"
 
 # Said outright, because other questions run the same methods with other values of these.
-USUAL: Mapping[str, Any] = {"ratio": 0.25, "task_options": {}}
+USUAL: Mapping[str, Any] = {"ratio": 0.25, "diffusion": 0.5, "task_options": {}}
 SLIPPERY: dict[str, Any] = {"task_options": {"random_action_chance": 0.1}}
 
 
