@@ -37,7 +37,7 @@ def test_the_parts_of_a_claim_in_words() -> None:
         return Verdict("inconclusive", "", parts).parts_in_words
 
     assert words() == words(holds) == ""
-    assert words(holds, holds) == "All 2 parts hold."
+    assert words(holds, holds) == "Both parts hold."
     assert words(holds, open_) == "1 of 2 parts hold; undecided: b."
     assert words(holds, open_, open_, fails) == "1 of 4 parts hold; undecided: 2; against it: c."
 

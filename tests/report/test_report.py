@@ -107,6 +107,7 @@ def test_runs_that_follow_the_released_code_have_an_answer_of_their_own(report: 
     assert 'id="C3-released"' in (folder / "index.html").read_text()
     # TER, EBU and others belong to more questions, which nobody asked about the released code.
     assert [answer.id for answer in report.answers if answer.follows == "released"] == ["C3 released"]
+    assert "Run once more with the released code&#x27;s settings: C3." in (folder / "index.html").read_text()
 
 
 def test_the_reader_is_told_about_torn_lines_and_what_was_left_out(report: Report, folder: Path) -> None:

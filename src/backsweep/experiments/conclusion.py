@@ -10,7 +10,7 @@ from backsweep.envs import find_task
 from backsweep.experiments.comparing import FEWEST_SEEDS, Group, complete, groups_of
 from backsweep.experiments.evidence import Evidence
 from backsweep.experiments.question import Variant
-from backsweep.experiments.verdict import NOT_RUN, Part, Verdict, all_parts
+from backsweep.experiments.verdict import NOT_RUN, Part, Verdict, all_of, all_parts
 
 STATED = ("minigrid", "sokoban")  # families whose budgets the paper or its released scripts state
 
@@ -61,7 +61,7 @@ def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence
     steps = {task: _budget(group) for task, group in groups.items()}
     run = f"{_counted(len(groups), len(tasks))} ({', '.join(sorted(groups))})"
     if 1 < len(groups) == len(tasks):
-        run = f"All {len(tasks)} tasks"
+        run = f"{all_of(len(tasks))} tasks"
     paired = f"{count} paired {'seed' if count == 1 else 'seeds'}"
     sentences = [f"{run}, {paired}, {_span(list(steps.values()))} steps."]
     if absent := [task for task in tasks if task not in groups]:

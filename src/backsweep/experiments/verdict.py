@@ -45,7 +45,7 @@ class Verdict:
             return ""
         holding = sum(part.holds is True for part in self.parts)
         every = holding == len(self.parts)
-        words = [f"All {holding} parts hold" if every else f"{holding} of {len(self.parts)} parts hold"]
+        words = [f"{all_of(holding)} parts hold" if every else f"{holding} of {len(self.parts)} parts hold"]
         for word, state in (("undecided", None), ("against it", False)):
             if texts := [part.text for part in self.parts if part.holds is state]:
                 words.append(f"{word}: {texts[0] if len(texts) == 1 else len(texts)}")
@@ -55,6 +55,11 @@ class Verdict:
     def found(self) -> str:
         """All of it in words."""
         return " ".join(filter(None, (self.parts_in_words, self.summary)))
+
+
+def all_of(count: int) -> str:
+    """Return "Both" or "All" of so many, as one says it."""
+    return "Both" if count == 2 else f"All {count}"
 
 
 NOT_RUN = Verdict("not run", "There are no records for this question yet.")

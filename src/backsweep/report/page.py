@@ -187,12 +187,15 @@ def _badge(verdict: Verdict) -> str:
 def _counted(report: Report) -> str:
     counts: dict[str, int] = {}
     for answer in report.answers:
-        counts[answer.verdict.outcome] = counts.get(answer.verdict.outcome, 0) + 1
+        if answer.follows == "paper":
+            counts[answer.verdict.outcome] = counts.get(answer.verdict.outcome, 0) + 1
     parts = [f"{count} {outcome}" for outcome, count in sorted(counts.items(), key=lambda item: -item[1])]
+    released = [answer.question.id for answer in report.answers if answer.follows == "released"]
+    again = f" Run once more with the released code's settings: {', '.join(released)}." if released else ""
     runs = len(report.evidence.runs)
     records = sum(map(len, report.evidence.records.values()))
     return escape(
-        f"So far: {', '.join(parts)}. The page rests on {runs:,} training runs and {records:,} other records."
+        f"So far: {', '.join(parts)}.{again} The page rests on {runs:,} training runs and {records:,} other records."
     )
 
 
