@@ -26,8 +26,8 @@ SMALL: dict[str, Any] = {
 }
 
 
-def plan(root: Path, grid: Grid, lanes: int = 128) -> list[jobs.Job]:
-    return jobs.plan(root, [grid], "fleet", lanes=lanes).jobs
+def plan(root: Path, grid: Grid, lanes: int = 128, workers: int = 1) -> list[jobs.Job]:
+    return jobs.plan(root, [grid], "fleet", lanes=lanes, workers=workers).jobs
 
 
 PAPER = Grid(MINIGRID, WITH_SHUFFLED, (100, 101, 102))
@@ -52,6 +52,21 @@ def test_lanes_are_shared_out_evenly_and_long_runs_stay_together(tmp_path: Path)
     first, second, *_ = plan(tmp_path, PAPER, lanes=60)  # 105 runs, 15 of them of 6M steps
     assert (first.runs, second.runs) == (52, 53)
     assert sum(config["steps"] == 6_000_000 for config in first.order["configs"].values()) == 15
+
+
+@pytest.mark.parametrize(
+    ("lanes", "workers", "sizes"),
+    [
+        (128, 2, [105, 21]),
+        (128, 3, [52, 53, 21]),
+        (128, 16, [8] * 12 + [9] + [7] * 3),
+        (5, 16, [5] * 21 + [4] * 4 + [5]),
+        (128, 1000, [1] * 126),
+    ],
+)
+def test_every_worker_has_a_fleet(tmp_path: Path, lanes: int, workers: int, sizes: list[int]) -> None:
+    found = plan(tmp_path, PAPER, lanes, workers)  # 105 runs that learn alike, and 21 of DisCor
+    assert sorted(job.runs for job in found) == sorted(sizes)
 
 
 def test_other_actions_are_another_fleet(tmp_path: Path) -> None:

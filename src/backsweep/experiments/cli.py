@@ -43,7 +43,11 @@ def add_commands(subparsers: Any) -> None:
     )
     running.add_argument("--lanes", type=int, default=128, help="runs in a fleet at the most (default: 128)")
     running.add_argument("--results", type=Path, default=Path("results"), help="where records go (default: results)")
-    running.add_argument("--jobs", type=int, help="processes at a time (default: one per core, or one fleet)")
+    running.add_argument(
+        "--jobs",
+        type=int,
+        help="processes at a time, fleets dealt out so that each has one (default: one per core, or one fleet)",
+    )
     running.add_argument("--device", default="cpu", help="where networks live (default: cpu)")
     running.add_argument(
         "--groups",
@@ -128,7 +132,7 @@ def run_command(parsed: argparse.Namespace) -> int:
         else:
             studies.append(what)
     chosen = parts(grids, parsed.tasks, parsed.lines, parsed.seeds)
-    found = plan(parsed.results, [*chosen, *studies], parsed.engine, parsed.device, parsed.lanes)
+    found = plan(parsed.results, [*chosen, *studies], parsed.engine, parsed.device, parsed.lanes, workers)
     interval = parsed.checkpoint_interval
     if interval is None:
         interval = CHECKPOINT_INTERVALS[parsed.engine]

@@ -67,19 +67,31 @@ def _form(task: str, options: tuple[tuple[str, Any], ...]) -> tuple[str, int]:
         envs.close()
 
 
-def together(members: Sequence[Member], lanes: int) -> list[list[Member]]:
-    """Return the fleets: runs that may share one, at most `lanes` in each, fleets of one kind about equally large."""
+def together(members: Sequence[Member], lanes: int, workers: int = 1) -> list[list[Member]]:
+    """Return the fleets: runs that may share one, at most `lanes` in each, and if it can be a fleet for each worker.
+
+    Fleets of one kind are about equally large.
+    """
     kinds: dict[str, list[Member]] = {}
     for member in members:
         kinds.setdefault(sharing_key(member.config), []).append(member)
+    counts = _shared_out([len(same) for same in kinds.values()], lanes, workers)
     fleets = []
-    for same in kinds.values():
+    for same, count in zip(kinds.values(), counts, strict=True):
         # Runs of one length end together: a fleet that thins out has the last ones pay for all.
         ordered = sorted(same, key=lambda member: -int(member.config["steps"]))
-        count = -(-len(ordered) // lanes)
         ends = [place * len(ordered) // count for place in range(count + 1)]
         fleets += [ordered[start:end] for start, end in itertools.pairwise(ends)]
     return fleets
+
+
+def _shared_out(sizes: Sequence[int], lanes: int, workers: int) -> list[int]:
+    """Return how many fleets there are of each kind: as `lanes` asks for, and more of the largest for idle workers."""
+    counts = [-(-size // lanes) for size in sizes]
+    for _ in range(min(workers, sum(sizes)) - sum(counts)):
+        largest = max(range(len(sizes)), key=lambda kind: sizes[kind] / counts[kind])
+        counts[largest] += 1
+    return counts
 
 
 def run_folder(root: Path, config: dict[str, Any]) -> Path:

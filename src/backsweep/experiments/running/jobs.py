@@ -96,7 +96,9 @@ def plan_study(root: Path, study: Study) -> Plan:
     return Plan(jobs, len(study.seeds) - len(jobs), len(study.seeds))
 
 
-def plan_training(root: Path, runs: Iterable[Run], engine: Engine, device: str, lanes: int = MOST_LANES) -> Plan:
+def plan_training(
+    root: Path, runs: Iterable[Run], engine: Engine, device: str, lanes: int = MOST_LANES, workers: int = 1
+) -> Plan:
     """Return the training that is still to be done; a run that is asked for twice is done once."""
     known = _known_runs(root)
     members = {member.key: member for run in runs for member in [Member(run, run_configuration(run))]}
@@ -116,7 +118,7 @@ def plan_training(root: Path, runs: Iterable[Run], engine: Engine, device: str, 
             fresh.append(member)
             stale[key] = folder
     jobs = [_resumed_job(place, lanes_there, device) for place, lanes_there in interrupted.items()]
-    fleets = together(fresh, lanes) if engine == "fleet" else [[member] for member in fresh]
+    fleets = together(fresh, lanes, workers) if engine == "fleet" else [[member] for member in fresh]
     jobs += [_new_job(root, fleet, stale, device) for fleet in fleets]
     return Plan(jobs, finished, len(members))
 
@@ -129,14 +131,19 @@ def run_configuration(run: Run) -> dict[str, Any]:
 
 
 def plan(
-    root: Path, whats: Sequence[Grid | Study], engine: Engine, device: str = "cpu", lanes: int = MOST_LANES
+    root: Path,
+    whats: Sequence[Grid | Study],
+    engine: Engine,
+    device: str = "cpu",
+    lanes: int = MOST_LANES,
+    workers: int = 1,
 ) -> Plan:
-    """Return what is left to do of some questions' plans, taken together."""
+    """Return what is left to do of some questions' plans, taken together, by so many processes at a time."""
     studies = [what for place, what in enumerate(whats) if isinstance(what, Study) and what not in whats[:place]]
     plans = [plan_study(root, study) for study in studies]
     runs = [run for what in whats if isinstance(what, Grid) for run in what.runs()]
     if runs:
-        plans.append(plan_training(root, runs, engine, device, lanes))
+        plans.append(plan_training(root, runs, engine, device, lanes, workers))
     return Plan(
         [job for found in plans for job in found.jobs],
         sum(found.finished for found in plans),
