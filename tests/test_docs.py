@@ -1,4 +1,4 @@
-"""The Python code of README.md and of every page in docs runs, in order, one namespace per page.
+"""The Python code of README.md and of every page in docs runs, in order, one namespace per page; links lead somewhere.
 
 A page that shows a subclass of a contract from `backsweep.testing` passes that contract.
 """
@@ -19,6 +19,8 @@ from backsweep.testing import EncoderContract, SamplerContract
 CONTRACTS = (SamplerContract, EncoderContract)
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKED = [*PAGES, *sorted(ROOT.glob("*/README.md"))]
+LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)#?([^)\s]*)\)")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -62,3 +64,18 @@ def run_contract(contract: Any, folder: Path) -> None:
 def test_there_are_pages_with_code() -> None:
     with_code = [page.name for page in PAGES if BLOCK.search(page.read_text())]
     assert {"README.md", "write_a_sampler.md"} <= set(with_code)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the places of a page that links can name, which readers make of its headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for path, anchor in LINK.findall(page.read_text()):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name} links to {path}, which is not there"
+        if anchor:
+            assert anchor in anchors(target), f"{page.name} links to {path}#{anchor}, of which there is no heading"
