@@ -85,8 +85,8 @@ class Together:
         together, buffers = self.together, self.buffers
         pending = False
         for lane in range(len(self.lanes)):
-            places, content = together.all_observations(lane)
-            self.bank[places] = content
+            for places, content in together.all_observations(lane):
+                self.bank[places] = content
         for step in range(first, last):
             for lane, member in enumerate(self.lanes):
                 buffers.best[lane] = made_up_choice(step, member.config.seed)

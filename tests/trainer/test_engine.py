@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from trainer_helpers import chain, comparable_records, grid
 
 import backsweep.trainer.engine
@@ -18,9 +20,10 @@ from backsweep.learner.value_programs import CHUNK
 from backsweep.lockstep.backward import BackwardWalks
 from backsweep.trainer import RunConfig, RunError, resume, train, train_fleet
 from backsweep.trainer.config import SessionConfig
-from backsweep.trainer.engine import Group
+from backsweep.trainer.engine import Engine, Group
 from backsweep.trainer.fleet import Fleet
-from backsweep.trainer.reckoning import known_observations, uses_engine
+from backsweep.trainer.reckoning import bytes_on_device, uses_engine
+from backsweep.trainer.rooms import Rooms, known_observations
 from backsweep.trainer.session import Session
 
 # What a small grid needs: the episodes' random starts are the engine's business, not the network's.
@@ -209,3 +212,65 @@ def test_the_room_for_observations_is_known_where_the_states_are() -> None:
     assert known_observations(chain()) == 10
     assert known_observations(small("ter")) is not None
     assert known_observations(dataclasses.replace(chain(), task="sokoban/5x5-1")) is None
+
+
+def sokoban(method: str, seed: int) -> RunConfig:
+    """Return a short run on Sokoban with small networks."""
+    return dataclasses.replace(small(method, seed, steps=400), task="sokoban/5x5-1", task_options={"max_steps": 60})
+
+
+def test_room_is_made_as_observations_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows how many rooms of Sokoban a run will see."""
+    runs = {f"{method}-{seed}": sokoban(method, seed) for method in ("ter", "ebu") for seed in (1, 2)}
+    train_fleet(runs, tmp_path / "plain", engine="plain", quiet=True)
+    monkeypatch.setattr("backsweep.trainer.rooms.FIRST_ROOM", 1)
+    monkeypatch.setattr("backsweep.trainer.session.MOST_STEPS_UNSEEN", 4)
+    rooms: list[list[int]] = []
+
+    class Watched(Engine):
+        def __init__(self, fleet: Fleet, observations_per_run: list[int], groups: int) -> None:
+            rooms.append(observations_per_run)
+            super().__init__(fleet, observations_per_run, groups)
+
+    monkeypatch.setattr("backsweep.trainer.session.Engine", Watched)
+    results = train_fleet(runs, tmp_path / "growing", engine="compiled", quiet=True)
+    assert all(result.finished for result in results)
+    check_same_records(tmp_path / "plain", tmp_path / "growing", runs)
+    assert len(rooms) > 2
+    assert all(before < after for first, second in pairwise(rooms) for before, after in zip(first, second, strict=True))
+
+
+def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
+    monkeypatch.setattr("backsweep.trainer.rooms.FIRST_ROOM", 1)
+    fleet = Fleet([runs["seed1"]])
+    rooms = Rooms(fleet.lanes, SessionConfig())
+    assert rooms.grow(fleet.lanes, 300)
+    (one,) = bytes_on_device(fleet, rooms, SessionConfig())
+    monkeypatch.setattr("backsweep.trainer.session.MOST_STEPS_UNSEEN", 100)
+    monkeypatch.setattr("backsweep.trainer.reckoning.free_on", lambda device: 2.5 * one)
+    results = {result.folder.name: result for result in train_fleet(runs, tmp_path / "fleet", groups=1, quiet=True)}
+    left = [result for result in results.values() if not result.finished]
+    assert left
+    for result in left:
+        assert result.error is not None
+        assert "there is no room left on cpu for" in result.error
+        assert "let fewer runs share it" in result.error
+    assert len(left) < 3
+
+
+def test_a_device_that_filled_up_meanwhile_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Unlucky(Engine):
+        def __init__(self, fleet: Fleet, observations_per_run: list[int], groups: int) -> None:
+            made.append(len(fleet.lanes))
+            if len(made) == 1:
+                raise torch.OutOfMemoryError
+            super().__init__(fleet, observations_per_run, groups)
+
+    monkeypatch.setattr("backsweep.trainer.session.Engine", Unlucky)
+    runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
+    results = train_fleet(runs, tmp_path / "fleet", quiet=True)
+    assert made == [3, 2]
+    assert [result.finished for result in results].count(True) == 2

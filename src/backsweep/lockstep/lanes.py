@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ FAILURES = {
     "raise observations_per_run, or lower capacity",
 }
 MOST_SOURCES = 64  # ways of dividing batches that are remembered
+PIECE = 4096  # stored observations that are handed over at a time
 NEW_PER_STEP = 3  # an episode's first observation as it is added, its successor, and the next episode's first
 
 
@@ -236,15 +237,15 @@ class LockstepLanes:
         count = kernels.collect_new(self.ints, self._tasks, self.store_table, self._new_places, self._new_bytes)
         return self._new_places[:count], self._new_bytes[:count]
 
-    def all_observations(self, lane: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return everything that the bank must have of a lane: stored observations, and what it sees now."""
+    def all_observations(self, lane: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+        """Give everything that the bank must have of a lane: what it sees now, and piece by piece what is stored."""
         member = self.members[lane]
         store = member.replay.machinery.store
-        high, size = store.observations_high, int(self.ints[lane, codes.LANE_BYTES])
-        places = np.concatenate([np.arange(high), [member.most_rows]]) + member.first_row
-        stored = store.observation_bytes(np.arange(high))[:, :size]
-        now = member.task.observations.reshape(1, -1).view(np.uint8)
-        return places, np.concatenate([stored, now])
+        size = int(self.ints[lane, codes.LANE_BYTES])
+        yield np.array([member.first_row + member.most_rows]), member.task.observations.reshape(1, -1).view(np.uint8)
+        for first in range(0, store.observations_high, PIECE):
+            numbers = np.arange(first, min(first + PIECE, store.observations_high))
+            yield member.first_row + numbers, store.observation_bytes(numbers)[:, :size]
 
     # -- failures -------------------------------------------------------------------------------------------------
 

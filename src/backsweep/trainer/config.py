@@ -211,7 +211,7 @@ class SessionConfig:
     """Groups of lanes that take turns on the device, so that it works for one while threads move another."""
     observations_per_run: int | None = None
     """For how many distinct observations of each run there is to be room on the device; by default all that the task
-    has where that is known, else somewhat more than the capacity."""
+    has where that is known; elsewhere room is made as they are seen."""
     tensorboard: bool = False
     """Also write TensorBoard files."""
     wandb: str | None = None

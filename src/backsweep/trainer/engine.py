@@ -192,8 +192,8 @@ class Group:
 
     def _fill_bank(self) -> None:
         for lane in range(len(self._lanes)):
-            places, content = self._together.all_observations(lane)
-            self._stepper.write(places, self._observations(content))
+            for places, content in self._together.all_observations(lane):
+                self._stepper.write(places, self._observations(content))
         self._bank_is_complete = True
 
     def _observations(self, content: NDArray[np.uint8]) -> NDArray[np.generic]:

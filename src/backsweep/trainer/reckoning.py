@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache
-
 import torch
 
-from backsweep.envs import exact, find_task
 from backsweep.learner.reckoning import working_bytes
 from backsweep.learner.stepper import reason_against_fused
 from backsweep.memory import physical_memory
-from backsweep.trainer.config import RunConfig, SessionConfig
-from backsweep.trainer.defaults import task_options
+from backsweep.trainer.config import SessionConfig
 from backsweep.trainer.engine import movable
 from backsweep.trainer.fleet import Fleet, lane_network
-from backsweep.trainer.lane import Lane
+from backsweep.trainer.rooms import Rooms
 
 MARGIN = 0.92
 """Share of the free memory that is counted on."""
 BYTES_PER_ROW = 260
 """Of a replay besides its observations, with a graph and priorities, at its fullest."""
-NEW_PER_ROW = 1.25
-"""Distinct observations per stored row where nothing is known of the task: a successor, and now and then a start."""
 
 
-def rooms_on_device(fleet: Fleet, session: SessionConfig) -> dict[Lane, int] | None:
-    """Return for how many observations of each lane there is to be room, None if lanes are to take plain turns."""
-    if not uses_engine(fleet, session):
-        return None
-    return {lane: room_for(lane.config, session) for lane in fleet.lanes}
+def rooms_on_device(fleet: Fleet, session: SessionConfig) -> Rooms | None:
+    """Return the room for each lane's observations, None if lanes are to take plain turns."""
+    return Rooms(fleet.lanes, session) if uses_engine(fleet, session) else None
 
 
 def uses_engine(fleet: Fleet, session: SessionConfig) -> bool:
@@ -45,39 +36,24 @@ def uses_engine(fleet: Fleet, session: SessionConfig) -> bool:
     return session.engine == "compiled"
 
 
-def room_for(config: RunConfig, session: SessionConfig) -> int:
-    """Return for how many distinct observations of a run there is to be room on the device."""
-    if session.observations_per_run is not None:
-        return session.observations_per_run
-    most = 2 * config.capacity  # a row has two observations
-    known = known_observations(config)
-    if known is not None:
-        return min(known, most)
-    return min(most, math.ceil(NEW_PER_ROW * min(config.capacity, config.steps)) + 1)
-
-
-def known_observations(config: RunConfig) -> int | None:
-    """Return how many observations a task has, None if nobody knows."""
-    assert config.task is not None
-    if find_task(config.task).family not in ("nchain", "minigrid"):
-        return None
-    return _count(config.task, tuple(sorted(task_options(config).items())))
-
-
-@lru_cache(maxsize=32)
-def _count(task: str, options: tuple[tuple[str, object], ...]) -> int | None:
-    try:
-        model = exact(task, **dict(options))
-    except ValueError:  # rewards that depend on time, say: the states cannot be listed
-        return None
-    return model.num_states + model.num_terminal
-
-
 def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     """Refuse a fleet that would not fit, and say how large a one would."""
     if not uses_engine(fleet, session):
         return
-    rooms = [room_for(lane.config, session) for lane in fleet.lanes]
+    rooms, frame = Rooms(fleet.lanes, session), _observation_bytes(fleet)
+    on_device = bytes_on_device(fleet, rooms, session)
+    in_memory = [
+        frame * rooms.of(lane) + BYTES_PER_ROW * min(fleet.shared.capacity, lane.config.steps) for lane in fleet.lanes
+    ]
+    if session.device == "cpu":
+        _refuse(fleet, [a + b for a, b in zip(on_device, in_memory, strict=True)], physical_memory(), "this machine")
+        return
+    _refuse(fleet, on_device, free_on(session.device), session.device)
+    _refuse(fleet, in_memory, physical_memory(), "this machine")
+
+
+def bytes_on_device(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int]:
+    """Return what each lane needs on the device: its networks and its room for observations."""
     frame = _observation_bytes(fleet)
     shared, network = fleet.shared, lane_network(fleet.lanes[0])
     space = fleet.lanes[0].envs.observation_space
@@ -87,17 +63,29 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
         and reason_against_fused(network, fleet.learner.dtype, space.shape or (), space.dtype) is None
     )
     working = working_bytes(network, fleet.learner.rule, 1, shared.batch_size, fleet.learner.dtype, fused=fused)
-    on_device = [working + frame * (room + 1) for room in rooms]
-    in_memory = [
-        frame * room + BYTES_PER_ROW * min(shared.capacity, lane.config.steps)
-        for lane, room in zip(fleet.lanes, rooms, strict=True)
-    ]
-    if session.device == "cpu":
-        _refuse(fleet, [a + b for a, b in zip(on_device, in_memory, strict=True)], physical_memory(), "this machine")
-        return
-    free, _ = torch.cuda.mem_get_info(torch.device(session.device))
-    _refuse(fleet, on_device, free, session.device)
-    _refuse(fleet, in_memory, physical_memory(), "this machine")
+    return [working + frame * (rooms.of(lane) + 1) for lane in fleet.lanes]
+
+
+def without_room(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int]:
+    """Return the lanes, largest first, that must leave for the others to fit on the device, where no engine is now."""
+    free = free_on(session.device)
+    if free is None:
+        return []
+    needed = dict(enumerate(bytes_on_device(fleet, rooms, session)))
+    leaving = []
+    while needed and sum(needed.values()) > MARGIN * free:
+        leaving.append(max(needed, key=lambda index: needed[index]))
+        del needed[leaving[-1]]
+    return leaving
+
+
+def free_on(device: str) -> int | None:
+    """Return how many bytes of a device nobody uses; None on the CPU, whose memory may be paged out."""
+    if device == "cpu":
+        return None
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info(torch.device(device))
+    return free
 
 
 def _refuse(fleet: Fleet, needed: list[int], free: int | None, where: str) -> None:

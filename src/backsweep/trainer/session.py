@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,9 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+import torch
 
+from backsweep.lockstep.lanes import NEW_PER_STEP
 from backsweep.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
 from backsweep.records.rows import EvaluationRecord
 from backsweep.trainer import checkpoint
@@ -25,6 +28,8 @@ from backsweep.trainer.folder import FINISHED, RunError, note_session, write_jso
 from backsweep.trainer.lane import Lane
 from backsweep.trainer.loop import retire, take_turn
 from backsweep.trainer.progress import Progress
+from backsweep.trainer.reckoning import without_room
+from backsweep.trainer.rooms import Rooms
 
 MOST_STEPS_UNSEEN = 1_000
 """Steps that an engine takes at most before the display and signals are looked at."""
@@ -70,7 +75,7 @@ class Session:
     files: list[LaneFiles]
     config: SessionConfig
     progress: Progress
-    observations_per_run: dict[Lane, int] | None = None
+    rooms: Rooms | None = None
     """For how many observations of each lane there is room on the device; None if lanes take plain turns."""
     clock: Clock = field(default_factory=Clock)
     stopped_by: int | None = None
@@ -106,20 +111,47 @@ class Session:
     def _move(self) -> None:
         """Take a turn, or with an engine as many as there are before something else is due."""
         fleet = self.fleet
-        if self.observations_per_run is None:
+        if self.rooms is None:
             take_turn(fleet, self.clock, self._failed)
             return
+        steps = self._steps_until_due()
+        self._make_room(self.rooms, steps)
+        if not fleet.lanes:
+            return
         if self._engine is None:
-            rooms = [self.observations_per_run[lane] for lane in fleet.lanes]
-            self._engine = Engine(fleet, rooms, self.config.groups)
+            rooms = [self.rooms.of(lane) for lane in fleet.lanes]
+            try:
+                self._engine = Engine(fleet, rooms, self.config.groups)
+            except torch.OutOfMemoryError:  # others may have taken since what was free when it was looked at
+                self._drop_engine()
+                self._send_away([int(np.argmax(rooms))], self.rooms)
+                return
             self.clock.lap("other")
         engine = self._engine
-        engine.advance(self._steps_until_due(), self.clock)
+        engine.advance(steps, self.clock)
         if failures := engine.failures():
             engine.hand_back()
+            self._drop_engine()
             for index, error in reversed(failures):
-                self._engine = None
                 retire(fleet, index, error, self._failed)
+
+    def _make_room(self, rooms: Rooms, steps: int) -> None:
+        """Give lanes room for what they may see in the next steps; those for which there is none leave."""
+        fleet = self.fleet
+        if not rooms.grow(fleet.lanes, NEW_PER_STEP * steps):
+            return
+        self._hand_back()
+        self._drop_engine()
+        self._send_away(without_room(fleet, rooms, self.config), rooms)
+
+    def _send_away(self, lanes: Sequence[int], rooms: Rooms) -> None:
+        """Let lanes leave for which there is no room."""
+        for index in sorted(lanes, reverse=True):
+            room = f"{rooms.of(self.fleet.lanes[index]):,} distinct observations"
+            error = RuntimeError(
+                f"there is no room left on {self.config.device} for {room}; let fewer runs share it, or lower capacity"
+            )
+            retire(self.fleet, index, error, self._failed)
 
     def _steps_until_due(self) -> int:
         """Return how many steps there are until the next record, evaluation, checkpoint or end."""
@@ -128,6 +160,11 @@ class Session:
         ends = [fleet.step + interval - fleet.step % interval for interval in intervals if interval]
         ends += [lane.config.steps for lane in fleet.lanes]
         return min(min(ends) - fleet.step, MOST_STEPS_UNSEEN)
+
+    def _drop_engine(self) -> None:
+        """Let another engine be made when one is needed; its room on the device is free at once."""
+        self._engine = None
+        gc.collect()  # its parts know each other
 
     def _hand_back(self) -> None:
         if self._engine is not None:
@@ -237,7 +274,7 @@ class Session:
             files.writer.close()
             self.results.append(RunResult(files.folder, self.fleet.step, True, files.last))
         self.fleet.drop(lanes)
-        self._engine = None
+        self._drop_engine()
         if not self.fleet.lanes and self.config.final_checkpoint:
             checkpoint.keep_newest(self.folder)
         elif not self.fleet.lanes:
