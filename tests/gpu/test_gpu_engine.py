@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from backsweep.lockstep import LockstepLanes
+from backsweep.records import TimingRecord, read_records
 from backsweep.trainer import RunConfig, resume, run_config, train_fleet
 from backsweep.trainer.clock import Clock
 from backsweep.trainer.engine import Engine
@@ -101,3 +102,27 @@ def test_a_fleet_on_the_gpu_is_saved_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "fleet" / "seed1" / "finished.json").unlink()
     (tmp_path / "fleet" / "seed2" / "finished.json").unlink()
     assert all(result.finished for result in resume(tmp_path / "fleet", device="cuda", quiet=True))
+
+
+def test_making_room_on_the_gpu_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {f"seed{config.seed}": config for config in configs("sokoban/5x5-1", "ter")}
+    train_fleet(runs, tmp_path / "at once", device="cuda", quiet=True)
+    made = []
+
+    class Watched(Engine):
+        def __init__(self, fleet: Fleet, observations_per_run: list[int], groups: int) -> None:
+            made.append(observations_per_run)
+            super().__init__(fleet, observations_per_run, groups)
+
+    monkeypatch.setattr("backsweep.trainer.rooms.FIRST_ROOM", 1)
+    monkeypatch.setattr("backsweep.trainer.session.MOST_STEPS_UNSEEN", 10)
+    monkeypatch.setattr("backsweep.trainer.session.Engine", Watched)
+    results = train_fleet(runs, tmp_path / "bit by bit", device="cuda", quiet=True)
+    assert all(result.finished for result in results)
+    assert len(made) > 2
+    for name in runs:
+        first, second = (
+            [record for record in read_records(tmp_path / folder / name) if not isinstance(record, TimingRecord)]
+            for folder in ("at once", "bit by bit")
+        )
+        assert first == second
