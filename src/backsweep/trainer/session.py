@@ -120,17 +120,18 @@ class Session:
             return
         if self._engine is None:
             rooms = [self.rooms.of(lane) for lane in fleet.lanes]
-            try:
+            # Others may have taken since what was free when it was looked at.
+            with contextlib.suppress(torch.OutOfMemoryError):
                 self._engine = Engine(fleet, rooms, self.config.groups)
-            except torch.OutOfMemoryError:  # others may have taken since what was free when it was looked at
+            self.clock.lap("other")
+            if self._engine is None:
                 self._drop_engine()
                 self._send_away([int(np.argmax(rooms))], self.rooms)
+                self._move()
                 return
-            self.clock.lap("other")
-        engine = self._engine
-        engine.advance(steps, self.clock)
-        if failures := engine.failures():
-            engine.hand_back()
+        self._engine.advance(steps, self.clock)
+        if failures := self._engine.failures():
+            self._engine.hand_back()
             self._drop_engine()
             for index, error in reversed(failures):
                 retire(fleet, index, error, self._failed)
