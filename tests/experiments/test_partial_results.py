@@ -13,8 +13,8 @@ from backsweep.experiments.comparing import groups_for
 from backsweep.experiments.evidence import read_evidence
 from backsweep.experiments.lead_rules import TITLE as LEADS
 from backsweep.experiments.lead_rules import placements
-from backsweep.experiments.questions.shared import MINIGRID, SOKOBAN
-from backsweep.experiments.registry import find_question
+from backsweep.experiments.questions.shared import MINIGRID, SOKOBAN, USUAL
+from backsweep.experiments.registry import QUESTIONS, find_question
 from backsweep.experiments.task_by_task import TITLE as TASKS
 from backsweep.experiments.verdict import Verdict
 from backsweep.report.building import Answer, make_report
@@ -49,6 +49,26 @@ def test_timeouts_left_out_without_diffusion_are_another_question(tmp_path: Path
         write_run(tmp_path, "minigrid/lavacrossing-hard", "ter-single", seed, 0.5 + 0.01 * (seed - 100))
     assert verdict(tmp_path, "C10").headline == "reproduced on 1 of 2 tasks"
     assert verdict(tmp_path, "C15").summary == "5 runs of ebu are there, none of ebu-notimeout."
+
+
+def test_questions_say_what_others_vary() -> None:
+    """Or they would take runs with another value for their own.
+
+    Left to the grouping of runs by their whole configuration: `eta`, whose usual value depends on the task, and what is
+    varied on tasks of its own (C23) or together with the task's options (C13).
+    """
+    varied = {
+        (variant.method, option)
+        for question in QUESTIONS
+        for variant in question.variants
+        for option, value in variant.options.items()
+        if value != USUAL.get(option)
+    }
+    assert ("ebu-notimeout", "diffusion") in varied
+    for question in QUESTIONS:
+        for variant in question.variants:
+            unsaid = {option for method, option in varied if method == variant.method} - set(variant.options)
+            assert unsaid <= {"eta", "encoder", "cell", "exact"}, (question.id, variant.label, unsaid)
 
 
 class TestFourOfSeven:
