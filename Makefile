@@ -32,7 +32,7 @@ test-browser: $(READY) ## Open the report in headless Chromium (a system package
 	@for name in "$$CHROMIUM" chromium chromium-browser google-chrome; do \
 		if command -v "$$name" >/dev/null 2>&1; then exit 0; fi; \
 	done; echo "no Chromium found: install your system's chromium package, or set CHROMIUM to its path"; exit 1
-	$(BIN)/python -m pytest tests/report/test_browser.py
+	$(BIN)/python -m pytest tests/lab/report/test_browser.py
 
 test-gpu: $(READY) ## Compare the learner on a GPU with the CPU; skips without one
 	$(BIN)/python -m pytest tests/gpu
@@ -44,7 +44,7 @@ lint: $(READY) ## Check style and types
 
 bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peers
 	$(BIN)/python -m benchmarks.run
-	$(BIN)/python -m benchmarks.envs
+	$(BIN)/python -m benchmarks.tasks
 	$(BIN)/python -m benchmarks.trainer
 	$(BIN)/python -m benchmarks.reporting --out benchmarks/results/reporting.json
 

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backsweep.records import RecordFile, TimingRecord
-from backsweep.trainer import run_config, train_fleet
+from backsweep.agent import run_config, train_fleet
+from backsweep.agent.session.records import RecordFile, TimingRecord
 from benchmarks.machine import facts
 
 WARMUP = 2_000

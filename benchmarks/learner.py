@@ -18,11 +18,11 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from backsweep.learner.bank import ObservationBank
-from backsweep.learner.double_dqn import Learner, LearnerSettings
-from backsweep.learner.networks import Network
-from backsweep.learner.rules import TargetRule
-from backsweep.learner.stepper import Stepper
+from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+from backsweep.agent.learner.executor import Stepper
+from backsweep.agent.learner.networks import Network
+from backsweep.agent.learner.rules import TargetRule
 
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 BANDWIDTH = 4.8e12  # bytes a second, an H200's by its data sheet

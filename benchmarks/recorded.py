@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backsweep.records import TimingRecord, read_records
+from backsweep.agent.session.records import TimingRecord, read_records
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from backsweep.cli import main as backsweep
-from backsweep.experiments.question import Grid
-from backsweep.experiments.registry import QUESTIONS
-from backsweep.experiments.running.jobs import run_configuration
+from backsweep.lab.claims.question import Grid
+from backsweep.lab.claims.registry import QUESTIONS
+from backsweep.lab.runs.jobs import run_configuration
 from benchmarks.machine import facts
 
 EVALUATIONS = 30

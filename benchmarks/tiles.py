@@ -1,10 +1,10 @@
-"""Which cuts of their work are fastest for the kernels of `learner.fused`, for MiniGrid's network on this GPU.
+"""Which cuts of their work are fastest for the kernels of `agent.learner.triton`, for MiniGrid's network on this GPU.
 
     python -m benchmarks.tiles --lanes 13 25 50 --out tiles.jsonl
 
 For every place where a kernel is launched, candidates are timed on random data beside the cut that is chosen now; one
-whose results differ from that is reported and left out. `learner/fused/tiles.py` holds what came of it. Candidates are
-compiled first, by several processes.
+whose results differ from that is reported and left out. `agent/learner/triton/tiles.py` holds what came of it.
+Candidates are compiled first, by several processes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from backsweep.learner.bank import ObservationBank
+from backsweep.agent.learner.device_observations import ObservationBank
 from benchmarks.learner import TASKS
 
 try:
-    from backsweep.learner.fused import FusedNetwork
-    from backsweep.learner.fused import tiles as cuts
-    from backsweep.learner.fused.tiles import Tiles
+    from backsweep.agent.learner.triton import FusedNetwork
+    from backsweep.agent.learner.triton import tiles as cuts
+    from backsweep.agent.learner.triton.tiles import Tiles
 except ModuleNotFoundError as missing:
     raise SystemExit(f"benchmarks.tiles needs a GPU and Triton: {missing}") from missing
 

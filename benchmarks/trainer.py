@@ -43,10 +43,10 @@ def measure_ours(own: bool, steps: int) -> dict[str, float]:
     """Return our steps per second, and how a step's time is spent."""
     import torch
 
-    from backsweep.trainer import run_config
-    from backsweep.trainer.clock import Clock
-    from backsweep.trainer.fleet import Fleet
-    from backsweep.trainer.loop import take_turn
+    from backsweep.agent import run_config
+    from backsweep.agent.fleet.clock import Clock
+    from backsweep.agent.fleet.fleet import Fleet
+    from backsweep.agent.fleet.loop import take_turn
 
     torch.set_num_threads(1)
     settings: dict[str, Any] = {
@@ -65,7 +65,7 @@ def measure_ours(own: bool, steps: int) -> dict[str, float]:
     if own:
         config = run_config("minigrid/doorkey", exact=False, **settings)
     else:
-        import backsweep.envs  # noqa: F401 - registers the id
+        import backsweep.tasks  # noqa: F401 - registers the id
 
         config = run_config(env="backsweep/DoorKey-v0", **settings)
     fleet, clock = Fleet([config]), Clock()
@@ -142,7 +142,7 @@ def measure_sb3(own: bool, steps: int) -> dict[str, float]:
 
 
 def _registered(name: str) -> str:
-    import backsweep.envs  # noqa: F401 - registers the id
+    import backsweep.tasks  # noqa: F401 - registers the id
 
     return name
 

@@ -5,9 +5,8 @@ Run it: python examples/train_and_watch.py
 
 from pathlib import Path
 
-from backsweep.records import read_records
-from backsweep.trainer import run_config, train
-from backsweep.trainer.watch import film
+from backsweep.agent import read_records, run_config, train
+from backsweep.agent.session.watch import film
 
 errors = {}
 for method in ("uer", "ter"):

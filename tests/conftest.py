@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 if "numba" in sys.modules:
     raise RuntimeError("numba was imported before tests/conftest.py could say where compiled kernels are kept")
-# Kept between runs; backsweep.compilation names the folders below it after all that goes into the kernels.
+# Kept between runs; backsweep.jit.compilation names the folders below it after all that goes into the kernels.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernels"))
 # Parallel workers share the cores: one thread for torch in each; two for threaded kernels, so that those are threaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

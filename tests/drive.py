@@ -7,7 +7,7 @@ from typing import Any
 
 from backsweep.encoding import Encoder
 from strategies import Plan
-from twins import Twin
+from twins.replay import Twin
 from worlds import WORLDS, World
 
 

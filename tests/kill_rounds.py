@@ -18,7 +18,7 @@ import numpy as np
 from backsweep import EpisodicBackward, Mixture, Prioritized, Replay, Topological
 from states import assert_same_batch, assert_same_state, state_of
 from strategies import long_stream
-from twins import Twin
+from twins.replay import Twin
 from worlds import WORLDS
 
 CALLS = 20  # between two saves

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.experiments.tabular.setting import METHODS, backups_for
-from backsweep.experiments.tabular.study import DIFFUSIONS, moments
+from backsweep.lab.studies.tabular.setting import METHODS, backups_for
+from backsweep.lab.studies.tabular.study import DIFFUSIONS, moments
 
 
 def write_run(

@@ -9,7 +9,7 @@ import numpy as np
 
 from backsweep import Batch, Replay
 from backsweep.graph.graph import Graph
-from backsweep.graph.kernels import COUNT, E_COUNT, E_HEAD, E_SIZE, E_START, START
+from backsweep.graph.graph_kernels import COUNT, E_COUNT, E_HEAD, E_SIZE, E_START, START
 
 
 def state_of(replay: Replay) -> dict[str, Any]:

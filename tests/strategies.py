@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from backsweep import EpisodicBackward, Mixture, Prioritized, PseudoTerminals, Terminals, Topological, Uniform
 from backsweep.samplers import Sampler
-from backsweep.store.reference import Step
+from twins.store import Step
 
 MORE = 30 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 1
 """What to multiply a test's own number of examples with."""

@@ -1,4 +1,4 @@
-"""Imports only point up the list of rooms, and optional packages are only imported where they are used."""
+"""Imports only point down the list of layers, and optional packages are only imported where they are used."""
 
 from __future__ import annotations
 
@@ -11,29 +11,41 @@ from pathlib import Path
 
 import pytest
 
-from backsweep.compilation import COMPILED
+from backsweep.jit import compilation
+from backsweep.jit.compilation import COMPILED
 
 SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 
-ROOMS = [
-    *("types", "compilation", "prefetching", "addresses", "seeding", "memory", "snapshot", "encoding", "store"),
-    *("graph", "sweep", "remembering", "samplers", "configuration", "replay", "saving", "minari_data", "envs"),
-    *("learner", "lockstep", "evaluation", "records", "trainer", "experiments", "report", "integrations", "testing"),
+LAYERS = [
+    *("types", "jit", "snapshot", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
+    *("planning", "samplers"),
+    *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks"),
+    *("agent.learner", "agent.config", "agent.settings", "agent.methods", "agent.defaults", "agent.fleet"),
+    *("agent.session", "agent", "agent.session.cli"),
+    *("lab.seeds", "lab.stats", "lab.studies", "lab.claims", "lab.runs", "lab.report", "lab.cli", "lab"),
     *("demo", "compile_ahead", "cli", "__main__"),
 ]
-"""A room may import from those before it."""
+"""A module belongs to the longest name that its own begins with; it may import from that layer and those before."""
 
 LAZY = {("replay", "saving"), ("replay", "minari_data")}
-"""Where a room opens the door to a later one inside a function: methods of Replay whose work is done elsewhere."""
+"""Where a layer imports a later one inside a function: methods of Replay whose work is done elsewhere."""
 
 REQUIRED = {"numpy", "numba", "llvmlite", "gymnasium", "xxhash", "safetensors", "backsweep"}  # llvmlite is numba's
 AT_HOME = {
-    "learner": {"torch", "triton"},
-    "trainer": {"torch", "tyro", "rich", "PIL"},
-    "evaluation": {"torch"},
-    "experiments": {"rich"},
+    "agent.learner": {"torch", "triton"},
+    "agent.config": {"tyro"},
+    "agent.fleet": {"torch"},
+    "agent.session": {"torch", "tyro", "rich", "PIL"},
+    "lab.runs": {"rich"},
 }
-"""Rooms that are about an optional package and useless without it."""
+"""Layers that are about an optional package and useless without it."""
+
+
+def layer_of(module: str) -> str | None:
+    """Return the layer of a module given by its name below `backsweep`; None for the package itself."""
+    parts = module.split(".")
+    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((name for name in names if name in LAYERS), None)
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,7 @@ class Import:
 
     file: str
     line: int
-    room: str
+    layer: str | None
     module: str
     at_top: bool
     """Carried out when the file is imported, rather than inside a function or for type checkers alone."""
@@ -53,19 +65,21 @@ class Import:
 
 def imports_of(path: Path) -> Iterator[Import]:
     relative = path.relative_to(SOURCE)
-    room = relative.parts[0].removesuffix(".py")
+    layer = layer_of(".".join(relative.with_suffix("").parts).removesuffix(".__init__"))
 
     def visit(node: ast.AST, at_top: bool) -> Iterator[Import]:
         if isinstance(node, ast.Import):
             for name in node.names:
-                yield Import(str(relative), node.lineno, room, name.name, at_top)
+                yield Import(str(relative), node.lineno, layer, name.name, at_top)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{relative}:{node.lineno}: write imports out in full"
             assert node.module is not None
-            # "from backsweep import x" may name a room.
-            whole = [f"backsweep.{name.name}" for name in node.names] if node.module == "backsweep" else [node.module]
-            for module in whole:
-                yield Import(str(relative), node.lineno, room, module, at_top)
+            # "from backsweep.a import b" may name a module.
+            for name in node.names:
+                below = SOURCE.parent.joinpath(*node.module.split("."), name.name)
+                is_module = below.is_dir() or below.with_suffix(".py").exists()
+                module = f"{node.module}.{name.name}" if is_module else node.module
+                yield Import(str(relative), node.lineno, layer, module, at_top)
         for child in ast.iter_child_nodes(node):
             inner = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
             types_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
@@ -77,23 +91,23 @@ def imports_of(path: Path) -> Iterator[Import]:
 IMPORTS = [found for path in sorted(SOURCE.rglob("*.py")) for found in imports_of(path)]
 
 
-def test_every_room_has_its_place() -> None:
-    rooms = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert rooms - {"__init__", "__pycache__", "py.typed"} <= set(ROOMS)
+def test_every_module_has_a_layer() -> None:
+    names = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py")]
+    assert [name for name in names if layer_of(name) is None] == ["__init__"]
 
 
-def test_imports_point_up_the_list() -> None:
+def test_imports_point_down() -> None:
     wrong = []
     for found in IMPORTS:
-        parts = found.module.split(".")
-        if parts[0] != "backsweep" or found.room == "__init__":
+        package, _, rest = found.module.partition(".")
+        if package != "backsweep" or found.layer is None:
             continue
-        target = parts[1] if len(parts) > 1 and parts[1] in ROOMS else "__init__"
-        if target == "__init__":
-            # The top level gathers names from nearly everywhere, so only the last rooms may stand on it.
-            if ROOMS.index(found.room) < ROOMS.index("minari_data"):
+        target = layer_of(rest)
+        if target is None:
+            # The top level gathers names from all over the library, so only what stands on top of that may use it.
+            if LAYERS.index(found.layer) < LAYERS.index("minari_data"):
                 wrong.append(str(found))
-        elif ROOMS.index(target) > ROOMS.index(found.room) and (found.at_top or (found.room, target) not in LAZY):
+        elif LAYERS.index(target) > LAYERS.index(found.layer) and (found.at_top or (found.layer, target) not in LAZY):
             wrong.append(str(found))
     assert not wrong, wrong
 
@@ -104,23 +118,37 @@ def test_optional_packages_are_imported_where_they_are_used() -> None:
         for found in IMPORTS
         if found.at_top
         and (package := found.module.split(".")[0]) not in REQUIRED | set(sys.stdlib_module_names)
-        and found.room != "integrations"
-        and package not in AT_HOME.get(found.room, set())
+        and found.layer != "integrations"
+        and package not in AT_HOME.get(found.layer or "", set())
     ]
     assert not wrong, wrong
 
 
-def test_kernels_are_compiled_in_files_of_that_name() -> None:
-    """The cache of compiled kernels is named after these files alone."""
-    wrong = [
-        f"{path.relative_to(SOURCE)}"
-        for path in SOURCE.rglob("*.py")
-        if path.name not in (*COMPILED, "compilation.py")
-        and any(
-            line.startswith(("@kernel", "@inlined", "@threaded", "@numba", "import numba"))
-            for line in path.read_text().splitlines()
-        )
-    ]
+DECORATORS = {
+    node.name
+    for node in ast.parse(Path(compilation.__file__).read_text()).body
+    if isinstance(node, ast.FunctionDef) and "numba.njit" in ast.unparse(node)
+}
+
+
+def compiles(path: Path) -> bool:
+    """Say whether a file makes compiled code: it imports numba, or uses one of our decorators."""
+    tree = ast.parse(path.read_text())
+    used = {
+        ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator).split(".")[-1]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+    }
+    return bool(used & DECORATORS) or any(found.module.split(".")[0] == "numba" for found in imports_of(path))
+
+
+def test_compiled_code_is_in_files_that_name_the_cache() -> None:
+    """The cache of compiled kernels is named after the contents of these files alone."""
+    assert {"kernel", "inlined", "exact_sums", "threaded"} == DECORATORS
+    found = [path for path in SOURCE.rglob("*.py") if compiles(path)]
+    assert len(found) > 20
+    wrong = [str(path.relative_to(SOURCE)) for path in found if not any(path.match(name) for name in COMPILED)]
     assert not wrong, wrong
 
 
@@ -141,6 +169,7 @@ def in_fresh_interpreter(code: str) -> str:
 
 def test_importing_backsweep_imports_nothing_optional() -> None:
     optional = ["torch", "matplotlib", "networkx", "pandas", "minari", "ale_py", "stable_baselines3"]
+    optional += ["backsweep.tasks", "backsweep.agent", "backsweep.lab"]
     found = in_fresh_interpreter(
         f"import sys, backsweep\nprint([name for name in {optional!r} if name in sys.modules])"
     )
@@ -150,8 +179,8 @@ def test_importing_backsweep_imports_nothing_optional() -> None:
 def test_the_learner_imports_its_gpu_kernels_only_when_it_uses_them() -> None:
     found = in_fresh_interpreter(
         "import sys; sys.modules['triton'] = None\n"
-        "import backsweep.learner, backsweep.learner.stepper\n"
-        "print('backsweep.learner.fused' in sys.modules)"
+        "import backsweep.agent.learner, backsweep.agent.learner.executor\n"
+        "print('backsweep.agent.learner.triton' in sys.modules)"
     )
     assert found.strip() == "False"
 

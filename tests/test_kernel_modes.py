@@ -8,9 +8,9 @@ import numba
 import numpy as np
 import pytest
 
-from backsweep.compilation import cache_folder
-from backsweep.store.distinct.kernels import same_record
-from backsweep.store.kernels import shorten_episode
+from backsweep.jit.compilation import cache_folder
+from backsweep.store.distinct_kernels import same_record
+from backsweep.store.store_kernels import shorten_episode
 
 
 @pytest.mark.kernels

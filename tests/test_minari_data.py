@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from backsweep import Replay, Topological
-from backsweep.envs import make
+from backsweep.tasks import make
 
 minari = pytest.importorskip("minari")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:minari")

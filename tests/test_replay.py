@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from backsweep import EpisodicBackward, Mixture, Prioritized, Replay, Topological, Uniform
-from backsweep.store.reference import Step
 from drive import drive
 from states import assert_same_batch, assert_same_state, state_of
 from strategies import MORE, Plan, long_stream, plans
-from twins import Twin
+from twins.replay import Twin
+from twins.store import Step
 from worlds import WORLDS
 
 NO = np.zeros(2, np.bool_)

@@ -30,7 +30,7 @@ from backsweep.types import Picks
 from drive import drive
 from states import assert_same_batch, assert_same_state, state_of
 from strategies import MORE, Plan, long_stream, plans
-from twins import BadEncoder, Twin
+from twins.replay import BadEncoder, Twin
 from worlds import ACTIONS, WORLDS, stacked
 
 SAMPLERS: dict[str, Sampler] = {

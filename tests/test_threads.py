@@ -155,9 +155,9 @@ def test_threaded_kernels_leave_torch_the_threads_it_had() -> None:
     code = """
 import torch
 torch.set_num_threads(1)
-from backsweep.compilation import most_threads, threads_in_use
+from backsweep.jit.compilation import most_threads, threads_in_use
 assert threads_in_use() == most_threads()
-from backsweep.envs.fleet import FleetEnvironments
+from backsweep.tasks.fleet import FleetEnvironments
 FleetEnvironments("nchain-5", {}, [0, 1, 2]).reset()
 print(torch.get_num_threads(), threads_in_use() == most_threads())
 """

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.remembering import add_staged
-from backsweep.store.kernels import SKIP
+from backsweep.store.ingest import add_staged
+from backsweep.store.store_kernels import SKIP
 from benchmarks.libraries.base import Wanted
 from benchmarks.libraries.ours import Ours
 from benchmarks.streams import make_stream
@@ -36,11 +36,11 @@ METHODS = (
 )
 KERNELS = (
     ("backsweep.replay", "add_staged", "add: the kernel (find or store observations, project new ones, row, graph)"),
-    ("backsweep.samplers.kernels", "set_range", "add: priority kernel"),
-    ("backsweep.sweep.kernels", "sweep_rows", "sample: sweep kernel"),
-    ("backsweep.samplers.kernels", "draw_prioritized", "sample: priority kernel"),
-    ("backsweep.store.kernels", "read_rows", "sample: copying kernel"),
-    ("backsweep.samplers.kernels", "update_priorities", "update: priority kernel"),
+    ("backsweep.samplers.sum_tree_kernels", "set_range", "add: priority kernel"),
+    ("backsweep.sweep.sweep_kernels", "sweep_rows", "sample: sweep kernel"),
+    ("backsweep.samplers.sum_tree_kernels", "draw_prioritized", "sample: priority kernel"),
+    ("backsweep.store.store_kernels", "read_rows", "sample: copying kernel"),
+    ("backsweep.samplers.sum_tree_kernels", "update_priorities", "update: priority kernel"),
 )
 
 

@@ -8,7 +8,9 @@ replay = Replay(
 )
 """
 
-from backsweep import envs  # with it the tasks are registered, and gymnasium.make knows them
+import importlib
+from typing import Any
+
 from backsweep.encoding import DiscreteKey, ExactBytes, Quantized, RandomProjection
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
@@ -31,5 +33,11 @@ __all__ = [
     "Terminals",
     "Topological",
     "Uniform",
-    "envs",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the tasks when `backsweep.tasks` is first used: a replay does not need them."""
+    if name == "tasks":
+        return importlib.import_module("backsweep.tasks")
+    raise AttributeError(f"module 'backsweep' has no attribute {name!r}")

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from backsweep import __version__, compile_ahead, demo
-from backsweep.envs import cli as tasks_cli
-from backsweep.experiments import cli as experiments_cli
-from backsweep.report import cli as report_cli
-from backsweep.trainer import cli as trainer_cli
+from backsweep.agent.session import cli as trainer_cli
+from backsweep.lab import cli as experiments_cli
+from backsweep.lab.report import cli as report_cli
+from backsweep.tasks import cli as tasks_cli
 
 
 def build_parser() -> argparse.ArgumentParser:

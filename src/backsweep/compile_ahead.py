@@ -1,7 +1,7 @@
 """The command `backsweep compile`: compile the kernels now rather than when each is first needed.
 
 For images of machines, clusters and timings. Parts are used a little, each in a process of its own, all at the same
-time; what that compiles is kept where it always is (`compilation.cache_folder`).
+time; what that compiles is kept where it always is (`jit.compilation.cache_folder`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from backsweep.compilation import cache_folder
-from backsweep.envs import exact, make
+from backsweep.jit.compilation import cache_folder
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
+from backsweep.tasks import exact, make
 
 PATIENCE = 0.2
 TASKS = ("nchain-5", "minigrid/doorkey", "minigrid/unlock", "sokoban/5x5-1")
@@ -126,7 +126,7 @@ def use_tasks() -> None:
 
 def use_training() -> None:
     """Train a fleet and a run alone, with evaluations."""
-    from backsweep.trainer import run_config, train, train_fleet
+    from backsweep.agent import run_config, train, train_fleet
 
     short: dict[str, Any] = {"warmup_steps": 60, "epsilon_steps": 80, "steps": 120, "capacity": 500}
     short |= {"evaluation_interval": 120, "evaluation_episodes": 2, "record_interval": 60}

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.envs.making import make_single
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler, Topological, Uniform
+from backsweep.tasks.make import make_single
 
 LENGTH = 20
 STEPS = 4_000
@@ -48,7 +48,7 @@ def run(out: Path, seed: int, learn: bool = False) -> None:
     print(f"The picture: {path}")
     print("The 15-line example in README.md uses it; docs/follow_one_transition.md shows how it works.")
     if learn:
-        from backsweep.trainer import demo as training
+        from backsweep.agent.session import demo as training
 
         training.run(out)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.store.kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
+from backsweep.store.store_kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
 
 if TYPE_CHECKING:
     from backsweep.replay import Replay

@@ -13,20 +13,20 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from backsweep.compilation import announce_first_compilation
 from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
-from backsweep.remembering import add_staged, tables_for
+from backsweep.jit.compilation import announce_first_compilation
+from backsweep.jit.random_streams import checked_seed, named_generator
 from backsweep.samplers import Experience, Sampler, Uniform
 from backsweep.samplers.base import LiveSampler
-from backsweep.samplers.kernels import episode_rows
-from backsweep.seeding import checked_seed, named_generator
+from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.snapshot import SnapshotMemory
-from backsweep.store import kernels as store_kernels
-from backsweep.store.kernels import EPISODE, FLAGS, LENGTH, TRUNCATED
+from backsweep.store import store_kernels
+from backsweep.store.ingest import add_staged, tables_for
 from backsweep.store.store import Store
+from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, TRUNCATED
 from backsweep.types import Batch, Rows
 
 FILE_NAME = "backsweep-observations"
@@ -144,7 +144,7 @@ class Replay:
 
     @property
     def machinery(self) -> ReplayMachinery:
-        """The replay's parts, for those who move many replays with one kernel call; see `backsweep.lockstep`."""
+        """The replay's parts, for those who move many replays with one kernel call; see `agent.fleet.compiled`."""
         return ReplayMachinery(
             self._store, self._graph, self._encoder, self._sampler, self._n_step, self._gamma, self._num_envs
         )

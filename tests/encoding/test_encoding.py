@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from backsweep import DiscreteKey, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding import Encoder, LiveEncoder
 from backsweep.encoding.random_projection import LiveRandomProjection
-from backsweep.encoding.reference import fixed_point, project
-from backsweep.seeding import named_generator
+from backsweep.jit.random_streams import named_generator
+from twins.random_projection import fixed_point, project
 from worlds import MOST_STATES, WORLDS, stacked
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.lockstep import LockstepLanes
-from backsweep.records import TimingRecord, read_records
-from backsweep.trainer import RunConfig, resume, run_config, train_fleet
-from backsweep.trainer.clock import Clock
-from backsweep.trainer.engine import Engine
-from backsweep.trainer.fleet import Fleet
+from backsweep.agent import RunConfig, resume, run_config, train_fleet
+from backsweep.agent.fleet.clock import Clock
+from backsweep.agent.fleet.compiled import LockstepLanes
+from backsweep.agent.fleet.engine import Engine
+from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.session.records import TimingRecord, read_records
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -114,9 +114,9 @@ def test_making_room_on_the_gpu_changes_nothing(tmp_path: Path, monkeypatch: pyt
             made.append(observations_per_run)
             super().__init__(fleet, observations_per_run, groups)
 
-    monkeypatch.setattr("backsweep.trainer.rooms.FIRST_ROOM", 1)
-    monkeypatch.setattr("backsweep.trainer.session.MOST_STEPS_UNSEEN", 10)
-    monkeypatch.setattr("backsweep.trainer.session.Engine", Watched)
+    monkeypatch.setattr("backsweep.agent.fleet.observation_room.FIRST_ROOM", 1)
+    monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 10)
+    monkeypatch.setattr("backsweep.agent.session.session.Engine", Watched)
     results = train_fleet(runs, tmp_path / "bit by bit", device="cuda", quiet=True)
     assert all(result.finished for result in results)
     assert len(made) > 2

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.learner.bank import SLOT_ROWS, ObservationBank
-from backsweep.learner.double_dqn import Learner, LearnerSettings
-from backsweep.learner.networks import Network, Tape
-from backsweep.learner.optimisers import OptimiserSettings
-from backsweep.learner.patches import cut_patches
-from backsweep.learner.rules import TargetRule
-from backsweep.learner.stepper import Stepper, reason_against_fused
-from backsweep.learner.value_programs import CHUNK
+from backsweep.agent.learner.device_observations import SLOT_ROWS, ObservationBank
+from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+from backsweep.agent.learner.executor import Stepper, reason_against_fused
+from backsweep.agent.learner.networks import Network, Tape
+from backsweep.agent.learner.optimisers import OptimiserSettings
+from backsweep.agent.learner.patches import cut_patches
+from backsweep.agent.learner.rules import TargetRule
+from backsweep.agent.learner.value_programs import CHUNK
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -186,7 +186,7 @@ def check_gradients(network: Network, device: str) -> None:
 
     With TRITON_INTERPRET=1 this works on a CPU too, slowly.
     """
-    from backsweep.learner.fused import FusedNetwork
+    from backsweep.agent.learner.triton import FusedNetwork
 
     generator = torch.Generator(device).manual_seed(0)
     parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float32).to(device)

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import ExactBytes, Quantized, RandomProjection, Topological, Uniform
-from backsweep.graph import kernels
-from backsweep.graph.reference import graph_of
-from backsweep.store.reference import Step
+from backsweep.graph import graph_kernels
 from drive import drive
 from strategies import MORE, Plan, long_stream, plans, topological
-from twins import BadEncoder, Twin
+from twins.graph import graph_of
+from twins.replay import BadEncoder, Twin
+from twins.store import Step
 from worlds import WORLDS
 
 
@@ -57,7 +57,7 @@ def go_around(capacity: int, num_envs: int, states: int, rows: int) -> None:
     packed, used = 0, 0
     for number, steps in enumerate(long_stream(4, rows // num_envs, num_envs, states, terminals=3)):
         twin.add(steps)
-        now = int(twin.replay._graph.counters[kernels.POOL_USED])  # type: ignore[union-attr]
+        now = int(twin.replay._graph.counters[graph_kernels.POOL_USED])  # type: ignore[union-attr]
         packed += now < used
         used = now
         if number % 17 == 0:

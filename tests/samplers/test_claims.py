@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from backsweep import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
 from backsweep.samplers import Sampler
-from backsweep.store.reference import Step
 from strategies import MORE
-from twins import Twin
+from twins.replay import Twin
+from twins.store import Step
 
 FAR = -1e9
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from backsweep import Mixture, Prioritized, Replay, Topological, Uniform
 from backsweep.samplers.base import Experience, LiveSampler
 from backsweep.samplers.mixture import LiveMixture
-from backsweep.store.reference import Step
 from backsweep.types import Picks
 from strategies import MORE
-from twins import Twin
+from twins.replay import Twin
+from twins.store import Step
 
 
 def live(shares: list[float], capacity: int = 100) -> LiveMixture:

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import Prioritized, Replay
-from backsweep.samplers import kernels
+from backsweep.samplers import sum_tree_kernels
 from backsweep.samplers.sum_tree import SumTree
-from backsweep.store.reference import Step
 from strategies import MORE
-from twins import Twin
+from twins.replay import Twin
+from twins.store import Step
 
 SLOTS = [1, 2, 7, 8, 9, 63, 64, 65, 100, 512, 513, 4097]
 
 
 def fill(tree: SumTree, leaves: np.ndarray) -> None:
     for slot, value in enumerate(leaves.tolist()):
-        kernels.set_leaf(slot, value, tree.levels, tree.sums, tree.minima)
+        sum_tree_kernels.set_leaf(slot, value, tree.levels, tree.sums, tree.minima)
 
 
 @pytest.mark.kernels
@@ -36,7 +36,7 @@ def test_a_tree_is_a_function_of_its_leaves(slots: int) -> None:
     fill(in_groups, np.ones(slots))
     for start in range(0, slots, 37):
         rows = np.arange(start, min(start + 37, slots))
-        kernels.update_priorities(
+        sum_tree_kernels.update_priorities(
             rows, leaves[rows], slots, 1.0, 0.0, math.inf, 1.0, in_groups.levels, in_groups.sums, in_groups.minima
         )
     for tree in (at_once, in_groups):
@@ -55,7 +55,9 @@ def test_a_ticket_finds_the_leaf_of_a_linear_scan(slots: int) -> None:
     leaves[rng.integers(slots)] += 1
     fill(tree, leaves)
     row, weight = np.empty(2000, np.int64), np.empty(2000, np.float32)
-    kernels.draw_prioritized(np.uint64(5), 0, slots, 0.0, True, tree.levels, tree.sums, tree.minima, row, weight)
+    sum_tree_kernels.draw_prioritized(
+        np.uint64(5), 0, slots, 0.0, True, tree.levels, tree.sums, tree.minima, row, weight
+    )
     ends = np.cumsum(leaves)
     low = np.arange(2000) / 2000 * tree.total
     high = low + tree.total / 2000

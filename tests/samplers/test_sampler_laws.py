@@ -11,9 +11,9 @@ from scipy import stats
 from backsweep import EpisodicBackward, Prioritized, Topological, Uniform
 from backsweep.samplers import Sampler
 from backsweep.samplers.prioritized import LivePrioritized
-from backsweep.store.reference import Step
 from laws import assert_law
-from twins import Twin
+from twins.replay import Twin
+from twins.store import Step
 
 DRAWS = 20_000
 

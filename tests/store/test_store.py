@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import Replay, Topological, Uniform
-from backsweep.store.reference import Step
 from drive import drive
 from strategies import MORE, Plan, episodic_backward, long_stream, plans, samplers
-from twins import Twin
+from twins.replay import Twin
+from twins.store import Step
 from worlds import ACTIONS, WORLDS
 
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import PseudoTerminals, Topological
-from backsweep.samplers.reference import ReferenceTopological
-from backsweep.store.reference import Step
-from backsweep.sweep.kernels import QUEUE_COUNT
+from backsweep.sweep.sweep_kernels import QUEUE_COUNT
 from drive import drive
 from strategies import MORE, Plan, long_stream, plans, topological
-from twins import BadEncoder, Twin
+from twins.replay import BadEncoder, Twin
+from twins.samplers import ReferenceTopological
+from twins.store import Step
 
 
 @pytest.mark.kernels

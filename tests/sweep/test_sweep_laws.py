@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from backsweep import PseudoTerminals, Topological
-from backsweep.store.reference import Step
-from backsweep.sweep.kernels import draw_pseudo_terminals
+from backsweep.sweep.sweep_kernels import draw_pseudo_terminals
 from laws import assert_law
-from twins import Twin
+from twins.replay import Twin
+from twins.store import Step
 
 DRAWS = 20_000
 

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.encoding import kernels
+from backsweep.encoding import random_projection_kernels
 from backsweep.encoding.base import LiveEncoder, leaves, space_leaves
 from backsweep.types import Observations
 
@@ -38,7 +38,7 @@ class RandomProjection:
         sizes = [math.prod(leaf.shape or ()) for leaf in space_leaves(space)]
         entries = generator.standard_normal((self.dim, sum(sizes))) * math.sqrt(1.0 / self.dim)
         # No normal number of 64 bits comes near these limits; they make the bound on sums of bytes hold for certain.
-        matrix = np.clip(np.rint(entries * kernels.SCALE), -(2**24) + 1, 2**24 - 1).astype(np.int32)
+        matrix = np.clip(np.rint(entries * random_projection_kernels.SCALE), -(2**24) + 1, 2**24 - 1).astype(np.int32)
         return LiveRandomProjection(np.split(matrix, np.cumsum(sizes)[:-1], axis=1))
 
 
@@ -89,10 +89,10 @@ def _project(
     observations: NDArray[Any], block: NDArray[np.int32], float_block: NDArray[np.float64], keys: NDArray[np.int64]
 ) -> None:
     flat = observations.reshape(len(observations), -1)
-    if flat.dtype == np.uint8 and flat.shape[1] <= kernels.LARGEST_IMAGE:
+    if flat.dtype == np.uint8 and flat.shape[1] <= random_projection_kernels.LARGEST_IMAGE:
         places = np.arange(len(flat), dtype=np.int32)[:, None]
-        kernels.project_bytes(np.ascontiguousarray(flat), places, float_block, keys)
+        random_projection_kernels.project_bytes(np.ascontiguousarray(flat), places, float_block, keys)
     elif flat.dtype.kind == "f":
-        kernels.project_floats(np.ascontiguousarray(flat, dtype=np.float64), block, keys)
+        random_projection_kernels.project_floats(np.ascontiguousarray(flat, dtype=np.float64), block, keys)
     else:
-        kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)
+        random_projection_kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)

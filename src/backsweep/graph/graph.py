@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.encoding.base import LiveEncoder
-from backsweep.graph import kernels
-from backsweep.graph.kernels import (
+from backsweep.graph import graph_kernels
+from backsweep.graph.graph_kernels import (
     COLLISIONS,
     COUNT,
     E_COUNT,
@@ -31,9 +31,9 @@ from backsweep.graph.kernels import (
     VERTICES_LIVE,
     VISITS,
 )
-from backsweep.memory import reserve
-from backsweep.store.kernels import NEXT_OBSERVATION, OBSERVATION
+from backsweep.jit.memory import reserve
 from backsweep.store.store import Store, power_of_two_at_least
+from backsweep.store.store_kernels import NEXT_OBSERVATION, OBSERVATION
 from backsweep.types import Rows, Vertex
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ class Graph:
         self.vertices = reserve((most_vertices, KEY + encoder.words), np.int64)
         self.reward_sums = reserve((most_vertices,), np.float64)
         self._vertex_table = reserve((power_of_two_at_least(2 * most_vertices),), np.int32)
-        self.edges = reserve((capacity, kernels.EDGE_COLUMNS), np.int32)
+        self.edges = reserve((capacity, graph_kernels.EDGE_COLUMNS), np.int32)
         self._edge_table = reserve((power_of_two_at_least(2 * capacity),), np.int32)
         self.pool = reserve((POOL_PLACES_PER_ROW * capacity + 64,), np.int32)
-        self.graph_rows = reserve((capacity, kernels.GRAPH_ROW_COLUMNS), np.int32)
+        self.graph_rows = reserve((capacity, graph_kernels.GRAPH_ROW_COLUMNS), np.int32)
         self._returns = reserve((capacity, 2), np.float64)
         self.terminals = reserve((most_vertices,), np.int32)
         self._observation_vertex = reserve((2 * capacity,), np.int32)
-        self.counters = np.zeros(kernels.GRAPH_COUNTERS, np.int64)
+        self.counters = np.zeros(graph_kernels.GRAPH_COUNTERS, np.int64)
         # The arrays never move, so the long list of arguments is put together once.
         self.add_arguments = (
             store.rows,
@@ -124,7 +124,7 @@ class Graph:
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
 
     def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
-        kernels.add_rows(first, last, oldest, fresh, keys, *self.add_arguments)
+        graph_kernels.add_rows(first, last, oldest, fresh, keys, *self.add_arguments)
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Graph:
         """Return the vertex of an observation, or None if it is not in the graph."""
         layout = self._store.layout
         checked = layout.check(observation, 1, "observation")
-        vertex = int(kernels.find_vertex(self._keys(checked)[0], self.vertices, self._vertex_table))
+        vertex = int(graph_kernels.find_vertex(self._keys(checked)[0], self.vertices, self._vertex_table))
         return None if vertex < 0 else vertex
 
     @property
@@ -204,7 +204,7 @@ class Graph:
 
     def finish_loading(self) -> None:
         """Build the tables after the arrays have been filled."""
-        kernels.rebuild_tables(self.vertices, self._vertex_table, self.edges, self._edge_table, self.counters)
+        graph_kernels.rebuild_tables(self.vertices, self._vertex_table, self.edges, self._edge_table, self.counters)
 
 
 def _select(staged: Any, places: NDArray[np.int32]) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
-from backsweep.seeding import generator_state, restore_generator
+from backsweep.jit.random_streams import generator_state, restore_generator
 from backsweep.store.store import Store
 from backsweep.types import Picks, Rows
 

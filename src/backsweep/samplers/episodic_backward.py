@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from backsweep.samplers import kernels
+from backsweep.jit.random_streams import random_word
+from backsweep.samplers import episodic_backward_kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.fallback import fill_up
-from backsweep.seeding import random_word
 from backsweep.types import Picks
 
 
@@ -54,7 +54,7 @@ class LiveEpisodicBackward(LiveSampler):
         store = self.experience.store
         row = np.empty(count, np.int64)
         seed = random_word(self.generator)
-        filled, self.cursor = kernels.walk_back(
+        filled, self.cursor = episodic_backward_kernels.walk_back(
             seed,
             self.cursor,
             self.config.timeouts,

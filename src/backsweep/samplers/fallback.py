@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from backsweep.jit.random_streams import random_word
 from backsweep.samplers.base import LiveSampler
-from backsweep.seeding import random_word
-from backsweep.store import kernels
+from backsweep.store import store_kernels
 from backsweep.types import Rows
 
 
@@ -14,6 +14,6 @@ def fill_up(row: Rows, filled: int, fallback: str, sampler: LiveSampler, why: st
         return
     if fallback == "error":
         raise RuntimeError(f"{type(sampler).__name__}: {why}, and fallback='error' was asked for")
-    kernels.draw_uniform(
+    store_kernels.draw_uniform(
         random_word(sampler.generator), sampler.experience.total, len(sampler.experience), row[filled:]
     )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.random_streams import named_generator, random_word
 from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerState
-from backsweep.seeding import named_generator, random_word
 from backsweep.types import Picks, Rows
 
 MOST_KNOWN_DIVISIONS = 64

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.samplers import kernels
+from backsweep.jit.random_streams import random_word
+from backsweep.samplers import sum_tree_kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.sum_tree import SumTree
-from backsweep.seeding import random_word
 from backsweep.types import Picks, Rows
 
 
@@ -89,7 +89,9 @@ class LivePrioritized(LiveSampler):
     def added(self, first: int, last: int) -> None:
         """Give new rows the largest priority so far."""
         tree = self.tree
-        kernels.set_range(first, last, self.experience.capacity, self.largest, tree.levels, tree.sums, tree.minima)
+        sum_tree_kernels.set_range(
+            first, last, self.experience.capacity, self.largest, tree.levels, tree.sums, tree.minima
+        )
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
@@ -101,7 +103,7 @@ class LivePrioritized(LiveSampler):
     def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
         """Choose live rows, and write them and their weights where they are wanted."""
         experience = self.experience
-        kernels.draw_prioritized(
+        sum_tree_kernels.draw_prioritized(
             random_word(self.generator),
             experience.oldest,
             experience.capacity,
@@ -122,7 +124,7 @@ class LivePrioritized(LiveSampler):
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
         """Set priorities from TD errors of live rows."""
         config = self.config
-        self.largest = kernels.update_priorities(
+        self.largest = sum_tree_kernels.update_priorities(
             row,
             td_error,
             self.experience.capacity,

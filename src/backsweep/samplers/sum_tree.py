@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.memory import reserve
-from backsweep.samplers import kernels
-from backsweep.samplers.kernels import FAN_OUT
+from backsweep.jit.memory import reserve
+from backsweep.samplers import sum_tree_kernels
+from backsweep.samplers.sum_tree_kernels import FAN_OUT
 
 
 class SumTree:
-    """One priority for each of `slots` slots; see `kernels.py` for the picture."""
+    """One priority for each of `slots` slots; see `sum_tree_kernels.py` for the picture."""
 
     def __init__(self, slots: int, *, with_minima: bool) -> None:
         sizes = [-(-slots // FAN_OUT) * FAN_OUT]
@@ -34,7 +34,7 @@ class SumTree:
 
     def build(self, leaves: NDArray[np.float64]) -> None:
         """Set the first priorities all at once."""
-        kernels.build_trees(np.ascontiguousarray(leaves), self.levels, self.sums, self.minima)
+        sum_tree_kernels.build_trees(np.ascontiguousarray(leaves), self.levels, self.sums, self.minima)
 
     @property
     def nbytes(self) -> int:

@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.random_streams import generator_state, random_word, restore_generator
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.fallback import fill_up
-from backsweep.seeding import generator_state, random_word, restore_generator
-from backsweep.sweep import kernels
+from backsweep.sweep import sweep_kernels
 from backsweep.sweep.roots import PseudoTerminals, Terminals
 from backsweep.sweep.sweep import Sweep
 from backsweep.types import Picks, Rows
@@ -120,7 +120,7 @@ class LiveTopological(LiveSampler):
             self.held += len(more)
         out = np.empty_like(incoming)
         seed = random_word(self.shuffle_generator)
-        self.held = kernels.exchange(seed, self.experience.oldest, self.window, self.held, incoming, out)
+        self.held = sweep_kernels.exchange(seed, self.experience.oldest, self.window, self.held, incoming, out)
         return out
 
     def statistics(self) -> dict[str, float]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.random_streams import random_word
 from backsweep.samplers.base import Experience, LiveSampler
-from backsweep.seeding import random_word
-from backsweep.store import kernels
+from backsweep.store import store_kernels
 from backsweep.types import Picks, Rows
 
 
@@ -38,4 +38,4 @@ class LiveUniform(LiveSampler):
         self._draw(row)
 
     def _draw(self, row: Rows) -> None:
-        kernels.draw_uniform(random_word(self.generator), self.experience.total, len(self.experience), row)
+        store_kernels.draw_uniform(random_word(self.generator), self.experience.total, len(self.experience), row)

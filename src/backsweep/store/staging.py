@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.store.kernels import TERMINATED, TRUNCATED
+from backsweep.store.store_kernels import TERMINATED, TRUNCATED
 
 USUAL_DTYPES = tuple(
     tuple(np.dtype(kind) for kind in kinds)

@@ -10,23 +10,15 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.memory import physical_memory, reserve, reserve_in_file
-from backsweep.seeding.kernels import mix
-from backsweep.store import kernels
-from backsweep.store.distinct import kernels as distinct
-from backsweep.store.distinct.kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE
-from backsweep.store.kernels import (
-    ENDED,
-    EPISODES_BROKEN,
-    EPISODES_HIGH,
-    EPISODES_LIVE,
-    LIVE,
-    SKIP,
-    TOTAL,
-)
+from backsweep.jit.memory import physical_memory, reserve, reserve_in_file
+from backsweep.jit.random_streams_kernels import mix
+from backsweep.store import distinct_kernels as distinct
+from backsweep.store import store_kernels
+from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
 from backsweep.store.staging import LARGEST_REWARD, USUAL_DTYPES, lay_down, stage_flags, stage_rewards
+from backsweep.store.store_kernels import ENDED, EPISODES_BROKEN, EPISODES_HIGH, EPISODES_LIVE, LIVE, SKIP, TOTAL
 from backsweep.types import Rows
 
 LARGEST_CAPACITY = 2**29  # slots and pool places are 32-bit numbers
@@ -38,7 +30,7 @@ def power_of_two_at_least(number: int) -> int:
 
 
 class RecordTable:
-    """Fixed-width records, each distinct one kept once; see `kernels.py` for the picture."""
+    """Fixed-width records, each distinct one kept once; see `distinct_kernels.py` for the picture."""
 
     def __init__(self, most: int, words: int, file: Path | None = None) -> None:
         shape = (most, words)
@@ -85,13 +77,13 @@ class Store:
         depth, frame_words = self._frame_shape()
         self._refuse_what_cannot_fit(frame_words)
 
-        self.rows = reserve((capacity, kernels.ROW_COLUMNS), np.int32)
-        self.values = reserve((capacity, kernels.VALUE_COLUMNS), np.float64)
+        self.rows = reserve((capacity, store_kernels.ROW_COLUMNS), np.int32)
+        self.values = reserve((capacity, store_kernels.VALUE_COLUMNS), np.float64)
         self._actions = reserve((capacity, self.action_layout.nbytes), np.uint8)
-        self.episodes = reserve((capacity, kernels.EPISODE_COLUMNS), np.int64)
+        self.episodes = reserve((capacity, store_kernels.EPISODE_COLUMNS), np.int64)
         self.live_episodes = reserve((capacity,), np.int32)
-        self._lanes = np.zeros((num_envs, kernels.LANE_COLUMNS), np.int64)
-        self.counters = np.zeros(kernels.STORE_COUNTERS, np.int64)
+        self._lanes = np.zeros((num_envs, store_kernels.LANE_COLUMNS), np.int64)
+        self.counters = np.zeros(store_kernels.STORE_COUNTERS, np.int64)
         self._record_counters = np.zeros(2 * RECORD_COUNTERS, np.int64)
         # A row needs two observations that no other row shares at the most, and each of those its own frames.
         self._frames = RecordTable(2 * capacity * max(depth, 1), frame_words, file)
@@ -164,7 +156,7 @@ class Store:
 
     def _refuse_what_cannot_fit(self, frame_words: int) -> None:
         least = self.capacity * (
-            kernels.ROW_COLUMNS * 4 + kernels.VALUE_COLUMNS * 8 + self.action_layout.nbytes
+            store_kernels.ROW_COLUMNS * 4 + store_kernels.VALUE_COLUMNS * 8 + self.action_layout.nbytes
         ) + self.num_envs * (2 * self.layout.nbytes)
         memory = physical_memory()
         if self.capacity > LARGEST_CAPACITY or (memory is not None and least > memory):
@@ -248,7 +240,7 @@ class Store:
                 return False
         low, high = self._discrete_action
         return bool(
-            kernels.stage_numbers(
+            store_kernels.stage_numbers(
                 action,
                 low,
                 high,
@@ -271,7 +263,7 @@ class Store:
 
     def add(self) -> int:
         """Take in what was staged; return how many observations were new (`fresh` says which)."""
-        new: int = kernels.add_rows(*self.add_arguments)
+        new: int = store_kernels.add_rows(*self.add_arguments)
         return new
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -297,7 +289,7 @@ class Store:
     def read(self, row: Rows, n_step: int, gamma: float) -> Output:
         """Gather live rows into output arrays that nobody else holds."""
         out = self._output.take(len(row))
-        kernels.read_rows(
+        store_kernels.read_rows(
             row,
             n_step,
             gamma,
@@ -318,7 +310,7 @@ class Store:
             return stored
         out = np.empty((len(number), self.layout.words), np.uint64)
         for item, observation in enumerate(number):
-            kernels.copy_observation(int(observation), self._frames.records, self._stacks.records, out[item])
+            store_kernels.copy_observation(int(observation), self._frames.records, self._stacks.records, out[item])
         return out
 
     def observation_bytes(self, number: NDArray[np.int64]) -> NDArray[np.uint8]:

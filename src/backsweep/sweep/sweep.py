@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
-from backsweep.memory import reserve
+from backsweep.jit.memory import reserve
 from backsweep.store.store import Store
-from backsweep.sweep import kernels
-from backsweep.sweep.kernels import (
+from backsweep.sweep import sweep_kernels
+from backsweep.sweep.roots import PseudoTerminals, Terminals
+from backsweep.sweep.sweep_kernels import (
     EXPANSIONS,
     PENDING_COUNT,
     PENDING_HEAD,
@@ -20,7 +21,6 @@ from backsweep.sweep.kernels import (
     RESTARTS,
     ROOTS_COUNT,
 )
-from backsweep.sweep.roots import PseudoTerminals, Terminals
 from backsweep.types import Rows
 
 
@@ -43,18 +43,18 @@ class Sweep:
         self._store = store
         self._graph = graph
         self.num_roots = roots
-        self.predecessors = kernels.ALL_PREDECESSORS if predecessors is None else predecessors
+        self.predecessors = sweep_kernels.ALL_PREDECESSORS if predecessors is None else predecessors
         self.pseudo = isinstance(start, PseudoTerminals)
         self.kappa = start.kappa if isinstance(start, PseudoTerminals) else 1.0
         self.separate_trees = separate_trees
         self.by_visits = by_visits
         self.stitch = stitch
         most_vertices = len(graph.vertices)
-        self._queue = reserve((most_vertices, kernels.QUEUE_COLUMNS), np.int64)
+        self._queue = reserve((most_vertices, sweep_kernels.QUEUE_COLUMNS), np.int64)
         self._visited = reserve((most_vertices,), np.int64)
         self._pending = reserve((store.capacity + 1,), np.int64)
         self._roots = np.zeros((2, roots), np.int64)
-        self._counters = np.zeros(kernels.SWEEP_COUNTERS, np.int64)
+        self._counters = np.zeros(sweep_kernels.SWEEP_COUNTERS, np.int64)
         self._random = np.array([seed], np.uint64)
         # The arrays never move, so the long list of arguments is put together once.
         self._arguments = (
@@ -95,7 +95,7 @@ class Sweep:
 
     def advance_into(self, out: Rows) -> int:
         """Write the next rows to `out`, and return how many they are: its length, or fewer as in `advance`."""
-        return int(kernels.sweep_rows(*self._arguments, out))
+        return int(sweep_kernels.sweep_rows(*self._arguments, out))
 
     def statistics(self) -> dict[str, int]:
         """Count what the sweep has done."""

@@ -1,0 +1,263 @@
+"""How fast the tasks run, as ratios to the original packages.
+
+    python -m benchmarks.tasks                 measure, print the table, rewrite it in docs/performance-tasks.md
+    python -m benchmarks.tasks --quick         the same with short measurements, and nothing is rewritten
+
+Every number is taken in a fresh process that is pinned to one core. The three ways of running a task (64 lanes, one
+lane, the package) take turns, round after round, so that a slow spell of the machine falls on all of them; a ratio is
+the median of the rounds' ratios. MiniGrid's package is asked for its RGB image without the resizing that ours includes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "performance-tasks.md"
+NUMBERS = ROOT / "docs" / "performance-tasks.json"
+BEGIN, END = "<!-- benchmarks.tasks begin -->", "<!-- benchmarks.tasks end -->"
+
+TASKS = (
+    "minigrid/doorkey",
+    "minigrid/unlock",
+    "minigrid/redbluedoors",
+    "minigrid/lavacrossing-hard",
+    "sokoban/5x5-1",
+    "sokoban/6x6-3",
+    "sokoban/7x7-2",
+)
+WAYS = ("lanes", "single", "package")
+LANES = 64
+# What the ratios must at least be: (64 lanes, one lane).
+FLOORS = {"minigrid": (100.0, 40.0), "sokoban": (8.0, 5.0)}
+
+
+@dataclass(frozen=True)
+class Result:
+    """One task's rates in steps per second, image and resets included, and their ratios to the package's."""
+
+    task: str
+    lanes: float
+    single: float
+    package: float
+    lanes_ratio: float
+    single_ratio: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether both ratios reach their floors."""
+        floors = FLOORS[self.task.split("/")[0]]
+        return self.lanes_ratio >= floors[0] and self.single_ratio >= floors[1]
+
+
+def rate(play: Callable[[int], None], steps_per_turn: int, seconds: float) -> float:
+    """Return how many steps per second `play(turns)` makes, after a warm-up."""
+    play(8)
+    turns = 8
+    while True:
+        start = time.perf_counter()
+        play(turns)
+        elapsed = time.perf_counter() - start
+        if elapsed >= seconds:
+            return turns * steps_per_turn / elapsed
+        turns = max(2 * turns, int(1.2 * turns * seconds / max(elapsed, 1e-6)))
+
+
+def play_lanes(task: str, seconds: float) -> float:
+    """Measure 64 lanes with random actions."""
+    from backsweep.tasks import make
+
+    env: Any = make(task, num_envs=LANES, seed=0, actions="package")
+    env.reset()
+    actions = np.random.default_rng(0).integers(0, env.single_action_space.n, (997, LANES))
+
+    def play(turns: int) -> None:
+        for turn in range(turns):
+            env.step(actions[turn % 997])
+
+    return rate(play, LANES, seconds)
+
+
+def play_environment(env: Any, step: Callable[[int], bool], num_actions: int, seconds: float) -> float:
+    """Measure a single environment with random actions, resets included."""
+    actions = np.random.default_rng(0).integers(0, num_actions, 997).tolist()
+
+    def play(turns: int) -> None:
+        for turn in range(turns):
+            if step(actions[turn % 997]):
+                env.reset()
+
+    return rate(play, 1, seconds)
+
+
+def play_single(task: str, seconds: float) -> float:
+    """Measure one lane as a plain environment."""
+    from backsweep.tasks.make import make_single
+
+    env: Any = make_single(task, actions="package")
+    env.reset(seed=0)
+
+    def step(action: int) -> bool:
+        _, _, terminated, truncated, _ = env.step(action)
+        return bool(terminated or truncated)
+
+    return play_environment(env, step, int(env.action_space.n), seconds)
+
+
+def play_package(task: str, seconds: float) -> float:
+    """Measure the original package."""
+    return play_minigrid(task, seconds) if task.startswith("minigrid") else play_gym_sokoban(task, seconds)
+
+
+def play_minigrid(task: str, seconds: float) -> float:
+    """Measure MiniGrid with its RGB wrapper, without highlighting."""
+    oracle = load_oracle("minigrid_oracle")
+    from minigrid import wrappers
+
+    from backsweep.tasks import find_task
+
+    inner = oracle.original(find_task(task).options())
+    inner.highlight = False
+    wrap: Any = wrappers.RGBImgObsWrapper
+    env: Any = wrap(inner, tile_size=8)
+    env.reset(seed=0)
+
+    def step(action: int) -> bool:
+        _, _, terminated, truncated, _ = env.step(action)
+        return bool(terminated or truncated)
+
+    return play_environment(env, step, 7, seconds)
+
+
+def play_gym_sokoban(task: str, seconds: float) -> float:
+    """Measure gym-sokoban with its small picture, resized as the paper does; its resets draw its own rooms."""
+    oracle = load_oracle("sokoban_oracle")
+    import cv2
+
+    from backsweep.tasks import find_task
+
+    options = find_task(task).options()
+    with open(os.devnull, "w") as silence:
+        sys.stdout, terminal = silence, sys.stdout  # it prints every retry
+        try:
+            env = oracle.sokoban_env.SokobanEnv(
+                dim_room=(options.height, options.width), num_boxes=options.boxes, reset=False
+            )
+            quiet_reset = env.reset
+            # A retried reset forgets the small picture and asks for sprites that the stand-ins do not have.
+            env.render = lambda mode="tiny_rgb_array", **_: env.get_image("tiny_rgb_array")
+            quiet_reset()
+
+            def step(action: int) -> bool:
+                image, _, done, _ = env.step(action, observation_mode="tiny_rgb_array")
+                cv2.resize(image, (84, 84), interpolation=cv2.INTER_NEAREST)
+                return bool(done)
+
+            return play_environment(env, step, 9, seconds)
+        finally:
+            sys.stdout = terminal
+
+
+def load_oracle(name: str) -> Any:
+    """Return the tests' oracle module of that name."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / "tasks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def measure_here(task: str, way: str, seconds: float) -> float:
+    """Pin this process to one core and measure."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    play = {"lanes": play_lanes, "single": play_single, "package": play_package}[way]
+    return play(task, seconds)
+
+
+def measure_apart(task: str, way: str, seconds: float) -> float:
+    """Measure in a fresh process."""
+    command = [sys.executable, "-m", "benchmarks.tasks", "--measure", task, way, "--seconds", str(seconds)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if result.returncode:
+        raise RuntimeError(f"{task} {way}: {result.stderr}")
+    return float(result.stdout)
+
+
+def measure_task(task: str, rounds: int, seconds: float) -> Result:
+    """Measure a task in all ways, taking turns."""
+    rates = [{way: measure_apart(task, way, seconds) for way in WAYS} for _ in range(rounds)]
+    median = {way: statistics.median(turn[way] for turn in rates) for way in WAYS}
+    return Result(
+        task=task,
+        **median,
+        lanes_ratio=statistics.median(turn["lanes"] / turn["package"] for turn in rates),
+        single_ratio=statistics.median(turn["single"] / turn["package"] for turn in rates),
+    )
+
+
+def as_markdown(results: list[Result]) -> str:
+    """Return the results as a table."""
+    lines = [
+        "| task | package, steps/s | one lane, steps/s | ratio | 64 lanes, steps/s | ratio |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {one.task} | {one.package:,.0f} | {one.single:,.0f} | {one.single_ratio:,.0f} | "
+        f"{one.lanes:,.0f} | {one.lanes_ratio:,.0f} |"
+        for one in results
+    ]
+    return "\n".join(lines)
+
+
+def write_results(results: list[Result], page: Path = PAGE, numbers: Path = NUMBERS) -> None:
+    """Rewrite the marked block of the page, and the numbers as JSON beside it."""
+    text = page.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"{page} must hold the lines {BEGIN} and {END}")
+    head, rest = text.split(BEGIN, 1)
+    tail = rest.split(END, 1)[1]
+    page.write_text(f"{head}{BEGIN}\n\n{as_markdown(results)}\n\n{END}{tail}", encoding="utf-8")
+    record = {"python": platform.python_version(), "results": [asdict(one) for one in results]}
+    numbers.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Measure, print, and rewrite the page."""
+    parser = argparse.ArgumentParser(description="Speed of the tasks against the original packages.")
+    parser.add_argument("--quick", action="store_true", help="short measurements; the page stays as it is")
+    parser.add_argument("--measure", nargs=2, metavar=("TASK", "WAY"), help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=float, default=1.0, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        task, way = arguments.measure
+        print(measure_here(task, way, arguments.seconds))
+        return 0
+    rounds, seconds = (1, 0.2) if arguments.quick else (3, 1.0)
+    results = [measure_task(task, rounds, seconds) for task in TASKS]
+    print(as_markdown(results))
+    if not arguments.quick:
+        write_results(results)
+    below = [one.task for one in results if not one.passed]
+    if below:
+        print(f"below the floor: {', '.join(below)}", file=sys.stderr)
+    return 1 if below else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

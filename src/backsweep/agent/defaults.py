@@ -1,0 +1,114 @@
+"""From a task, a method and a choice of faithfulness to a whole configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Any
+
+from backsweep.agent.config import RunConfig
+from backsweep.agent.methods import checked_method
+from backsweep.agent.settings import faithful_fields
+from backsweep.tasks import find_task
+from backsweep.tasks.registry import Task
+from backsweep.tasks.settings import NetworkSettings, TrainingSettings
+
+# Any Gymnasium environment: what solves the small control tasks.
+OTHER_SETTINGS = TrainingSettings(
+    network=NetworkSettings(linear=(256, 256)),
+    budget=100_000,
+    learning_rate=1e-3,
+    target_interval=500,
+    warmup_steps=1_000,
+    capacity=100_000,
+    epsilon_steps=10_000,
+    evaluation_interval=10_000,
+    evaluation_episodes=20,
+)
+EXACT_FAMILIES = ("nchain", "minigrid")
+
+
+def run_config(
+    task: str | None = None,
+    *,
+    env: str | None = None,
+    method: str = "ter",
+    faithful: str = "paper",
+    **overrides: Any,
+) -> RunConfig:
+    """Return the configuration of a run: the task's settings, the method's, and `overrides` on top.
+
+    Examples
+    --------
+    >>> config = run_config("minigrid/doorkey", method="ter", steps=3_000_000)
+    >>> config.batch_size, config.eta, config.target_interval
+    (64, 0.5, 1000)
+    >>> run_config("sokoban/6x6-2", method="uer", faithful="released").capacity
+    50000
+    """
+    checked_method(method)
+    if faithful not in ("paper", "released"):
+        raise ValueError(f"faithful must be 'paper' or 'released', got {faithful!r}")
+    known = [entry.name for entry in dataclasses.fields(RunConfig)]
+    for name in overrides:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"run_config has no option {name!r}{hint}")
+    found = find_task(task) if task is not None else None
+    fields: dict[str, Any] = {"task": None if found is None else found.id, "env": env}
+    fields.update(_settings_fields(OTHER_SETTINGS if found is None else found.training))
+    fields.update(_family_fields(found, overrides.get("task_options", {})))
+    fields.update(faithful_fields(faithful, None if found is None else found.family, method))
+    return RunConfig(method=method, faithful=faithful, **{**fields, **overrides})  # type: ignore[arg-type]
+
+
+def task_of(config: RunConfig) -> Task | None:
+    """Return the task of the table that a run is on, None for other environments."""
+    return None if config.task is None else find_task(config.task)
+
+
+def task_options(config: RunConfig) -> dict[str, Any]:
+    """Return the options that the environment is made with: those of the faithful choice, then the user's."""
+    following = {} if config.task is None else find_task(config.task).options_following(config.faithful)
+    return {**following, **config.task_options}
+
+
+def _settings_fields(settings: TrainingSettings) -> dict[str, Any]:
+    fields = {
+        "steps": settings.budget,
+        "batch_size": settings.batch_size,
+        "optimiser": settings.optimiser,
+        "learning_rate": settings.learning_rate,
+        "target_interval": settings.target_interval,
+        "ratio": 1.0 / settings.update_interval,
+        "warmup_steps": settings.warmup_steps,
+        "capacity": settings.capacity,
+        "epsilon_start": settings.epsilon_start,
+        "epsilon_end": settings.epsilon_end,
+        "epsilon_steps": settings.epsilon_steps,
+        "discount": settings.discount,
+        "evaluation_interval": settings.evaluation_interval,
+        "evaluation_episodes": settings.evaluation_episodes,
+        "evaluation_random_chance": settings.evaluation_random_chance,
+        "convolutions": settings.network.convolutions,
+        "linear": settings.network.linear,
+        "record_interval": max(1, settings.evaluation_interval // 10),
+    }
+    if settings.rmsprop_alpha is not None:
+        fields["rmsprop_alpha"] = settings.rmsprop_alpha
+    if settings.rmsprop_eps is not None:
+        fields["rmsprop_eps"] = settings.rmsprop_eps
+    return fields
+
+
+def _family_fields(task: Task | None, options: dict[str, Any]) -> dict[str, Any]:
+    if task is None:
+        return {}
+    # The package's reward depends on the step count, so states do not have one value.
+    fields: dict[str, Any] = {"exact": task.family in EXACT_FAMILIES and options.get("reward", "paper") == "paper"}
+    if task.family == "sokoban":
+        fields["eta"] = 0.2  # the main text; the appendix says 0.1
+    if task.family == "atari":
+        fields["frame_stack"] = 4
+    return fields

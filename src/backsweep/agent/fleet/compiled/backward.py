@@ -1,0 +1,160 @@
+"""EBU's targets for lanes in lock-step: what `agent.learner.episodic.BackwardTargets` does for one lane, for all."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.fleet.compiled import backward_kernels
+from backsweep.agent.fleet.compiled.backward_kernels import COUNT, PLACE, WALK_COLUMNS
+from backsweep.agent.fleet.compiled.lanes import LockstepLanes
+from backsweep.agent.learner.rules import TargetRule
+from backsweep.agent.learner.value_programs import CHUNK
+
+
+class Networks(Protocol):
+    """Gives values of bank rows by lanes' networks."""
+
+    def values(self, lanes: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
+        """Return the values (n, steps, actions) of rows (n, steps) by the target or online networks of lanes (n,)."""
+        ...
+
+    def ask_both(self, lanes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Enqueue the evaluation of rows (n, CHUNK) by the target and the online networks of lanes (n,)."""
+        ...
+
+    def answers(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return the values (n, CHUNK, actions) of both, once the device is done."""
+        ...
+
+
+class BackwardWalks:
+    """The walks of all lanes."""
+
+    def __init__(
+        self,
+        lanes: LockstepLanes,
+        walking: NDArray[np.bool_],
+        rule: TargetRule,
+        longest: int,
+        known: NDArray[Any],
+        alone: bool,
+    ) -> None:
+        """Prepare for episodes of at most `longest` steps; targets go to `known`, NaN for lanes not `walking`.
+
+        With `alone`, every episode is evaluated by itself: rounding is then what it is in a run alone on a CPU.
+        """
+        count, batch = lanes.row.shape
+        self._lanes, self._walking, self._rule, self._known, self._alone = lanes, walking, rule, known, alone
+        self.walk = np.zeros((count, WALK_COLUMNS), np.int64)
+        self.rows = np.zeros((count, longest), np.int64)
+        self.targets = np.zeros((count, longest), np.float64)
+        self.left_out = np.zeros((count, longest), np.bool_)
+        # A batch can begin as many episodes as it has rows.
+        self._steps = np.zeros((count, batch * longest), np.int64)
+        self._next_places = np.zeros_like(self._steps)
+        self._lengths = np.zeros((count, batch), np.int64)
+        self._found = np.zeros(count, np.int64)
+        self._starts = np.zeros(count, np.int64)  # where a lane's steps begin among the values
+        self._walked = np.zeros((count, batch), np.bool_)
+
+    def begin(self, networks: Networks) -> bool:
+        """Find what the batches that were drawn last need to know, and say whether a device is at work on it.
+
+        If it is, wait for it before `finish`.
+        """
+        lanes = self._lanes
+        self._walked = (lanes.sources() == self._rule.backward_source) & self._walking[:, None]
+        self._lengths[:] = 0
+        backward_kernels.find_episodes(
+            lanes.ints,
+            lanes.store_table,
+            lanes.row,
+            self._walked,
+            self.walk,
+            self.rows,
+            self._steps,
+            self._next_places,
+            self._lengths,
+            self._found,
+        )
+        beginning = np.flatnonzero(self._found)
+        if self._alone or not len(beginning):
+            return False
+        asked, rows = self._in_chunks(beginning)
+        networks.ask_both(asked, rows)
+        return True
+
+    def finish(self, networks: Networks) -> None:
+        """Fill `known` for the batches that were drawn last."""
+        lanes, rule = self._lanes, self._rule
+        target, online = self._values(networks)
+        backward_kernels.walk_through(
+            lanes.ints,
+            lanes.floats,
+            lanes.store_table,
+            lanes.row,
+            self._walked,
+            rule.double,
+            rule.diffusion,
+            rule.skipped_steps,
+            self._steps,
+            self._lengths,
+            self._starts,
+            target,
+            online,
+            self.walk,
+            self.rows,
+            self.targets,
+            self.left_out,
+            self._known,
+            lanes.buffers.weight,
+        )
+
+    def _in_chunks(self, beginning: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the steps of the lanes' new episodes cut into chunks: their lanes (n,) and bank rows (n, CHUNK)."""
+        totals = self._lengths[beginning].sum(axis=1)
+        chunks = -(-totals // CHUNK)
+        ends = chunks.cumsum()
+        self._starts[beginning] = CHUNK * (ends - chunks)
+        rows = np.full(CHUNK * int(ends[-1]), self._next_places[beginning[0], 0])  # what fills up a chunk is not read
+        for lane, total in zip(beginning.tolist(), totals.tolist(), strict=True):
+            start = self._starts[lane]
+            rows[start : start + total] = self._next_places[lane, :total]
+        return np.repeat(beginning, chunks), rows.reshape(-1, CHUNK)
+
+    def _values(self, networks: Networks) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Return the values (steps, actions) of the new episodes' next states by both networks."""
+        beginning = np.flatnonzero(self._found)
+        if not len(beginning):
+            nothing = np.zeros((0, 1), self._known.dtype)
+            return nothing, nothing
+        if self._alone:
+            self._starts[beginning] = np.cumsum([0, *self._lengths[beginning[:-1]].sum(axis=1)])
+            target = self._one_by_one(networks, beginning, True)
+            return target, self._one_by_one(networks, beginning, False) if self._rule.double else target
+        target, online = networks.answers()
+        return target.reshape(-1, target.shape[-1]), online.reshape(-1, online.shape[-1])
+
+    def _one_by_one(self, networks: Networks, beginning: NDArray[np.int64], target: bool) -> NDArray[np.floating]:
+        parts = []
+        for lane in beginning.tolist():
+            start = 0
+            for length in self._lengths[lane, : self._found[lane]].tolist():
+                wanted = self._next_places[lane : lane + 1, start : start + length].copy()
+                parts.append(networks.values(np.array([lane]), wanted, target=target)[0])
+                start += length
+        return np.concatenate(parts)
+
+    def borrow(self, lane: int, rows: NDArray[np.int64], targets: NDArray[Any], left_out: NDArray[np.bool_]) -> None:
+        """Take over the rest of a lane's walk."""
+        count = len(rows)
+        self.walk[lane, PLACE], self.walk[lane, COUNT] = 0, count
+        self.rows[lane, :count], self.targets[lane, :count], self.left_out[lane, :count] = rows, targets, left_out
+
+    def rest(self, lane: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the rest of a lane's walk: rows, targets, and which are left out."""
+        part = slice(self.walk[lane, PLACE], self.walk[lane, COUNT])
+        return self.rows[lane, part].copy(), self.targets[lane, part].copy(), self.left_out[lane, part].copy()

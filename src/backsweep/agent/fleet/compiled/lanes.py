@@ -1,0 +1,358 @@
+"""Runs whose environments and replays are moved together: one kernel call is one turn of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.fleet.compiled import codes, parts, turn_kernels
+from backsweep.agent.learner.exploration import EpsilonSchedule
+from backsweep.jit.array_table import address_table
+from backsweep.jit.random_streams import generator_words, restore_generator_words
+from backsweep.replay import Replay, ReplayMachinery
+from backsweep.samplers.mixture import LiveMixture
+from backsweep.store.ingest import key_kind
+from backsweep.store.store_kernels import ENDED, FLAGS
+from backsweep.tasks.lanes import Lanes
+
+FAMILIES = {"nchain": codes.CHAIN, "minigrid": codes.MINIGRID, "sokoban": codes.SOKOBAN}
+FAILURES = {
+    codes.NOT_FINITE: "the TD error is not a number",
+    codes.NO_LEVEL: "the task found no level that can be played",
+    codes.BANK_FULL: "it has seen more distinct observations than there is room for on the device; "
+    "raise observations_per_run, or lower capacity",
+}
+MOST_SOURCES = 64  # ways of dividing batches that are remembered
+PIECE = 4096  # stored observations that are handed over at a time
+NEW_PER_STEP = 3  # an episode's first observation as it is added, its successor, and the next episode's first
+
+
+@dataclass(eq=False)
+class Member:
+    """What belongs to one run."""
+
+    replay: Replay
+    task: Lanes
+    """Of one lane."""
+    explorer: np.random.Generator
+    first_row: int
+    """Where the run's observations begin in the bank."""
+    most_rows: int
+    """How many it may have there; one more row behind them is for the first observations of episodes."""
+    bootstrap_at_timeout: bool = True
+    running_return: float = 0.0
+    running_length: int = 0
+    episodes: int = 0
+
+
+class Buffers(Protocol):
+    """What a turn exchanges with the learner: L lanes, B rows of a batch."""
+
+    best: NDArray[np.int64]
+    """In: the greedy action of each lane, (L,)."""
+    current: NDArray[np.int64]
+    """Out: the bank's row of what each lane sees now, (L,)."""
+    rows: NDArray[np.int64]
+    """Out, as are all that follow but the last: the bank's rows of observations and of their successors, (L, 2, B).
+
+    In one piece: two halves of it would be neighbours in memory for a single lane only, which is another type for
+    compiled code, and so another minute of compiling.
+    """
+    action: NDArray[np.int64]
+    """(L, B), as are all that follow."""
+    reward: NDArray[np.floating]
+    discount: NDArray[np.floating]
+    weight: NDArray[np.floating]
+    td_error: NDArray[np.floating]
+    """In: the TD errors of the last batches."""
+
+
+class LockstepLanes:
+    """Members in lock-step. Between `hand_back` and the next turn they may be used as if they stood alone."""
+
+    def __init__(
+        self, members: Sequence[Member], epsilon: EpsilonSchedule, batch_size: int, buffers: Buffers, longest: int
+    ) -> None:
+        """Borrow the members.
+
+        Parameters
+        ----------
+        members
+            Each must be `supported`.
+        epsilon
+            Their chance of random actions, which all share.
+        batch_size
+            Rows of a batch.
+        buffers
+            Arrays that the learner reads and writes.
+        longest
+            How many steps are taken at most between two calls of `hand_back`.
+        """
+        self.members = list(members)
+        count = len(self.members)
+        self.batch_size = batch_size
+        self.row = np.zeros((count, batch_size), np.int64)
+        self.ints = np.zeros((count, codes.LANE_INTS), np.int64)
+        self.floats = np.zeros((count, codes.LANE_FLOATS), np.float64)
+        self._log = np.zeros((count, longest + 1, 2), np.float64)
+        self._exploration = np.array([epsilon.start, epsilon.end, epsilon.steps, epsilon.random_steps], np.float64)
+        self._explorers = np.zeros((count, 4), np.uint64)
+        machines = [member.replay.machinery for member in self.members]
+        self._samplers = [machine.sampler for machine in machines]
+        self._parts = [_known_parts(sampler) for sampler in self._samplers]
+        most_parts = max(len(part) for part in self._parts)
+        self._shares = np.zeros((count, most_parts), np.int64)
+        self._sources: dict[bytes, NDArray[np.int64]] = {}  # by how batches are divided, which is in few ways
+        self._leaders = _leaders(self._samplers)
+        self._part_ints = np.zeros((count, most_parts, codes.PART_INTS), np.int64)
+        self._part_floats = np.zeros((count, most_parts, codes.PART_FLOATS), np.float64)
+        self._part_generators = np.zeros((count, most_parts, codes.PART_GENERATORS, 4), np.uint64)
+        self._part_arrays = np.zeros((count, most_parts, codes.PART_ARRAYS, 5), np.int64)
+        for lane, lane_parts in enumerate(self._parts):
+            for place, part in enumerate(lane_parts):
+                table = address_table([parts.arrays_of(part)])[0]
+                self._part_arrays[lane, place, : len(table)] = table
+        self.store_table = address_table([machine.store.add_arguments for machine in machines])
+        self._graph = address_table([() if m.graph is None else m.graph.add_arguments for m in machines])
+        if not self._graph.shape[1]:  # nobody has a graph: kernels still take a row for each
+            self._graph = np.zeros((count, 13, 5), np.int64)
+        keys = [_known_key(machine) for machine in machines]
+        self._matrices = address_table([arrays for _, arrays in keys])
+        if not self._matrices.shape[1]:
+            self._matrices = np.zeros((count, 1, 5), np.int64)
+        machineries = [_machinery(member.task) for member in self.members]
+        self._task_ints = _padded([machinery.ints for machinery in machineries], np.int64)
+        self._task_floats = _padded([machinery.floats for machinery in machineries], np.float64)
+        self._actions = np.zeros((count, 1), np.int64)
+        self._resting, self._chosen = np.zeros(1, np.bool_), np.ones(1, np.bool_)
+        self._tasks = address_table(
+            [
+                (
+                    self._actions[lane],
+                    self._resting,
+                    self._chosen,
+                    task.streams,
+                    task.rewards,
+                    task.terminated,
+                    task.truncated,
+                    task.observations.reshape(-1),
+                    *machineries[lane].arrays,
+                )
+                for lane, task in enumerate(member.task for member in self.members)
+            ]
+        )
+        self._kept_alive = (machines, keys, machineries)
+        for lane, (member, machine) in enumerate(zip(self.members, machines, strict=True)):
+            ints = self.ints[lane]
+            ints[codes.LANE_FAMILY] = FAMILIES[machineries[lane].family]
+            ints[codes.LANE_ACTIONS] = member.task.single_action_space.n
+            ints[codes.LANE_BYTES] = member.task.observations.nbytes
+            ints[codes.LANE_KEY] = keys[lane][0]
+            ints[codes.LANE_PARTS] = len(self._parts[lane])
+            ints[codes.LANE_FIRST_ROW], ints[codes.LANE_MOST_ROWS] = member.first_row, member.most_rows
+            ints[codes.LANE_BOOTSTRAP] = member.bootstrap_at_timeout
+            self.floats[lane, codes.LANE_DISCOUNT] = machine.gamma
+        self.buffers = buffers
+        # Kernels are compiled for one precision; learners have one of two.
+        self._errors = np.zeros((count, batch_size), np.float64)
+        same = buffers.reward.dtype == np.float32
+        self._numbers: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] = (
+            (buffers.reward, buffers.discount, buffers.weight)
+            if same
+            else (
+                np.zeros_like(self.row, np.float32),
+                np.zeros_like(self.row, np.float32),
+                np.ones_like(self.row, np.float32),
+            )
+        )
+        self._new_places = np.zeros(NEW_PER_STEP * count, np.int64)
+        self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.LANE_BYTES].max())), np.uint8)
+        self.borrow()
+
+    # -- turns ----------------------------------------------------------------------------------------------------
+
+    def turn(self, step: int, *, steps: int = 0, apply: bool = False, draw: bool = False) -> None:
+        """Take TD errors to the priorities, take `steps` steps from `step` on, and draw a batch, as far as asked."""
+        if apply:
+            self._errors[:] = self.buffers.td_error
+        what = (codes.APPLY if apply else 0) | (codes.STEP if steps else 0) | (codes.DRAW if draw else 0)
+        if draw:
+            self._split()
+        buffers = self.buffers
+        turn_kernels.turn_lanes(
+            what,
+            step,
+            steps,
+            self._exploration,
+            self._shares,
+            self.ints,
+            self.floats,
+            self._task_ints,
+            self._task_floats,
+            self._tasks,
+            self.store_table,
+            self._graph,
+            self._matrices,
+            self._explorers,
+            self._part_ints,
+            self._part_floats,
+            self._part_generators,
+            self._part_arrays,
+            self._log,
+            buffers.best,
+            buffers.current,
+            self.row,
+            buffers.rows,
+            buffers.action,
+            *self._numbers,
+            self._errors,
+        )
+        if draw and self._numbers[0] is not buffers.reward:
+            buffers.reward[:], buffers.discount[:], buffers.weight[:] = self._numbers
+
+    def _split(self) -> None:
+        """Divide the batch between the parts of mixtures; members with the same books do it once."""
+        for leader, followers in self._leaders:
+            sampler = self._samplers[leader]
+            counts = sampler.split(self.batch_size) if isinstance(sampler, LiveMixture) else [self.batch_size]
+            if self._shares[leader, : len(counts)].tolist() != counts:
+                self._shares[np.ix_([leader, *followers], range(len(counts)))] = counts
+
+    def sources(self) -> NDArray[np.int64]:
+        """Return which part of its sampler each row of the last batches is from, (lanes, batch); not to be changed."""
+        divided = self._shares.tobytes()
+        if divided not in self._sources:
+            if len(self._sources) == MOST_SOURCES:
+                self._sources.clear()
+            ends = self._shares.cumsum(axis=1)
+            self._sources[divided] = (np.arange(self.batch_size)[None, :, None] >= ends[:, None, :]).sum(axis=2)
+        return self._sources[divided]
+
+    def new_observations(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Return what the last step saw that the bank does not have: its rows there, and the bytes (count, bytes)."""
+        count = turn_kernels.collect_new(self.ints, self._tasks, self.store_table, self._new_places, self._new_bytes)
+        return self._new_places[:count], self._new_bytes[:count]
+
+    def all_observations(self, lane: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+        """Give everything that the bank must have of a lane: what it sees now, and piece by piece what is stored."""
+        member = self.members[lane]
+        store = member.replay.machinery.store
+        size = int(self.ints[lane, codes.LANE_BYTES])
+        yield np.array([member.first_row + member.most_rows]), member.task.observations.reshape(1, -1).view(np.uint8)
+        for first in range(0, store.observations_high, PIECE):
+            numbers = np.arange(first, min(first + PIECE, store.observations_high))
+            yield member.first_row + numbers, store.observation_bytes(numbers)[:, :size]
+
+    # -- failures -------------------------------------------------------------------------------------------------
+
+    def failures(self) -> list[tuple[int, str]]:
+        """Return the lanes that cannot go on, and why."""
+        found = []
+        for lane in np.flatnonzero(self.ints[:, codes.LANE_STATE] != codes.GOING).tolist():
+            reason = FAILURES[int(self.ints[lane, codes.LANE_STATE])]
+            found.append((lane, f"at step {self.ints[lane, codes.LANE_FAILED_AT]}: {reason}"))
+        return found
+
+    # -- borrowing and handing back -------------------------------------------------------------------------------
+
+    def borrow(self) -> None:
+        """Take over what lives in the members' Python objects."""
+        for lane, member in enumerate(self.members):
+            self._explorers[lane] = generator_words(member.explorer)
+            for place, part in enumerate(self._parts[lane]):
+                parts.borrow(
+                    part,
+                    self._part_ints[lane, place],
+                    self._part_floats[lane, place],
+                    self._part_generators[lane, place],
+                )
+            ints = self.ints[lane]
+            self.floats[lane, codes.LANE_RETURN] = member.running_return
+            self.floats[lane, codes.LANE_LENGTH] = member.running_length
+            ints[codes.LANE_EPISODES], ints[codes.LANE_LOGGED] = member.episodes, 0
+            store = member.replay.machinery.store
+            last = (store.total - 1) % store.capacity
+            ints[codes.LANE_START] = -1
+            ints[codes.LANE_BEGAN] = not store.total or bool(store.rows[last, FLAGS] & ENDED)
+            self.buffers.current[lane] = turn_kernels.current_row(ints, self.store_table[lane])
+
+    def hand_back(self, finished: Callable[[int, NDArray[np.float64], NDArray[np.int64]], None]) -> None:
+        """Bring the members' objects up to date; `finished` is given each lane's ended episodes: returns, lengths."""
+        for lane, member in enumerate(self.members):
+            restore_generator_words(member.explorer, self._explorers[lane])
+            for place, part in enumerate(self._parts[lane]):
+                parts.hand_back(
+                    part,
+                    self._part_ints[lane, place],
+                    self._part_floats[lane, place],
+                    self._part_generators[lane, place],
+                )
+            ints = self.ints[lane]
+            member.running_return = float(self.floats[lane, codes.LANE_RETURN])
+            member.running_length = int(self.floats[lane, codes.LANE_LENGTH])
+            member.episodes = int(ints[codes.LANE_EPISODES])
+            logged = int(ints[codes.LANE_LOGGED])
+            finished(lane, self._log[lane, :logged, 0].copy(), self._log[lane, :logged, 1].astype(np.int64))
+            ints[codes.LANE_LOGGED] = 0
+        for leader, followers in self._leaders:
+            sampler = self._samplers[leader]
+            for follower in followers:
+                other = self._samplers[follower]
+                if isinstance(sampler, LiveMixture) and isinstance(other, LiveMixture):
+                    other.owed = list(sampler.owed)
+
+
+def supported(replay: Replay, task: Lanes) -> bool:
+    """Say whether the kernels can move such a run."""
+    machine = replay.machinery
+    return (
+        task.num_lanes == 1
+        and machine.num_envs == 1
+        and machine.n_step == 1
+        and machine.store.frame_stack == 1
+        and task.machinery() is not None
+        and parts.parts_of(machine.sampler) is not None
+        and key_kind(machine.store, machine.graph, machine.encoder) is not None
+    )
+
+
+def _known_parts(sampler: Any) -> list[Any]:
+    known = parts.parts_of(sampler)
+    if known is None:
+        raise ValueError(f"lock-step lanes cannot draw from {type(sampler).__name__}")
+    return known
+
+
+def _known_key(machine: ReplayMachinery) -> tuple[int, tuple[NDArray[Any], ...]]:
+    kind = key_kind(machine.store, machine.graph, machine.encoder)
+    if kind is None:
+        raise ValueError(f"lock-step lanes cannot make keys with {type(machine.encoder).__name__}")
+    return kind
+
+
+def _machinery(task: Lanes) -> Any:
+    machinery = task.machinery()
+    if machinery is None:
+        raise ValueError(f"lock-step lanes cannot move {type(task).__name__}")
+    return machinery
+
+
+def _leaders(samplers: Sequence[Any]) -> list[tuple[int, list[int]]]:
+    """Return groups of members whose batches are divided alike: the first of each, and the others."""
+    groups: dict[Any, list[int]] = {}
+    for lane, sampler in enumerate(samplers):
+        mixed = isinstance(sampler, LiveMixture)
+        key = (tuple(sampler.shares), tuple(sampler.owed)) if mixed else None
+        groups.setdefault(key, []).append(lane)
+    return [(lanes[0], lanes[1:]) for lanes in groups.values()]
+
+
+def _padded(rows: Sequence[Sequence[Any]], dtype: Any) -> NDArray[Any]:
+    table = np.zeros((len(rows), max(len(row) for row in rows)), dtype)
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = row
+    return table

@@ -1,0 +1,87 @@
+"""A live sampler as numbers and addresses: borrowed from the object while kernels use it, and handed back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.fleet.compiled import codes
+from backsweep.jit.random_streams import generator_words, restore_generator_words
+from backsweep.samplers.base import LiveSampler
+from backsweep.samplers.episodic_backward import LiveEpisodicBackward
+from backsweep.samplers.mixture import LiveMixture
+from backsweep.samplers.prioritized import LivePrioritized
+from backsweep.samplers.topological import LiveTopological
+from backsweep.samplers.uniform import LiveUniform
+
+KINDS: dict[type[LiveSampler], int] = {
+    LiveUniform: codes.UNIFORM,
+    LivePrioritized: codes.PRIORITIZED,
+    LiveTopological: codes.SWEEP,
+    LiveEpisodicBackward: codes.EPISODES,
+}
+
+
+def parts_of(sampler: LiveSampler) -> list[LiveSampler] | None:
+    """Return the parts that a sampler is made of, itself if it is one; None if kernels do not know them."""
+    parts = list(sampler.parts) if isinstance(sampler, LiveMixture) else [sampler]
+    for part in parts:
+        if type(part) not in KINDS or getattr(getattr(part, "config", None), "fallback", "uniform") != "uniform":
+            return None
+    return parts
+
+
+def arrays_of(part: LiveSampler) -> tuple[NDArray[Any], ...]:
+    """Return the arrays that the kernels of a part use in place."""
+    if isinstance(part, LivePrioritized):
+        return part.tree.levels, part.tree.sums, part.tree.minima
+    if isinstance(part, LiveTopological):
+        return (*part.sweep.position_arrays, part.window)
+    return ()
+
+
+def borrow(
+    part: LiveSampler, ints: NDArray[np.int64], floats: NDArray[np.float64], generators: NDArray[np.uint64]
+) -> None:
+    """Write down what of a part lives in the Python object."""
+    ints[codes.PART_KIND] = KINDS[type(part)]
+    generators[codes.PART_GENERATOR] = generator_words(part.generator)
+    if isinstance(part, LivePrioritized):
+        per = part.config
+        ints[codes.PART_FLAG] = per.stratified
+        ints[codes.PART_BETA_ROWS] = 0 if per.beta_rows is None else per.beta_rows
+        clip = math.inf if per.clip is None else per.clip
+        floats[:] = per.beta, per.final_beta, per.alpha, per.epsilon, clip, part.largest
+    elif isinstance(part, LiveTopological):
+        sweep = part.sweep
+        ints[codes.PART_FLAG] = sweep.pseudo
+        ints[codes.PART_ROOTS] = sweep.num_roots
+        ints[codes.PART_PREDECESSORS] = sweep.predecessors
+        ints[codes.PART_SEPARATE] = sweep.separate_trees
+        ints[codes.PART_BY_VISITS] = sweep.by_visits
+        ints[codes.PART_STITCH] = sweep.stitch
+        ints[codes.PART_SHUFFLE] = part.config.shuffle
+        ints[codes.PART_HELD] = part.held
+        floats[codes.PART_KAPPA] = sweep.kappa
+        generators[codes.PART_SHUFFLE_GENERATOR] = generator_words(part.shuffle_generator)
+    elif isinstance(part, LiveEpisodicBackward):
+        ints[codes.PART_FLAG] = part.config.timeouts
+        ints[codes.PART_CURSOR] = part.cursor
+        ints[codes.PART_RUNNING] = part.config.running
+
+
+def hand_back(
+    part: LiveSampler, ints: NDArray[np.int64], floats: NDArray[np.float64], generators: NDArray[np.uint64]
+) -> None:
+    """Bring the Python object up to date."""
+    restore_generator_words(part.generator, generators[codes.PART_GENERATOR])
+    if isinstance(part, LivePrioritized):
+        part.largest = float(floats[codes.PART_LARGEST])
+    elif isinstance(part, LiveTopological):
+        part.held = int(ints[codes.PART_HELD])
+        restore_generator_words(part.shuffle_generator, generators[codes.PART_SHUFFLE_GENERATOR])
+    elif isinstance(part, LiveEpisodicBackward):
+        part.cursor = int(ints[codes.PART_CURSOR])

@@ -1,0 +1,157 @@
+"""A fleet: runs that advance in lock-step, with their networks stacked. A single run is a fleet of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.config import RunConfig
+from backsweep.agent.fleet.run import Lane
+from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+from backsweep.agent.learner.networks import Network, network_for
+from backsweep.agent.learner.optimisers import OptimiserSettings
+from backsweep.agent.learner.rules import TargetRule, common_rule
+from backsweep.agent.methods import method_for
+from backsweep.replay import Replay
+from backsweep.types import Batch
+
+OWN_FIELDS = ("task", "env", "task_options", "method", "seed", "steps", "exact")
+"""What may differ between the runs of a fleet; methods only if they learn alike."""
+
+
+class Fleet:
+    """Lanes and the learner that holds a row for each of them."""
+
+    def __init__(
+        self, configs: Sequence[RunConfig], *, device: str = "cpu", replays: Sequence[Replay] | None = None
+    ) -> None:
+        check_same(configs)
+        given = [None] * len(configs) if replays is None else list(replays)
+        self.lanes = [Lane(config, replay) for config, replay in zip(configs, given, strict=True)]
+        self.shared = configs[0]
+        check_same_form(self.lanes)
+        self.learner = Learner(
+            lane_network(self.lanes[0]),
+            shared_rule(configs),
+            learner_settings(self.shared, device),
+            [config.seed for config in configs],
+        )
+        self.step = 0
+        """Environment steps that every lane has taken."""
+        self._ratio = Fraction(self.shared.ratio).limit_denominator(10_000)
+
+    def choose_actions(self) -> list[NDArray[np.int64]]:
+        """Return every lane's actions: random ones by its own schedule and generator, else its network's best."""
+        drawn = [lane.explorer.draw(lane.epsilon(self.step)) for lane in self.lanes]
+        if all(random.all() for random, _ in drawn):
+            return [actions for _, actions in drawn]
+        seen = (
+            self.lanes[0].observations[None]
+            if len(drawn) == 1
+            else np.stack([lane.observations for lane in self.lanes])
+        )
+        best = self.learner.greedy(seen)
+        return [np.where(random, actions, best[lane]) for lane, (random, actions) in enumerate(drawn)]
+
+    def updates_due(self) -> int:
+        """Return how many updates bring their number to `ratio` per step since the warm-up."""
+        learning = self.step - self.shared.warmup_steps
+        if learning <= 0:
+            return 0
+        return learning * self._ratio.numerator // self._ratio.denominator - self.learner.updates
+
+    def passes(self, interval: int) -> bool:
+        """Say whether the last step reached a multiple of `interval`."""
+        return self.step // interval > (self.step - self.shared.num_envs) // interval
+
+    def backward_targets(self, batches: Sequence[Batch]) -> NDArray[np.float64] | None:
+        """Return EBU's targets (lanes, batch), None if no lane has any; rows left out lose their weight."""
+        if all(lane.backward is None for lane in self.lanes):
+            return None
+        rows = []
+        for index, (lane, batch) in enumerate(zip(self.lanes, batches, strict=True)):
+            if lane.backward is None:
+                rows.append(np.full(len(batch), np.nan))
+                continue
+            known, left_out = lane.backward.of(batch, partial(self.learner.values, index))
+            if left_out.any():
+                batch.weight = batch.weight * ~left_out
+            rows.append(known)
+        return np.stack(rows)
+
+    def drop(self, gone: Sequence[int]) -> list[Lane]:
+        """Go on without some lanes; return them."""
+        dropped = [self.lanes[index] for index in gone]
+        kept = [index for index in range(len(self.lanes)) if index not in set(gone)]
+        self.lanes = [self.lanes[index] for index in kept]
+        if kept:
+            self.learner.keep(kept)
+        for lane in dropped:
+            lane.envs.close()
+        return dropped
+
+
+def check_same(configs: Sequence[RunConfig]) -> None:
+    """Refuse runs that cannot share a fleet."""
+    if not configs:
+        raise ValueError("a fleet needs at least one run")
+    first = configs[0].to_json()
+    for config in configs[1:]:
+        other = config.to_json()
+        for name in first:
+            if name not in OWN_FIELDS and first[name] != other[name]:
+                raise ValueError(
+                    f"runs of a fleet may differ in {', '.join(OWN_FIELDS)} only, got {name}={first[name]!r} and "
+                    f"{other[name]!r}"
+                )
+    shared_rule(configs)
+
+
+def shared_rule(configs: Sequence[RunConfig]) -> TargetRule:
+    """Return the rule by which runs learn together; refuse methods that cannot."""
+    rule = common_rule([method_for(config).rule for config in configs])
+    if rule is None:
+        methods = ", ".join(sorted({config.method for config in configs}))
+        raise ValueError(f"runs of a fleet must have methods that learn alike, got {methods}")
+    return rule
+
+
+def check_same_form(lanes: Sequence[Lane]) -> None:
+    """Refuse lanes whose networks would have different shapes."""
+    forms = {(str(lane.envs.observation_space), lane.envs.num_actions) for lane in lanes}
+    if len(forms) > 1:
+        raise ValueError(f"runs of a fleet must have the same observations and actions, got {sorted(forms)}")
+
+
+def lane_network(lane: Lane) -> Network:
+    """Return the shape of a lane's network; environments of other packages get one that suits their observations."""
+    return config_network(lane.config, lane.envs.observation_space, lane.envs.num_actions)
+
+
+def config_network(config: RunConfig, observation_space: gym.Space[Any], num_actions: int) -> Network:
+    """Return the shape of a run's network."""
+    convolutions, linear = config.convolutions, config.linear
+    if config.env is not None and isinstance(observation_space, gym.spaces.Discrete):
+        convolutions, linear = (), ()
+    elif config.env is not None and not convolutions and len(observation_space.shape or ()) == 3:
+        convolutions, linear = ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,)
+    return network_for(observation_space, num_actions, convolutions, linear)
+
+
+def learner_settings(config: RunConfig, device: str) -> LearnerSettings:
+    """Return the learner's part of a configuration."""
+    optimiser = OptimiserSettings(
+        kind=config.optimiser,
+        learning_rate=config.learning_rate,
+        adam_eps=config.adam_eps,
+        rmsprop_alpha=config.rmsprop_alpha,
+        rmsprop_eps=config.rmsprop_eps,
+        clip_norm=config.clip_norm,
+    )
+    return LearnerSettings(optimiser=optimiser, dtype=config.dtype, device=device)

@@ -1,0 +1,113 @@
+"""What a fleet will need, reckoned before it starts: room on the device, and memory of the machine."""
+
+from __future__ import annotations
+
+import torch
+
+from backsweep.agent.config import SessionConfig
+from backsweep.agent.fleet.engine import movable
+from backsweep.agent.fleet.fleet import Fleet, lane_network
+from backsweep.agent.fleet.observation_room import Rooms
+from backsweep.agent.learner.executor import reason_against_fused
+from backsweep.agent.learner.memory_estimate import working_bytes
+from backsweep.jit.memory import physical_memory
+
+MARGIN = 0.92
+"""Share of the free memory that is counted on."""
+BYTES_PER_ROW = 260
+"""Of a replay besides its observations, with a graph and priorities, at its fullest."""
+
+
+def rooms_on_device(fleet: Fleet, session: SessionConfig) -> Rooms | None:
+    """Return the room for each lane's observations, None if lanes are to take plain turns."""
+    return Rooms(fleet.lanes, session) if uses_engine(fleet, session) else None
+
+
+def uses_engine(fleet: Fleet, session: SessionConfig) -> bool:
+    """Say whether the compiled engine moves a fleet."""
+    can = movable(fleet.lanes)
+    if session.engine == "compiled" and not can:
+        raise ValueError(
+            "engine 'compiled' moves runs of one environment on the project's own tasks (NChain, MiniGrid, Sokoban) "
+            "without frame stacks; take 'plain' or 'auto' for others"
+        )
+    if session.engine == "auto":
+        return can and (len(fleet.lanes) > 1 or session.device != "cpu")
+    return session.engine == "compiled"
+
+
+def check_memory(fleet: Fleet, session: SessionConfig) -> None:
+    """Refuse a fleet that would not fit, and say how large a one would."""
+    if not uses_engine(fleet, session):
+        return
+    rooms, frame = Rooms(fleet.lanes, session), _observation_bytes(fleet)
+    on_device = bytes_on_device(fleet, rooms, session)
+    in_memory = [
+        frame * rooms.of(lane) + BYTES_PER_ROW * min(fleet.shared.capacity, lane.config.steps) for lane in fleet.lanes
+    ]
+    if session.device == "cpu":
+        _refuse(fleet, [a + b for a, b in zip(on_device, in_memory, strict=True)], physical_memory(), "this machine")
+        return
+    _refuse(fleet, on_device, free_on(session.device), session.device)
+    _refuse(fleet, in_memory, physical_memory(), "this machine")
+
+
+def bytes_on_device(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int]:
+    """Return what each lane needs on the device: its networks and its room for observations."""
+    frame = _observation_bytes(fleet)
+    shared, network = fleet.shared, lane_network(fleet.lanes[0])
+    space = fleet.lanes[0].envs.observation_space
+    assert space.dtype is not None
+    fused = (
+        session.device != "cpu"
+        and reason_against_fused(network, fleet.learner.dtype, space.shape or (), space.dtype) is None
+    )
+    working = working_bytes(network, fleet.learner.rule, 1, shared.batch_size, fleet.learner.dtype, fused=fused)
+    return [working + frame * (rooms.of(lane) + 1) for lane in fleet.lanes]
+
+
+def without_room(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int]:
+    """Return the lanes, largest first, that must leave for the others to fit on the device, where no engine is now."""
+    free = free_on(session.device)
+    if free is None:
+        return []
+    needed = dict(enumerate(bytes_on_device(fleet, rooms, session)))
+    leaving = []
+    while needed and sum(needed.values()) > MARGIN * free:
+        leaving.append(max(needed, key=lambda index: needed[index]))
+        del needed[leaving[-1]]
+    return leaving
+
+
+def free_on(device: str) -> int | None:
+    """Return how many bytes of a device nobody uses; None on the CPU, whose memory may be paged out."""
+    if device == "cpu":
+        return None
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info(torch.device(device))
+    return free
+
+
+def _refuse(fleet: Fleet, needed: list[int], free: int | None, where: str) -> None:
+    if free is None or sum(needed) <= MARGIN * free:
+        return
+    fitting, total = 0, 0
+    for bytes_of_lane in needed:
+        total += bytes_of_lane
+        if total > MARGIN * free:
+            break
+        fitting += 1
+    advice = f"{fitting} of them would fit" if fitting else "not even one of them would fit"
+    raise ValueError(
+        f"a fleet of {len(fleet.lanes)} such runs needs about {_gib(sum(needed))} on {where}, which has {_gib(free)}; "
+        f"{advice}. Lower capacity (now {fleet.shared.capacity:,}) or observations_per_run to fit more"
+    )
+
+
+def _observation_bytes(fleet: Fleet) -> int:
+    layout = fleet.lanes[0].replay.machinery.store.layout
+    return layout.nbytes
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB"

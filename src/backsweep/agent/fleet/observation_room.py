@@ -1,0 +1,76 @@
+"""For how many distinct observations of each run there is room on the device, and making more.
+
+Where a task's observations can be counted, all of them have room from the start. Elsewhere (Sokoban) their number shows
+as a run goes: some tasks have thousands, others a fifth of the rows. So a run begins with a little room and gets twice
+what it has used whenever that might not last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from backsweep.agent.config import RunConfig, SessionConfig
+from backsweep.agent.defaults import task_options
+from backsweep.agent.fleet.run import Lane
+from backsweep.tasks import exact, find_task
+
+FIRST_ROOM = 16_384
+"""Observations that a run has room for at first, where nobody knows how many there are."""
+
+
+class Rooms:
+    """The rooms of a fleet's lanes."""
+
+    def __init__(self, lanes: Sequence[Lane], session: SessionConfig) -> None:
+        self._rooms = {lane: first_room(lane.config, session) for lane in lanes}
+        self._most = {lane: most_room(lane.config, session) for lane in lanes}
+
+    def of(self, lane: Lane) -> int:
+        """Return for how many observations of a lane there is room."""
+        return self._rooms[lane]
+
+    def grow(self, lanes: Sequence[Lane], new: int) -> bool:
+        """Make sure of room for `new` more observations of every lane; say whether there was too little.
+
+        A device has to be set up again for it, so all lanes get more when one must.
+        """
+        used = {lane: lane.replay.machinery.store.observations_high for lane in lanes}
+        if all(min(used[lane] + new, self._most[lane]) <= self._rooms[lane] for lane in lanes):
+            return False
+        for lane in lanes:
+            self._rooms[lane] = max(self._rooms[lane], min(2 * (used[lane] + new), self._most[lane]))
+        return True
+
+
+def first_room(config: RunConfig, session: SessionConfig) -> int:
+    """Return for how many observations of a run there is to be room from the start."""
+    most = most_room(config, session)
+    bounded = session.observations_per_run is not None or known_observations(config) is not None
+    return most if bounded else min(FIRST_ROOM, most)
+
+
+def most_room(config: RunConfig, session: SessionConfig) -> int:
+    """Return how many observations of a run there can be on the device."""
+    if session.observations_per_run is not None:
+        return session.observations_per_run
+    stored = 2 * config.capacity  # a row has two
+    known = known_observations(config)
+    return stored if known is None else min(known, stored)
+
+
+def known_observations(config: RunConfig) -> int | None:
+    """Return how many observations a task has, None if nobody knows."""
+    assert config.task is not None
+    if find_task(config.task).family not in ("nchain", "minigrid"):
+        return None
+    return _count(config.task, tuple(sorted(task_options(config).items())))
+
+
+@lru_cache(maxsize=32)
+def _count(task: str, options: tuple[tuple[str, object], ...]) -> int | None:
+    try:
+        model = exact(task, **dict(options))
+    except ValueError:  # rewards that depend on time, say: the states cannot be listed
+        return None
+    return model.num_states + model.num_terminal

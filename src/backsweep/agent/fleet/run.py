@@ -1,0 +1,165 @@
+"""A lane: everything that belongs to one run but its network parameters, which are stacked with those of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.config import RunConfig
+from backsweep.agent.defaults import task_options
+from backsweep.agent.fleet.clock import Clock
+from backsweep.agent.learner.episodic import BackwardTargets
+from backsweep.agent.learner.exploration import EpsilonSchedule, Explorer
+from backsweep.agent.methods import Method, method_for
+from backsweep.encoding import Encoder, ExactBytes, Quantized, RandomProjection
+from backsweep.encoding.discrete import is_discrete
+from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
+from backsweep.replay import Replay
+from backsweep.tasks.resumable import Environments, Outcome, State, make_environments
+from backsweep.types import Batch
+
+
+class Lane:
+    """One run's environments, replay, generators and running counts."""
+
+    def __init__(self, config: RunConfig, replay: Replay | None = None) -> None:
+        self.config = config
+        self.method: Method = method_for(config)
+        self.envs: Environments = lane_environments(config, "environment", config.num_envs)
+        self.explorer = Explorer(config.seed, self.envs.num_actions, config.num_envs)
+        self.epsilon = epsilon_schedule(config)
+        self.replay = make_replay(config, self.method, self.envs) if replay is None else replay
+        self.backward = (
+            BackwardTargets(self.method.rule, self.replay, config.bootstrap_at_timeout)
+            if self.method.rule.kind == "backward"
+            else None
+        )
+        self.observations: NDArray[Any] = self.envs.reset()
+        self.returns = np.zeros(config.num_envs)
+        self.lengths = np.zeros(config.num_envs, np.int64)
+        self.episodes = 0
+        self.finished_returns: list[float] = []  # since the last training record
+        self.finished_lengths: list[int] = []
+
+    def step(self, actions: NDArray[np.int64], clock: Clock) -> None:
+        """Carry out the actions, and remember what came of them."""
+        outcome = self.envs.step(actions)
+        clock.lap("environment")
+        self._remember(actions, outcome)
+        clock.lap("replay")
+        self.observations = outcome.observations
+        self.returns += outcome.rewards
+        self.lengths += 1
+        if outcome.finals is not None:
+            for env in np.flatnonzero(outcome.terminated | outcome.truncated).tolist():
+                self.finished_returns.append(float(self.returns[env]))
+                self.finished_lengths.append(int(self.lengths[env]))
+                self.returns[env], self.lengths[env] = 0.0, 0
+                self.episodes += 1
+
+    def _remember(self, actions: NDArray[np.int64], outcome: Outcome) -> None:
+        if self.config.num_envs > 1:
+            self.replay.add(
+                self.observations,
+                actions,
+                outcome.rewards,
+                outcome.observations,
+                outcome.terminated,
+                outcome.truncated,
+                final_observation=outcome.finals,
+            )
+            return
+        successor = outcome.observations[0] if outcome.finals is None else outcome.finals[0]
+        self.replay.add(
+            self.observations[0],
+            actions[0],
+            float(outcome.rewards[0]),
+            successor,
+            outcome.terminated[0],
+            outcome.truncated[0],
+        )
+
+    def sample(self) -> Batch:
+        """Draw a batch; where time limits are to count as ends, nothing is bootstrapped past them."""
+        batch = self.replay.sample(self.config.batch_size)
+        if not self.config.bootstrap_at_timeout:
+            batch.discount = batch.discount * ~self.replay.truncated(batch.row)
+        return batch
+
+    def state(self) -> State:
+        """Return all of the lane but its replay, as arrays and plain JSON values."""
+        env_arrays, env_values = self.envs.state()
+        arrays = {f"envs/{name}": array for name, array in env_arrays.items()}
+        arrays.update(observations=self.observations, returns=self.returns, lengths=self.lengths)
+        if self.backward is not None:
+            arrays.update({f"backward/{name}": array for name, array in self.backward.state().items()})
+        return arrays, {
+            "envs": env_values,
+            "explorer": generator_state(self.explorer.generator),
+            "episodes": self.episodes,
+            "finished_returns": list(self.finished_returns),
+            "finished_lengths": list(self.finished_lengths),
+        }
+
+    def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Go on from what `state` returned; the replay was given to the constructor."""
+        self.envs.load_state(part(arrays, "envs/"), values["envs"])
+        self.observations = arrays["observations"].copy()
+        self.returns, self.lengths = arrays["returns"].copy(), arrays["lengths"].copy()
+        if self.backward is not None:
+            self.backward.load_state(part(arrays, "backward/"))
+        restore_generator(self.explorer.generator, values["explorer"])
+        self.episodes = values["episodes"]
+        self.finished_returns = list(values["finished_returns"])
+        self.finished_lengths = list(values["finished_lengths"])
+
+
+def part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with `prefix`, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def lane_environments(config: RunConfig, purpose: str, num_envs: int, *, render: bool = False) -> Environments:
+    """Return a run's environments for a purpose; each purpose has its own seed, which the method has no part in."""
+    seed = environment_seed(config, purpose)
+    return make_environments(config.task, config.env, num_envs, seed, task_options(config), render=render)
+
+
+def environment_seed(config: RunConfig, purpose: str) -> int:
+    """Return the root seed of a run's environments for a purpose."""
+    return int(named_generator(config.seed, "environments", purpose).integers(2**31))
+
+
+def epsilon_schedule(config: RunConfig) -> EpsilonSchedule:
+    """Return the chance of random actions over the run."""
+    return EpsilonSchedule(
+        start=config.epsilon_start,
+        end=config.epsilon_end,
+        steps=config.epsilon_steps,
+        random_steps=config.warmup_steps if config.random_warmup else 0,
+    )
+
+
+def encoder_for(config: RunConfig) -> Encoder:
+    """Return what tells the run's states apart."""
+    if config.encoder == "quantized":
+        return Quantized(config.cell[0] if len(config.cell) == 1 else config.cell)
+    return ExactBytes() if config.encoder == "bytes" else RandomProjection(dim=config.dimension)
+
+
+def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay:
+    """Return the run's empty replay."""
+    return Replay(
+        envs.observation_space,
+        gym.spaces.Discrete(envs.num_actions),
+        config.capacity,
+        method.sampler,
+        encoder=None if is_discrete(envs.observation_space) else encoder_for(config),
+        num_envs=config.num_envs,
+        frame_stack=config.frame_stack,
+        gamma=config.discount,
+        seed=config.seed,
+    )

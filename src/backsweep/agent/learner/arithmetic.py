@@ -1,0 +1,161 @@
+"""The arithmetic of an update, in pieces that a faster implementation can take the place of.
+
+`Arithmetic` is the plain version in torch, the same on every device; `fused` does the same with kernels of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from backsweep.agent.learner.branches import Branch
+from backsweep.agent.learner.networks import Network, Parameters, Tape
+from backsweep.agent.learner.optimisers import Corrections, Optimiser
+from backsweep.agent.learner.packed import PackedArrays, copy
+from backsweep.agent.learner.targets import (
+    discor_error_targets,
+    discor_weights,
+    double_dqn_targets,
+    effective_sample_size,
+    huber_gradient,
+    huber_loss,
+)
+
+STATISTICS = ("loss", "absolute_td_error", "batch_q", "batch_target", "effective_sample_size")
+"""What is averaged over updates between two training records. `batch_q` is the mean Q of the method's own batches."""
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """What one update learns from, on the device. L lanes, B rows of a batch."""
+
+    prepared: torch.Tensor
+    """What the networks take: observations, and behind them their successors if there are two halves."""
+    halves: int
+    action: torch.Tensor
+    """(L, B), as are all that follow."""
+    reward: torch.Tensor
+    discount: torch.Tensor
+    weight: torch.Tensor
+    known: torch.Tensor | None
+    """Targets that were worked out beforehand, NaN where the one-step target is wanted; without a second half there
+    are no NaNs."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far the values are from their targets, (L, B)."""
+
+    chosen: torch.Tensor
+    target: torch.Tensor
+    td_error: torch.Tensor
+    next_action: torch.Tensor | None
+    """(L, B, 1): the online network's best action of each successor, where there are successors."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What DisCor's error networks say of a batch before they learn from it."""
+
+    values: torch.Tensor
+    """(L, B, A) of the observations, by the online network."""
+    tape: Tape
+    following: torch.Tensor
+    """(L, B, A) of the successors."""
+    temperature: torch.Tensor
+    """(L,)."""
+    prediction_sum: torch.Tensor
+    """(L,): to which the mean prediction is to be added."""
+    chosen_next: bool
+    """Whether the error of a successor is that of the action that the Q-network would take there, or the largest."""
+
+
+class Evaluates(Protocol):
+    """What an update asks of a network."""
+
+    def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
+        """Return the values (L, B, A) of prepared observations."""
+        ...
+
+    def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
+        """Return the values (L, B, A) and what `backward` needs."""
+        ...
+
+    def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
+        """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values."""
+        ...
+
+
+class Arithmetic:
+    """The plain version, in torch."""
+
+    network: Evaluates
+    error_network: Evaluates
+
+    def __init__(self, network: Network, error_network: Network | None) -> None:
+        self.network = network
+        self.error_network = network if error_network is None else error_network
+        in_order = torch.device("cpu")
+        self.target_branch, self.error_branch = Branch(in_order), Branch(in_order)
+
+    def move(self, source: torch.Tensor, out: torch.Tensor) -> None:
+        """Copy between the device and the host's page-locked memory, in the order of the current stream."""
+        copy(source, out)
+
+    def act(self, parameters: Parameters, prepared: torch.Tensor, best: PackedArrays) -> None:
+        """Write the best actions for one row of each lane to `best` of the host's arrays."""
+        values = self.network.forward(parameters, prepared)
+        torch.argmax(values[:, 0], dim=-1, out=best.device["best"])
+        best.fetch()
+
+    def errors(self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows) -> Errors:
+        """Return the TD errors of values (L, B or 2 B, A), the successors' behind the observations'."""
+        size = rows.action.shape[1]
+        chosen = values[:, :size].gather(-1, rows.action.unsqueeze(-1)).squeeze(-1)
+        if next_target is None:
+            assert rows.known is not None
+            return Errors(chosen, rows.known, chosen - rows.known, None)
+        next_online = values[:, size:]
+        target = double_dqn_targets(rows.reward, rows.discount, next_online, next_target)
+        if rows.known is not None:
+            target = torch.where(rows.known.isnan(), target, rows.known)
+        return Errors(chosen, target, chosen - target, next_online.argmax(dim=-1, keepdim=True))
+
+    def gradient(
+        self, found: Errors, weight: torch.Tensor, action: torch.Tensor, actions: int, sums: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the gradient (L, B, A) of the weighted Huber loss, and add this update's `STATISTICS` to `sums`."""
+        gradient = weight.new_zeros(*weight.shape, actions)
+        gradient.scatter_(-1, action, huber_gradient(found.td_error, weight).unsqueeze(-1))
+        numbers = (
+            huber_loss(found.td_error, weight),
+            found.td_error.abs().mean(dim=1),
+            found.chosen.mean(dim=1),
+            found.target.mean(dim=1),
+            effective_sample_size(weight),
+        )
+        sums += torch.stack(numbers, dim=1)
+        return gradient
+
+    def weigh(self, looked: Looked, rows: PreparedRows, found: Errors) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the rows' weights times DisCor's (L, B), and the gradient (L, B, A) of the error networks' loss."""
+        action = rows.action.unsqueeze(-1)
+        predicted = looked.values.gather(-1, action).squeeze(-1)
+        if looked.chosen_next:
+            assert found.next_action is not None
+            next_error = looked.following.gather(-1, found.next_action).squeeze(-1)
+        else:
+            next_error = looked.following.amax(dim=-1)
+        weight = rows.weight * discor_weights(rows.discount, next_error, looked.temperature)
+        difference = predicted - discor_error_targets(found.td_error, rows.discount, next_error)
+        slope = 2.0 / rows.action.shape[1] * difference
+        looked.prediction_sum.add_(predicted.mean(dim=1))
+        return weight, torch.zeros_like(looked.values).scatter_(-1, action, slope.unsqueeze(-1))
+
+    def step(
+        self, optimiser: Optimiser, parameters: torch.Tensor, gradient: torch.Tensor, corrections: Corrections
+    ) -> None:
+        """Let the optimiser change `parameters` along `gradient`."""
+        optimiser.apply(parameters, gradient, corrections)

@@ -1,0 +1,281 @@
+"""Double DQN for many lanes at once: act, update, copy the target.
+
+The state of a learner is a handful of flat tensors with one row per lane; everything done to them is a pure function of
+`networks`, `targets` and `optimisers`, and treats each row alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from backsweep.agent.learner.arithmetic import STATISTICS, Arithmetic, PreparedRows
+from backsweep.agent.learner.discor import ErrorModel
+from backsweep.agent.learner.networks import Network, in_network_order
+from backsweep.agent.learner.optimisers import Corrections, Optimiser, OptimiserSettings
+from backsweep.agent.learner.rules import TargetRule
+from backsweep.jit.random_streams import named_generator
+from backsweep.types import Batch
+
+AllCorrections: TypeAlias = tuple[Corrections, Corrections]
+"""`Corrections` of the Q-networks' optimiser and of the error networks', which only DisCor has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerSettings:
+    """What a learner needs to know beyond its network and rule."""
+
+    optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    dtype: str = "float32"
+    """float32, or float64 for comparisons to the last digit."""
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """What an update found out about its rows, (lanes, batch)."""
+
+    td_error: NDArray[np.floating]
+
+
+class Learner:
+    """Q-networks of `len(seeds)` lanes, with their target copies and optimiser."""
+
+    def __init__(self, network: Network, rule: TargetRule, settings: LearnerSettings, seeds: Sequence[int]) -> None:
+        self.network = network
+        self.rule = rule
+        self.settings = settings
+        self.device = torch.device(settings.device)
+        self.dtype: torch.dtype = getattr(torch, settings.dtype)
+        self.online = network.initial([named_generator(seed, "network") for seed in seeds], self.dtype).to(self.device)
+        self.target = self.online.clone()
+        self.optimiser = Optimiser(settings.optimiser, self.online)
+        self.errors = (
+            ErrorModel(network, rule, settings.optimiser, seeds, self.dtype, self.device)
+            if rule.kind == "discor"
+            else None
+        )
+        self.arithmetic = Arithmetic(network, None if self.errors is None else self.errors.network)
+        self.updates = 0
+        self._sums = torch.zeros(len(seeds), len(STATISTICS), dtype=torch.float64, device=self.device)
+        self._summed = 0
+        self._make_views()
+
+    def _make_views(self) -> None:
+        layout = self.network.layout
+        self._gradient = torch.zeros_like(self.online)
+        self.online_views = layout.views(self.online)
+        self.target_views = layout.views(self.target)
+        self._gradient_views = layout.views(self._gradient)
+        self._lane_views = [layout.views(self.online[lane : lane + 1]) for lane in range(len(self.online))]
+        self._lane_target_views = [layout.views(self.target[lane : lane + 1]) for lane in range(len(self.online))]
+        self._stage: torch.Tensor | None = None
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes there are."""
+        return len(self.online)
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def greedy(self, observations: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the best actions (lanes, envs) for observations (lanes, envs, ...)."""
+        self._settle()
+        prepared = self.network.prepare(self._tensor(observations), self.dtype)
+        best: NDArray[np.int64] = self.network.forward(self.online_views, prepared).argmax(dim=-1).cpu().numpy()
+        return best
+
+    @torch.no_grad()
+    def values(self, lane: int, observations: NDArray[Any], *, target: bool = False) -> NDArray[np.floating]:
+        """Return one lane's values (rows, actions) for observations (rows, ...), of its online or target network."""
+        self._settle()
+        prepared = self.network.prepare(self._tensor(observations[None]), self.dtype)
+        views = self._lane_target_views[lane] if target else self._lane_views[lane]
+        values: NDArray[np.floating] = self.network.forward(views, prepared)[0].cpu().numpy()
+        return values
+
+    def _settle(self) -> None:
+        """Wait for the device: a `Stepper` may have set it to work on this learner, in a stream of its own."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def _tensor(self, observations: NDArray[Any]) -> torch.Tensor:
+        ordered = np.ascontiguousarray(in_network_order(self.network, observations))
+        return torch.from_numpy(ordered).to(self.device)
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def update(self, batches: Sequence[Batch], known: NDArray[np.float64] | None = None) -> UpdateResult:
+        """Take one gradient step on one batch per lane.
+
+        `known` (lanes, batch) holds targets that were worked out beforehand (EBU's table), and NaN where the one-step
+        target is wanted.
+        """
+        self._settle()
+        action = self._numbers([batch.action for batch in batches], torch.int64)
+        reward = self._numbers([batch.reward for batch in batches], self.dtype)
+        discount = self._numbers([batch.discount for batch in batches], self.dtype)
+        weight = self._numbers([batch.weight for batch in batches], self.dtype)
+        halves = 1 if known is not None and not np.isnan(known).any() else 2
+        given = None if known is None else torch.from_numpy(known).to(self.device, self.dtype)
+        prepared = self.network.prepare(self._staged(batches, halves), self.dtype)
+        rows = PreparedRows(prepared, halves, action, reward, discount, weight, given)
+        return UpdateResult(self.learn(self.arithmetic, rows, self.count()).cpu().numpy())
+
+    def count(self) -> AllCorrections:
+        """Count an update; return what the optimisers of the Q-networks and of the error networks need for it."""
+        self.updates += 1
+        self._summed += 1
+        return self.optimiser.count(), (0.0, 0.0) if self.errors is None else self.errors.count()
+
+    @torch.no_grad()
+    def learn(self, arithmetic: Arithmetic, rows: PreparedRows, corrections: AllCorrections) -> torch.Tensor:
+        """Take the gradient step that `count` counted; return the TD errors (L, B).
+
+        Everything happens on the device and nothing is counted, so that the whole of it can be recorded and replayed.
+        """
+        network, errors = arithmetic.network, self.errors
+        next_target = looked = None
+        if rows.halves == 2:
+            with arithmetic.target_branch:
+                half = rows.prepared.shape[1] // 2
+                next_target = network.forward(self.target_views, rows.prepared[:, half:])
+        if errors is not None:
+            with arithmetic.error_branch:
+                looked = errors.look(arithmetic, rows.prepared)
+        values, tape = network.forward_with_tape(self.online_views, rows.prepared)
+        arithmetic.target_branch.join()
+        found = arithmetic.errors(values, next_target, rows)
+
+        weight = rows.weight
+        if errors is not None and looked is not None:
+            arithmetic.error_branch.join()
+            weight, of_errors = arithmetic.weigh(looked, rows, found)
+            with arithmetic.error_branch:
+                errors.learn(arithmetic, looked, of_errors, corrections[1])
+        gradient = arithmetic.gradient(found, weight, rows.action.unsqueeze(-1), values.shape[-1], self._sums)
+        network.backward(self.online_views, tape.first(1, rows.halves), gradient, self._gradient_views)
+        arithmetic.step(self.optimiser, self.online, self._gradient, corrections[0])
+        arithmetic.error_branch.join()
+        return found.td_error
+
+    def copy_target(self) -> None:
+        """Make the target network equal to the online one, in the order of the current stream."""
+        self.target.copy_(self.online)
+        if self.errors is not None:
+            self.errors.copy_target()
+
+    def _numbers(self, arrays: Sequence[NDArray[Any]], dtype: torch.dtype) -> torch.Tensor:
+        stacked = arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
+        return torch.tensor(stacked, dtype=dtype, device=self.device)
+
+    def _staged(self, batches: Sequence[Batch], halves: int) -> torch.Tensor:
+        """Return the observations of all lanes, and behind them their successors if there are two halves."""
+        size = len(batches[0])
+        first = in_network_order(self.network, batches[0].observation)
+        shape = (len(batches), halves * size, *first.shape[1:])
+        if self._stage is None or tuple(self._stage.shape) != shape:
+            self._stage = torch.from_numpy(np.empty(shape, first.dtype))
+        staged = self._stage.numpy()
+        for lane, batch in enumerate(batches):
+            staged[lane, :size] = in_network_order(self.network, batch.observation)
+            if halves == 2:
+                staged[lane, size:] = in_network_order(self.network, batch.next_observation)
+        return self._stage.to(self.device)
+
+    def take_statistics(self) -> list[dict[str, float | None]]:
+        """Return for each lane the means of `STATISTICS` since the last call, None if there was no update."""
+        self._settle()
+        count, rows = self._summed, self._sums.tolist()
+        self._sums.zero_()
+        self._summed = 0
+        self._settle()
+        if not count:
+            return [dict.fromkeys(STATISTICS) for _ in rows]
+        return [{name: value / count for name, value in zip(STATISTICS, row, strict=True)} for row in rows]
+
+    # -- lanes and saving -----------------------------------------------------------------------------------------
+
+    def part(self, first: int, last: int) -> Learner:
+        """Return a learner of the lanes first..last-1 whose tensors are this one's; only their counts are two things.
+
+        Whoever lets parts learn keeps the counts together with `copy_counts`.
+        """
+        lanes = slice(first, last)
+        part = copy.copy(self)
+        part.online, part.target, part._sums = self.online[lanes], self.target[lanes], self._sums[lanes]
+        part.optimiser = self.optimiser.part(lanes)
+        part.errors = None if self.errors is None else self.errors.part(lanes)
+        part._make_views()
+        return part
+
+    def copy_counts(self, other: Learner) -> None:
+        """Count on from where another learner is."""
+        self.updates, self._summed = other.updates, other._summed
+        self.optimiser.steps = other.optimiser.steps
+        if self.errors is not None and other.errors is not None:
+            self.errors.summed, self.errors.optimiser.steps = other.errors.summed, other.errors.optimiser.steps
+
+    def keep(self, lanes: Sequence[int]) -> None:
+        """Go on with some lanes only; the others have finished."""
+        self._settle()
+        index = torch.tensor(list(lanes), device=self.device)
+        self.online, self.target = self.online[index].clone(), self.target[index].clone()
+        self.optimiser.keep(index)
+        if self.errors is not None:
+            self.errors.keep(index)
+        self._sums = self._sums[index].clone()
+        self._make_views()
+        self._settle()
+
+    def finite(self) -> NDArray[np.bool_]:
+        """Say for each lane whether all its parameters are finite numbers."""
+        self._settle()
+        finite: NDArray[np.bool_] = torch.isfinite(self.online).all(dim=1).cpu().numpy()
+        return finite
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the tensors that a save must hold."""
+        tensors = {
+            "online": self.online,
+            "target": self.target,
+            "optimiser_mean": self.optimiser.mean,
+            "optimiser_square": self.optimiser.square,
+            "sums": self._sums,
+        }
+        if self.errors is not None:
+            tensors.update({f"errors_{name}": tensor for name, tensor in self.errors.tensors().items()})
+        return tensors
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return everything that the next update depends on, as arrays and plain JSON values."""
+        self._settle()
+        arrays = {name: tensor.cpu().numpy() for name, tensor in self.tensors().items()}
+        values = {"updates": self.updates, "optimiser_steps": self.optimiser.steps, "summed": self._summed}
+        if self.errors is not None:
+            values["errors_steps"] = self.errors.optimiser.steps
+            values["errors_summed"] = self.errors.summed
+        return arrays, values
+
+    def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Go on from what `state` returned; shapes must be those of this learner."""
+        self._settle()
+        for name, tensor in self.tensors().items():
+            if name not in arrays or tuple(arrays[name].shape) != tuple(tensor.shape):
+                found = arrays[name].shape if name in arrays else "nothing"
+                raise ValueError(f"the saved learner does not fit: {name} is {found}, expected {tuple(tensor.shape)}")
+            tensor.copy_(torch.from_numpy(np.ascontiguousarray(arrays[name])))
+        self._settle()
+        self.updates, self.optimiser.steps = values["updates"], values["optimiser_steps"]
+        self._summed = values["summed"]
+        if self.errors is not None:
+            self.errors.optimiser.steps = values["errors_steps"]
+            self.errors.summed = values["errors_summed"]

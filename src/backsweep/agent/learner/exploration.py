@@ -1,0 +1,49 @@
+"""Which actions are random: the schedule, and one generator per lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.random_streams import named_generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonSchedule:
+    """The chance of a random action at a step: 1 during a random warm-up, and a line from `start` to `end` after it.
+
+    The line begins at step 0, as in the paper: the warm-up covers its first part.
+    """
+
+    start: float = 1.0
+    end: float = 0.01
+    steps: int = 1_000_000
+    random_steps: int = 50_000
+
+    def __call__(self, step: int) -> float:
+        """Return the chance at environment step `step`, counted from 0."""
+        if step < self.random_steps:
+            return 1.0
+        if step >= self.steps:
+            return self.end
+        return self.start + (self.end - self.start) * (step / self.steps)
+
+
+class Explorer:
+    """Decides for each environment of one lane, with the lane's own generator, whether to act at random.
+
+    The generator is asked for the same numbers at every step, whatever comes of them, so a lane's stream depends on
+    nothing but the number of steps.
+    """
+
+    def __init__(self, seed: int, num_actions: int, num_envs: int) -> None:
+        self.generator = named_generator(seed, "exploration")
+        self._num_actions = num_actions
+        self._num_envs = num_envs
+
+    def draw(self, epsilon: float) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return which environments act at random, and their random actions."""
+        units = self.generator.random(2 * self._num_envs)
+        return units[: self._num_envs] < epsilon, (units[self._num_envs :] * self._num_actions).astype(np.int64)

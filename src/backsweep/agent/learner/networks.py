@@ -1,0 +1,256 @@
+"""Q-networks as pure functions over stacked parameters.
+
+A network here is a description. `forward` takes parameters and inputs with a leading axis of lanes and returns values
+with the same leading axis; `backward` takes what `forward` kept (the tape) and the gradient of the values, and writes
+the gradient of every parameter. A convolution is one matrix product over patches, so that lanes become the batch axis
+of a batched product, on a CPU as on a GPU, and so that the patches of an observation, cut once, serve the online
+network, the target network and the gradient.
+
+    observations (L, B, height, width, channels) ──cut──> patches (L, B * places, kernel * kernel * channels)
+        @ weight (L, kernel * kernel * channels, outputs) + bias ──ReLU──> (L, B, height', width', outputs) ...
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from backsweep.agent.learner.parameters import ParameterLayout
+from backsweep.agent.learner.patches import Convolution, cut_patches, paste_patches
+
+Parameters = Mapping[str, torch.Tensor]
+IMAGE_SCALE = 1.0 / 255.0
+
+
+@dataclass(frozen=True)
+class Tape:
+    """What `forward` keeps for `backward`: what went into each layer, and what came out of each convolution.
+
+    A matrix behind a ReLU is zero just where the ReLU was off, so it is its own mask.
+    """
+
+    inputs: tuple[torch.Tensor, ...]
+    grids: tuple[torch.Tensor, ...] = ()
+
+    def first(self, rows: int, of: int) -> Tape:
+        """Return the tape of the first `rows` of the `of` rows that went in."""
+
+        def cut(matrices: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            return tuple(matrix[:, : matrix.shape[1] // of * rows] for matrix in matrices)
+
+        return Tape(cut(self.inputs), cut(self.grids))
+
+
+@dataclass(frozen=True)
+class Network:
+    """The shape of a Q-network.
+
+    Three forms: images (convolutions, then linear layers), vectors (linear layers) and tables (one row of values per
+    discrete state, no layers at all).
+    """
+
+    form: str
+    """"image", "vector" or "table"."""
+    input_shape: tuple[int, ...]
+    """(height, width, channels), (numbers,) or (states,)."""
+    actions: int
+    convolutions: tuple[tuple[int, int, int], ...] = ()
+    """(channels, kernel, stride) of each."""
+    linear: tuple[int, ...] = ()
+    """Widths of the hidden linear layers."""
+    scale: float = 1.0
+    """What inputs are multiplied with."""
+    non_negative: bool = False
+    """Whether the values pass through a softplus (error networks)."""
+
+    @cached_property
+    def stages(self) -> tuple[Convolution, ...]:
+        """The convolutions with their sizes worked out."""
+        if self.form != "image":
+            return ()
+        stages: list[Convolution] = []
+        height, width, channels = self.input_shape
+        for outputs, kernel, stride in self.convolutions:
+            if height < kernel or width < kernel:
+                raise ValueError(
+                    f"images of {self.input_shape[0]}x{self.input_shape[1]} are too small for the convolutions "
+                    f"{self.convolutions}: a kernel of {kernel} does not fit what is left, {height}x{width}"
+                )
+            stage = Convolution(height, width, channels, outputs, kernel, stride)
+            stages.append(stage)
+            height, width, channels = stage.out_height, stage.out_width, outputs
+        return tuple(stages)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Widths around the linear layers: what goes into the first, ..., the number of actions."""
+        if self.stages:
+            last = self.stages[-1]
+            flat = last.out_height * last.out_width * last.outputs
+        else:
+            flat = math.prod(self.input_shape)
+        return (flat, *self.linear, self.actions)
+
+    @cached_property
+    def layout(self) -> ParameterLayout:
+        """Where the parameters of a lane lie."""
+        if self.form == "table":
+            return ParameterLayout((("table", (self.input_shape[0], self.actions)),))
+        shapes: list[tuple[str, tuple[int, ...]]] = []
+        for index, stage in enumerate(self.stages):
+            shapes += [(f"conv{index}.weight", (stage.patch, stage.outputs)), (f"conv{index}.bias", (1, stage.outputs))]
+        for index, (inputs, outputs) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
+            shapes += [(f"linear{index}.weight", (inputs, outputs)), (f"linear{index}.bias", (1, outputs))]
+        return ParameterLayout(tuple(shapes))
+
+    def initial(self, generators: Sequence[np.random.Generator], dtype: torch.dtype) -> torch.Tensor:
+        """Return flat parameters (lanes, size), each lane drawn from its own generator.
+
+        Weights and biases are uniform within 1 / sqrt(inputs), as torch's own layers begin; tables begin at zero.
+        """
+        flat = torch.zeros(len(generators), self.layout.size, dtype=dtype)
+        if self.form == "table":
+            return flat
+        for name, view in self.layout.views(flat).items():
+            fan_in = self.layout_inputs[name]
+            for lane, generator in enumerate(generators):
+                draw = generator.uniform(-1.0, 1.0, size=tuple(view.shape[1:])) / math.sqrt(fan_in)
+                view[lane] = torch.from_numpy(draw)
+        return flat
+
+    @cached_property
+    def layout_inputs(self) -> dict[str, int]:
+        """How many numbers flow into each output of a layer, by parameter name."""
+        inputs, current = {}, 1
+        for name, shape in self.layout.shapes:
+            current = shape[0] if name.endswith("weight") else current
+            inputs[name] = current
+        return inputs
+
+    def prepare(self, observations: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Return what the first layer takes, from raw observations (L, B, ...): state numbers, vectors or patches.
+
+        Whoever evaluates several networks on the same observations prepares them once.
+        """
+        if self.form == "table":
+            return observations
+        if self.form == "vector":
+            flat = observations.reshape(*observations.shape[:2], -1)
+            return flat.to(dtype) if self.scale == 1.0 else flat.to(dtype).mul_(self.scale)
+        return cut_patches(observations, self.stages[0], dtype, self.scale)
+
+    def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
+        """Return the values (L, B, A) of prepared observations."""
+        return self.forward_with_tape(parameters, prepared)[0]
+
+    def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
+        """Return the values (L, B, A) and what `backward` needs."""
+        if self.form == "table":
+            lanes = torch.arange(prepared.shape[0], device=prepared.device)[:, None]
+            values = parameters["table"][lanes, prepared]
+            return (_softplus(values), Tape((prepared, values))) if self.non_negative else (values, Tape((prepared,)))
+        tape, grids, rows, lanes_count = [], [], prepared, prepared.shape[0]
+        for index, stage in enumerate(self.stages):
+            tape.append(rows)
+            weight, bias = parameters[f"conv{index}.weight"], parameters[f"conv{index}.bias"]
+            result = torch.baddbmm(bias, rows, weight).relu_()
+            grid = result.view(lanes_count, -1, stage.out_height, stage.out_width, stage.outputs)
+            grids.append(grid)
+            if index + 1 < len(self.stages):
+                rows = cut_patches(grid, self.stages[index + 1], grid.dtype)
+            else:
+                rows = grid.flatten(2)
+        last = len(self.widths) - 2
+        for index in range(last + 1):
+            tape.append(rows)
+            rows = torch.baddbmm(parameters[f"linear{index}.bias"], rows, parameters[f"linear{index}.weight"])
+            if index < last:
+                rows.relu_()
+        if self.non_negative:
+            tape.append(rows)
+            return _softplus(rows), Tape(tuple(tape), tuple(grids))
+        return rows, Tape(tuple(tape), tuple(grids))
+
+    def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
+        """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values."""
+        inputs = list(tape.inputs)
+        if self.non_negative:
+            gradient = gradient * torch.sigmoid(inputs.pop())
+        if self.form == "table":
+            out["table"].zero_()
+            lanes = torch.arange(gradient.shape[0], device=gradient.device)[:, None].expand_as(inputs[0])
+            out["table"].index_put_((lanes, inputs[0]), gradient, accumulate=True)
+            return
+        for index in range(len(self.widths) - 2, -1, -1):
+            rows = inputs.pop()
+            torch.bmm(rows.mT, gradient, out=out[f"linear{index}.weight"])
+            torch.sum(gradient, dim=1, keepdim=True, out=out[f"linear{index}.bias"])
+            if index or self.stages:
+                gradient = torch.bmm(gradient, parameters[f"linear{index}.weight"].mT)
+                gradient.mul_(rows > 0)
+        for index in range(len(self.stages) - 1, -1, -1):
+            stage, rows = self.stages[index], inputs.pop()
+            gradient = gradient.reshape(gradient.shape[0], -1, stage.outputs)
+            torch.bmm(rows.mT, gradient, out=out[f"conv{index}.weight"])
+            torch.sum(gradient, dim=1, keepdim=True, out=out[f"conv{index}.bias"])
+            if index:
+                spread = torch.bmm(gradient, parameters[f"conv{index}.weight"].mT)
+                gradient = paste_patches(spread, tape.grids[index - 1], stage)
+
+
+def _softplus(values: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.softplus(values)
+
+
+def network_for(
+    observation_space: gym.Space[Any],
+    actions: int,
+    convolutions: Sequence[tuple[int, int, int]] = (),
+    linear: Sequence[int] = (),
+) -> Network:
+    """Return the network for a space: a table for discrete states, convolutions for images, an MLP for the rest."""
+    if isinstance(observation_space, gym.spaces.Discrete):
+        if not linear and not convolutions:
+            return Network("table", (int(observation_space.n),), actions)
+        raise ValueError("discrete observations are learned with a table: leave convolutions and linear layers out")
+    if isinstance(observation_space, gym.spaces.Box):
+        shape = observation_space.shape
+        if len(shape) == 3 and convolutions:
+            return Network(
+                "image",
+                image_shape(shape),
+                actions,
+                tuple((c, k, s) for c, k, s in convolutions),
+                tuple(linear),
+                IMAGE_SCALE if observation_space.dtype == np.uint8 else 1.0,
+            )
+        scale = IMAGE_SCALE if observation_space.dtype == np.uint8 and len(shape) > 1 else 1.0
+        return Network("vector", (math.prod(shape),), actions, (), tuple(linear), scale)
+    if isinstance(observation_space, (gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)):
+        return Network("vector", (math.prod(observation_space.shape),), actions, (), tuple(linear))
+    raise ValueError(f"observations must be Box, Discrete, MultiDiscrete or MultiBinary, got {observation_space}")
+
+
+def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return (height, width, channels); stacks of frames come with their channels first."""
+    return (shape[1], shape[2], shape[0]) if channels_first(shape) else (shape[0], shape[1], shape[2])
+
+
+def channels_first(shape: tuple[int, ...]) -> bool:
+    """Say whether an image space has its channels on the first axis."""
+    return shape[0] <= 4 < shape[2]
+
+
+def in_network_order(network: Network, observations: NDArray[Any]) -> NDArray[Any]:
+    """Return observations (..., *space) as the network takes them: images with their channels last."""
+    if network.form == "image" and tuple(observations.shape[-3:]) != network.input_shape:
+        return np.moveaxis(observations, -3, -1)
+    return observations

@@ -1,0 +1,148 @@
+"""What an update does besides its networks, by kernels of its own."""
+
+from __future__ import annotations
+
+import torch
+
+from backsweep.agent.learner.arithmetic import Arithmetic, Errors, Looked, PreparedRows
+from backsweep.agent.learner.branches import Branch
+from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.double_dqn import Learner
+from backsweep.agent.learner.networks import Parameters
+from backsweep.agent.learner.optimisers import SMALLEST_SQUARE, Corrections, Optimiser
+from backsweep.agent.learner.packed import PackedArrays
+from backsweep.agent.learner.triton import triton_batches, triton_optimisers
+from backsweep.agent.learner.triton.network import FusedNetwork
+from backsweep.agent.learner.triton.sizes import parts, power
+
+OPTIMISER_BLOCK = 1024
+MOVE_BLOCK = 256
+
+
+class FusedArithmetic(Arithmetic):
+    """The arithmetic of one learner over one bank. `PreparedRows.prepared` holds row numbers (L, 2 B)."""
+
+    def __init__(self, learner: Learner, bank: ObservationBank) -> None:
+        self.network: FusedNetwork = FusedNetwork(learner.network, bank)
+        self.error_network: FusedNetwork = self.network
+        if learner.errors is not None:
+            self.error_network = FusedNetwork(learner.errors.network, bank)
+        self.target_branch, self.error_branch = Branch(bank.device), Branch(bank.device)
+
+    def move(self, source: torch.Tensor, out: torch.Tensor) -> None:
+        """Copy, by a kernel: in a recorded program that begins without the ten microseconds that a copy takes to."""
+        numbers = source.numel()
+        triton_batches.move[(parts(numbers, MOVE_BLOCK),)](source, out, numbers, BLOCK=MOVE_BLOCK)
+
+    def act(self, parameters: Parameters, prepared: torch.Tensor, best: PackedArrays) -> None:
+        """Write the best actions for one row of each lane into the host's memory."""
+        self.network.best(parameters, prepared, best.pinned["best"])
+
+    def weigh(self, looked: Looked, rows: PreparedRows, found: Errors) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return weights (L, B) and the error networks' gradient (L, B, A), before the softplus."""
+        (lanes, size), actions = rows.action.shape, looked.values.shape[-1]
+        weight, gradient = torch.empty_like(rows.weight), torch.empty_like(looked.values)
+        assert found.next_action is not None
+        triton_batches.discor_weights[(lanes,)](
+            looked.values,
+            looked.following,
+            rows.action,
+            found.next_action,
+            found.td_error,
+            rows.discount,
+            rows.weight,
+            looked.temperature,
+            looked.prediction_sum,
+            weight,
+            gradient,
+            size,
+            ACTIONS=actions,
+            CHOSEN=looked.chosen_next,
+            BLOCK=power(size),
+            BLOCK_A=power(actions),
+        )
+        return weight, gradient
+
+    def errors(self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows) -> Errors:
+        """Return the TD errors of values (L, 2 B, A), the successors' behind the observations'."""
+        assert next_target is not None
+        (lanes, size), actions = rows.action.shape, values.shape[-1]
+        chosen, target, error = (torch.empty_like(rows.reward) for _ in range(3))
+        next_action = torch.empty_like(rows.action)
+        triton_batches.td_errors[(lanes,)](
+            values,
+            next_target,
+            rows.action,
+            rows.reward,
+            rows.discount,
+            rows.reward if rows.known is None else rows.known,
+            chosen,
+            target,
+            error,
+            next_action,
+            size,
+            ACTIONS=actions,
+            KNOWN=rows.known is not None,
+            BLOCK=power(size),
+            BLOCK_A=power(actions),
+        )
+        return Errors(chosen, target, error, next_action.unsqueeze(-1))
+
+    def gradient(
+        self, found: Errors, weight: torch.Tensor, action: torch.Tensor, actions: int, sums: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the gradient (L, B, A) of the weighted Huber loss, and add this update's statistics to `sums`."""
+        lanes, size = weight.shape
+        gradient = weight.new_empty(lanes, size, actions)
+        triton_batches.huber_and_statistics[(lanes,)](
+            found.td_error,
+            weight,
+            found.chosen,
+            found.target,
+            action,
+            gradient,
+            sums,
+            size,
+            ACTIONS=actions,
+            BLOCK=power(size),
+            BLOCK_A=power(actions),
+        )
+        return gradient
+
+    def step(
+        self, optimiser: Optimiser, parameters: torch.Tensor, gradient: torch.Tensor, corrections: Corrections
+    ) -> None:
+        """Let the optimiser change `parameters` along `gradient`, in one pass."""
+        settings, numbers = optimiser.settings, parameters.numel()
+        if settings.kind == "sgd" or not isinstance(corrections, torch.Tensor):
+            optimiser.apply(parameters, gradient, corrections)
+            return
+        optimiser.clip(gradient)
+        grid = (parts(numbers, OPTIMISER_BLOCK),)
+        if settings.kind == "rmsprop":
+            triton_optimisers.rmsprop[grid](
+                parameters,
+                gradient,
+                optimiser.square,
+                numbers,
+                settings.rmsprop_alpha,
+                1.0 - settings.rmsprop_alpha,
+                settings.rmsprop_eps,
+                settings.learning_rate,
+                BLOCK=OPTIMISER_BLOCK,
+            )
+            return
+        triton_optimisers.adam[grid](
+            parameters,
+            gradient,
+            optimiser.mean,
+            optimiser.square,
+            corrections,
+            numbers,
+            1.0 - settings.adam_beta1,
+            settings.adam_beta2,
+            1.0 - settings.adam_beta2,
+            settings.adam_eps,
+            SMALLEST_SQUARE,
+            BLOCK=OPTIMISER_BLOCK,
+        )

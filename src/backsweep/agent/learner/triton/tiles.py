@@ -1,0 +1,99 @@
+"""How the kernels' work is cut, as measured for the networks of the experiments (`benchmarks/tiles.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backsweep.agent.learner.triton.layers import Layer
+from backsweep.agent.learner.triton.sizes import between, parts, power
+
+MOST_KEPT = 32_768  # half-precision weights that a program keeps: 64 KB of its multiprocessor's memory
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How a kernel's work is cut.
+
+    Rows, outputs and inner numbers of a program at a time; warps; loads ahead of their use; and how many blocks of rows
+    a program does with weights that it keeps, 0 for one block with weights read as they are needed.
+    """
+
+    m: int
+    n: int
+    k: int
+    warps: int = 4
+    stages: int = 2
+    repeats: int = 0
+
+    def programs(self, rows: int) -> int:
+        """Return how many programs do so many rows."""
+        return parts(rows, self.m * max(1, self.repeats))
+
+    @property
+    def launch(self) -> dict[str, int]:
+        """What a launch is told of it."""
+        return {
+            "BLOCK_M": self.m,
+            "BLOCK_N": self.n,
+            "BLOCK_K": self.k,
+            "num_warps": self.warps,
+            "num_stages": self.stages,
+        }
+
+
+def first_forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
+    """Return the tiles of the first convolution; inner numbers are words."""
+    outputs = min(64, power(layer.shape.outputs))
+    if rows <= 512:
+        return Tiles(64, outputs, 16, 4, 1, 1)
+    return Tiles(128, outputs, 16, 4, 1, 4 if rows * lanes > 192_000 else 1)
+
+
+def forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
+    """Return the tiles of another layer."""
+    outputs, inner = min(64, power(layer.shape.outputs)), power(layer.shape.patch)
+    if layer.last:
+        if rows <= 64 or rows * lanes <= 2_048:
+            return Tiles(16, outputs, min(64, inner), 4, 3)
+        return (
+            Tiles(32, outputs, min(64, inner), 2, 3)
+            if rows * lanes <= 4_096
+            else Tiles(64, outputs, min(64, inner), 4, 3)
+        )
+    if rows <= 16:
+        if layer.shape.stride > 1:
+            return Tiles(16, min(16, outputs), min(256, inner), 4, 2)
+        return Tiles(16, min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
+    if layer.shape.stride > 1 and inner * outputs <= MOST_KEPT:
+        small = rows * lanes <= 36_000
+        return Tiles(64 if small else 128, outputs, min(128 if small else 64, inner), 4, 1, 2)
+    wide = layer.shape.patch >= 512 and layer.shape.stride == 1
+    return Tiles(between(16, rows, 64 if wide and rows <= 128 else 128), outputs, min(128 if wide else 64, inner), 4, 2)
+
+
+def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
+    """Return the tiles of a weight gradient."""
+    outputs, inner = min(64, power(layer.shape.outputs)), power(layer.shape.patch)
+    if layer.last:
+        return Tiles(16, outputs, min(128, inner), 4, 3)
+    if layer.shape.patch >= 512 and layer.shape.stride == 1:
+        return Tiles(between(16, rows, 64), outputs, 128, 4, 4 if rows <= 32 else 3)
+    return Tiles(between(16, rows, 64), outputs, min(64, inner), 4, 3)
+
+
+def input_gradient_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
+    """Return the tiles of an input gradient."""
+    shape = layer.shape
+    outputs, channels = min(64, power(shape.outputs)), power(shape.channels)
+    if layer.last:
+        return Tiles(between(16, rows, 64), outputs, min(128, channels), 4, 2)
+    if shape.stride > 1 and parts(shape.kernel, shape.stride) ** 2 * power(shape.outputs) * 64 <= MOST_KEPT:
+        return Tiles(64, outputs, min(64, channels), 4, 1, 3)
+    if shape.kernel == 1 and shape.outputs >= 256:
+        return Tiles(between(16, rows, 32), outputs, min(64, channels), 4, 3)
+    return Tiles(between(16, rows, 128 if shape.kernel == 3 else 64), outputs, min(64, channels), 4, 2)
+
+
+def first_weight_gradient_tiles(layer: Layer) -> Tiles:
+    """Return the tiles of the first convolution's weight gradient; inner numbers are words."""
+    return Tiles(128, power(layer.shape.outputs), 16, 4, 1)

@@ -1,0 +1,211 @@
+"""Kernels for the first convolution, which reads pictures of bytes from a bank; see `triton_layers`."""
+
+from __future__ import annotations
+
+import os
+
+import triton
+import triton.language as tl
+
+from backsweep.agent.learner.triton.triton_layers import LARGEST_HALF
+
+INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")  # Triton's interpreter knows no instructions
+
+
+@triton.jit
+def _bytes(words):
+    """Return the bytes of words (M, K) as half-precision numbers (M, 4 K), lowest byte first.
+
+    0x6400 | byte is 1024 + byte in half precision: one permutation of bytes and one subtraction make two numbers, where
+    conversions would take several slow instructions each.
+    """
+    if INTERPRETED:
+        byte0 = (words & 255).to(tl.float16)
+        byte1 = ((words >> 8) & 255).to(tl.float16)
+        byte2 = ((words >> 16) & 255).to(tl.float16)
+        byte3 = ((words >> 24) & 255).to(tl.float16)
+    else:
+        byte0, byte1, byte2, byte3 = tl.inline_asm_elementwise(
+            """
+            {
+                .reg .b32 low, high, base;
+                mov.b32 base, 0x64006400;
+                prmt.b32 low, $4, base, 0x5150;
+                prmt.b32 high, $4, base, 0x5352;
+                sub.rn.f16x2 low, low, base;
+                sub.rn.f16x2 high, high, base;
+                mov.b32 {$0, $1}, low;
+                mov.b32 {$2, $3}, high;
+            }
+            """,
+            "=h,=h,=h,=h,r",
+            [words],
+            dtype=(tl.float16, tl.float16, tl.float16, tl.float16),
+            is_pure=True,
+            pack=1,
+        )
+    together = tl.join(tl.join(byte0, byte2), tl.join(byte1, byte3))
+    return tl.reshape(together, (words.shape[0], 4 * words.shape[1]))
+
+
+@triton.jit
+def _weight_row(number, BLOCK: tl.constexpr, KERNEL: tl.constexpr, CHANNELS: tl.constexpr):
+    """Return which row of the first convolution's weights belongs to a number of a patch.
+
+    Weights are in the order of the pixels of a kernel, row by row. Patches are too, unless pictures lie in blocks
+    (`ObservationBank.cut_into_blocks`); then a patch is block by block.
+    """
+    if BLOCK == 1:
+        return number
+    LINE: tl.constexpr = BLOCK * CHANNELS
+    rest = number % (KERNEL * LINE)
+    y = (number // (KERNEL * LINE)) * BLOCK + (rest % (BLOCK * LINE)) // LINE
+    return y * (KERNEL * CHANNELS) + (rest // (BLOCK * LINE)) * LINE + rest % LINE
+
+
+@triton.jit
+def _word_offsets(k, RUN: tl.constexpr, PITCH: tl.constexpr, NEIGHBOURS: tl.constexpr, ALIGNED: tl.constexpr):
+    """Return where words k of a patch lie, saying how many are neighbours, so that they are read together."""
+    offsets = (k // RUN) * PITCH + k % RUN
+    return tl.max_contiguous(tl.multiple_of(offsets, ALIGNED), NEIGHBOURS)
+
+
+@triton.jit
+def first_forward(
+    words,
+    rows,
+    rows_stride,
+    weight,
+    bias,
+    lane_stride,
+    out,
+    total,
+    scale,
+    IMAGE: tl.constexpr,
+    PITCH: tl.constexpr,
+    STEP_Y: tl.constexpr,
+    STEP_X: tl.constexpr,
+    RUN: tl.constexpr,
+    INNER: tl.constexpr,
+    ACROSS: tl.constexpr,
+    PLACES: tl.constexpr,
+    OUTPUTS: tl.constexpr,
+    NEIGHBOURS: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+    KERNEL: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    REPEATS: tl.constexpr,
+):
+    """Convolve pictures of bytes that lie in a bank, found by row number, and apply the ReLU.
+
+    Bytes are read as words of four; sizes and steps are in words. A program keeps its weights and goes over REPEATS
+    blocks of rows.
+    """
+    lane = tl.program_id(2).to(tl.int64)
+    n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    weight += lane * lane_stride
+    weights = ()
+    for first in tl.static_range(0, INNER, BLOCK_K):
+        number = 4 * first + tl.arange(0, 4 * BLOCK_K)
+        kept = tl.load(
+            weight + _weight_row(number, BLOCK, KERNEL, CHANNELS)[:, None] * OUTPUTS + n[None, :],
+            mask=(number < 4 * INNER)[:, None] & (n < OUTPUTS)[None, :],
+            other=0.0,
+        )
+        weights = weights + (kept.to(tl.float16),)
+    added = tl.load(bias + lane * lane_stride + n, mask=n < OUTPUTS, other=0.0)
+    for repeat in range(REPEATS):
+        m = (tl.program_id(0) * REPEATS + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
+        inside = m < total
+        place = m % PLACES
+        row = tl.load(rows + lane * rows_stride + m // PLACES, mask=inside, other=0)
+        start = row * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
+        sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for part in tl.static_range(0, (INNER + BLOCK_K - 1) // BLOCK_K):
+            k = part * BLOCK_K + tl.arange(0, BLOCK_K)
+            place_of_words = words + start[:, None] + _word_offsets(k, RUN, PITCH, NEIGHBOURS, ALIGNED)[None, :]
+            if INNER % BLOCK_K == 0:
+                found = tl.load(place_of_words, mask=inside[:, None], other=0)
+            else:
+                found = tl.load(place_of_words, mask=inside[:, None] & (k < INNER)[None, :], other=0)
+            sums = tl.dot(_bytes(found), weights[part], sums)
+        result = tl.minimum(tl.maximum(sums * scale + added[None, :], 0.0), LARGEST_HALF)
+        tl.store(
+            out + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
+            result.to(out.dtype.element_ty),
+            mask=inside[:, None] & (n < OUTPUTS)[None, :],
+        )
+
+
+@triton.jit
+def first_weight_gradient(
+    words,
+    rows,
+    rows_stride,
+    gradient,
+    undo,
+    weight_out,
+    bias_out,
+    out_stride,
+    total,
+    scale,
+    per_part,
+    IMAGE: tl.constexpr,
+    PITCH: tl.constexpr,
+    STEP_Y: tl.constexpr,
+    STEP_X: tl.constexpr,
+    RUN: tl.constexpr,
+    INNER: tl.constexpr,
+    ACROSS: tl.constexpr,
+    PLACES: tl.constexpr,
+    OUTPUTS: tl.constexpr,
+    NEIGHBOURS: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+    KERNEL: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """Write the gradient of the first convolution's weights and bias, of one part of the rows of each lane.
+
+    Part p of lane l is written behind the others, at (l * parts + p) * out_stride.
+    """
+    lane = tl.program_id(2).to(tl.int64)
+    part = tl.program_id(1)
+    k = tl.program_id(0) * BLOCK_K + tl.arange(0, BLOCK_K)
+    n = tl.arange(0, BLOCK_N)
+    offsets = _word_offsets(k, RUN, PITCH, NEIGHBOURS, ALIGNED)
+    rows += lane * rows_stride
+    sums = tl.zeros((4 * BLOCK_K, BLOCK_N), tl.float32)
+    bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    stop = tl.minimum(total, (part + 1) * per_part)
+    for first in range(part * per_part, stop, BLOCK_M):
+        m = first + tl.arange(0, BLOCK_M)
+        inside = m < stop
+        place = m % PLACES
+        row = tl.load(rows + m // PLACES, mask=inside, other=0)
+        start = row * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
+        found = tl.load(words + start[:, None] + offsets[None, :], mask=inside[:, None] & (k < INNER)[None, :], other=0)
+        flowing = tl.load(
+            gradient + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
+            mask=inside[:, None] & (n < OUTPUTS)[None, :],
+            other=0.0,
+        )
+        sums = tl.dot(tl.trans(_bytes(found)), flowing, sums)
+        bias_sums += flowing.to(tl.float32)
+    factor = tl.load(undo + lane)
+    behind = (lane * tl.num_programs(1) + part) * out_stride
+    number = tl.program_id(0) * (4 * BLOCK_K) + tl.arange(0, 4 * BLOCK_K)
+    tl.store(
+        weight_out + behind + _weight_row(number, BLOCK, KERNEL, CHANNELS)[:, None] * OUTPUTS + n[None, :],
+        sums * (scale * factor),
+        mask=(number < 4 * INNER)[:, None] & (n < OUTPUTS)[None, :],
+    )
+    if tl.program_id(0) == 0:
+        tl.store(bias_out + behind + n, tl.sum(bias_sums, axis=0) * factor, mask=n < OUTPUTS)

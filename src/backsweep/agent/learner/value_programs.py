@@ -1,0 +1,71 @@
+"""Values of many observations by some lanes' networks, as programs of a few fixed sizes.
+
+EBU asks for the values of whole episodes, of other lanes and other lengths every time. They come cut into chunks of
+CHUNK steps, each with the number of its lane. A recorded program takes a fixed number of chunks, so requests are filled
+up to the next of a few sizes, and each size is recorded when it is first asked for:
+
+    (5,), (5, 64)  ──fill up──>  (6,), (6, 64)  ──program of that size──>  (2, 6, 64, A)  ──cut──>  (2, 5, 64, A)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike, NDArray
+
+from backsweep.agent.learner.packed import Move, PackedArrays
+
+Program = Callable[[], None]
+Evaluate = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""From lanes (n,) and bank rows (n, CHUNK) to values (2, n, CHUNK, A): of the target networks, and of the online."""
+CHUNK = 64
+
+
+class ValuePrograms:
+    """Programs by size."""
+
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        record: Callable[[Program], Program],
+        move: Move,
+        actions: int,
+        dtype: DTypeLike,
+        device: torch.device,
+    ) -> None:
+        self._evaluate, self._record, self._move = evaluate, record, move
+        self._actions, self._dtype, self._device = actions, dtype, device
+        self._programs: dict[int, tuple[PackedArrays, PackedArrays, Program]] = {}
+
+    def enqueue(self, lanes: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Enqueue a request; return where its values (2, n, CHUNK, A) will be when the device is done."""
+        size = filled_up(len(lanes))
+        if size not in self._programs:
+            self._programs[size] = self._made(size)
+        inputs, outputs, program = self._programs[size]
+        # What fills up a program's size is evaluated too, so it has to be something that can be.
+        inputs.host["lanes"][len(lanes) :] = lanes[0]
+        inputs.host["lanes"][: len(lanes)] = lanes
+        inputs.host["rows"][len(lanes) :] = rows[0, 0]
+        inputs.host["rows"][: len(lanes)] = rows
+        program()
+        found: NDArray[np.floating] = outputs.host["values"][:, : len(lanes)]
+        return found
+
+    def _made(self, chunks: int) -> tuple[PackedArrays, PackedArrays, Program]:
+        inputs = PackedArrays({"lanes": ((chunks,), np.int64), "rows": ((chunks, CHUNK), np.int64)}, self._device)
+        outputs = PackedArrays({"values": ((2, chunks, CHUNK, self._actions), self._dtype)}, self._device)
+
+        def program() -> None:
+            inputs.send(self._move)
+            self._move(self._evaluate(inputs.device["lanes"], inputs.device["rows"]), outputs.pinned["values"])
+
+        return inputs, outputs, self._record(program)
+
+
+def filled_up(chunks: int) -> int:
+    """Return the size of the program that serves a request: a power of two, or one and a half times one."""
+    power = 1 << max(chunks - 1, 0).bit_length()
+    return power // 4 * 3 if power >= 4 and chunks <= power // 4 * 3 else power

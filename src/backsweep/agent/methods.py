@@ -1,0 +1,101 @@
+"""The methods: each is a sampler configuration and a target rule, nothing more."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import dataclass
+
+from backsweep.agent.config import RunConfig
+from backsweep.agent.learner.rules import TargetRule
+from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Sampler, Topological, Uniform
+from backsweep.sweep import PseudoTerminals
+
+
+@dataclass(frozen=True)
+class Method:
+    """Which rows are drawn, and what they are pulled towards."""
+
+    sampler: Sampler
+    rule: TargetRule
+    title: str
+
+
+def method_table(config: RunConfig) -> dict[str, Method]:
+    """Return every method with the options of `config`."""
+    per = Prioritized(
+        alpha=config.per_alpha,
+        beta=config.per_beta,
+        final_beta=config.per_final_beta,
+        beta_rows=max(1, round(config.per_beta_fraction * config.steps)),
+        epsilon=config.per_epsilon,
+        clip=config.per_clip,
+    )
+    sweep = Topological(roots=config.roots, predecessors=config.predecessors, trees=config.trees)
+    episodes = EpisodicBackward(running=False)
+
+    one_step = TargetRule()
+    backward = TargetRule(
+        kind="backward",
+        diffusion=config.diffusion,
+        double=config.ebu_double,
+        skipped_steps=config.ebu_skipped_steps,
+    )
+    discor = TargetRule(kind="discor", temperature=config.discor_temperature, error_target=config.discor_error_target)
+
+    def mixed(sampler: Sampler) -> Sampler:
+        """Eta of each batch from PER (or from uniform replay), the rest from `sampler`."""
+        other: Sampler = per if config.mix_with == "per" else Uniform()
+        return Mixture([(1.0 - config.eta, sampler), (config.eta, other)]) if config.eta > 0 else sampler
+
+    def variant(**changes: object) -> Sampler:
+        return mixed(dataclasses.replace(sweep, **changes))  # type: ignore[arg-type]
+
+    single = dataclasses.replace(sweep, roots=1, predecessors=1)
+    pseudo = PseudoTerminals(kappa=config.kappa)
+    return {
+        "uer": Method(Uniform(), one_step, "uniform experience replay"),
+        "per": Method(per, one_step, "prioritized experience replay"),
+        "ebu": Method(episodes, backward, "episodic backward update"),
+        "discor": Method(Uniform(), discor, "DisCor"),
+        "ter": Method(mixed(sweep), one_step, "topological experience replay"),
+        "ter-single": Method(single, one_step, "TER with one root, one predecessor and no mixing"),
+        "ter-shuffled": Method(variant(shuffle=config.shuffle), one_step, "TER with its order destroyed"),
+        "ter-nostitch": Method(variant(stitch=False), one_step, "TER that stays within episodes"),
+        "ter-pseudo": Method(variant(start=pseudo), one_step, "TER from pseudo-terminal states"),
+        "ter-visits": Method(variant(draw="visits"), one_step, "TER with predecessors drawn by visits"),
+        "ebu-mixed": Method(mixed(episodes), backward, "EBU with batch mixing"),
+        "ebu-notimeout": Method(
+            EpisodicBackward(timeouts=False, running=False), backward, "EBU without timeout episodes"
+        ),
+    }
+
+
+METHOD_NAMES: tuple[str, ...] = (
+    "uer",
+    "per",
+    "ebu",
+    "discor",
+    "ter",
+    "ter-single",
+    "ter-shuffled",
+    "ter-nostitch",
+    "ter-pseudo",
+    "ter-visits",
+    "ebu-mixed",
+    "ebu-notimeout",
+)
+
+
+def checked_method(name: str) -> str:
+    """Return `name` if there is such a method, else say which one may have been meant."""
+    if name in METHOD_NAMES:
+        return name
+    near = difflib.get_close_matches(name.lower(), METHOD_NAMES, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}?" if near else f"known methods are {', '.join(METHOD_NAMES)}"
+    raise ValueError(f"unknown method {name!r}; {hint}")
+
+
+def method_for(config: RunConfig) -> Method:
+    """Return the method that `config` names, with its options."""
+    return method_table(config)[checked_method(config.method)]

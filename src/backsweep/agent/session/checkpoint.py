@@ -1,0 +1,172 @@
+"""Checkpoints: everything that a fleet needs to go on, in two slots that are written in turn.
+
+    checkpoints/a/replay-0 ... replay-N     one snapshot per lane, only what changed is written
+    checkpoints/a/state                     networks, optimiser, generators, environments, positions of the records
+    checkpoints/b/...
+
+The state is written last and names the replays that belong to it by the digests of their manifests. A slot whose
+digests do not fit was being written when the process died; the other slot is then the newest whole one. At any moment
+at least one slot is whole, once there has been a first checkpoint.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xxhash
+from numpy.typing import NDArray
+
+from backsweep.agent.config import RunConfig
+from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.run import part
+from backsweep.agent.session.folder import RunError
+from backsweep.replay import Replay
+from backsweep.snapshot import SnapshotError, read_metadata, read_snapshot, write_snapshot
+
+FOLDER = "checkpoints"
+SLOTS = ("a", "b")
+KIND, AGENT_KIND = "backsweep training", "backsweep agent"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a checkpoint gave back."""
+
+    fleet: Fleet
+    names: list[str]
+    """The lanes that are still under way."""
+    positions: list[int]
+    """Where each lane's records ended."""
+    session: dict[str, Any]
+    """What the session wanted to remember."""
+
+
+def save(folder: Path, fleet: Fleet, names: Sequence[str], positions: Sequence[int], session: dict[str, Any]) -> None:
+    """Write a checkpoint to the slot that does not hold the newest one."""
+    slot = _next_slot(folder)
+    digests = []
+    for index, lane in enumerate(fleet.lanes):
+        lane.replay.save(slot / f"replay-{index}")
+        digests.append(_digest(slot / f"replay-{index}"))
+    learner_arrays, learner_values = fleet.learner.state()
+    arrays = {f"learner/{name}": array for name, array in learner_arrays.items()}
+    lanes = []
+    for index, lane in enumerate(fleet.lanes):
+        lane_arrays, lane_values = lane.state()
+        arrays.update({f"lane{index}/{name}": array for name, array in lane_arrays.items()})
+        lanes.append({"name": names[index], "config": lane.config.to_json(), "state": lane_values})
+    metadata = {
+        "step": fleet.step,
+        "learner": learner_values,
+        "lanes": lanes,
+        "positions": list(positions),
+        "replays": digests,
+        "session": session,
+    }
+    write_snapshot(slot / "state", arrays, metadata, kind=KIND, version=VERSION)
+
+
+def load(folder: Path, *, device: str, warn: Callable[[str], None]) -> Loaded:
+    """Return the fleet of the newest checkpoint that is whole; say so if the newest of all is not."""
+    slots = _slots(folder)
+    if not slots:
+        raise RunError(f"{folder} has no checkpoint yet: the run stopped before its first one. Start it again.")
+    reasons = []
+    for step, slot, reason in slots:
+        try:
+            if reason is not None:
+                raise reason
+            return _load_slot(slot, device)
+        except (SnapshotError, OSError) as error:
+            reasons.append(f"{slot.name}: {error}")
+            if len(reasons) < len(slots):
+                at = "" if step < 0 else f" of step {step}"
+                warn(f"the checkpoint{at} cannot be used, going back to the one before. {error}")
+    raise RunError("no checkpoint can be used:\n  " + "\n  ".join(reasons))
+
+
+def keep_newest(folder: Path) -> None:
+    """Delete the older slot of a run that has come to its end."""
+    for _, slot, _ in _slots(folder)[1:]:
+        shutil.rmtree(slot, ignore_errors=True)
+
+
+def remove(folder: Path) -> None:
+    """Delete all checkpoints of a run that has come to its end."""
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+
+
+def save_agent(folder: Path, fleet: Fleet, lane: int) -> None:
+    """Write one lane's network by itself, for those who want the agent and not its training."""
+    parameters = fleet.learner.online[lane].cpu().numpy()
+    metadata = {"step": fleet.step, "config": fleet.lanes[lane].config.to_json()}
+    write_snapshot(folder / "agent", {"online": parameters}, metadata, kind=AGENT_KIND, version=VERSION)
+
+
+def load_agent(folder: Path) -> tuple[NDArray[Any], int]:
+    """Return the flat parameters of a run's network and the step they are from."""
+    if not (folder / "agent").exists():
+        raise RunError(f"{folder} has no agent yet: the run stopped before its first checkpoint")
+    snapshot = read_snapshot(folder / "agent", kind=AGENT_KIND, versions={VERSION})
+    return snapshot.arrays["online"], snapshot.metadata["step"]
+
+
+def _load_slot(slot: Path, device: str) -> Loaded:
+    snapshot = read_snapshot(slot / "state", kind=KIND, versions={VERSION})
+    metadata, lanes = snapshot.metadata, snapshot.metadata["lanes"]
+    replays = []
+    for index, digest in enumerate(metadata["replays"]):
+        replays.append(Replay.load(slot / f"replay-{index}"))
+        if _digest(slot / f"replay-{index}") != digest:
+            raise SnapshotError(slot, "its replay belongs to another checkpoint", "Use the other slot")
+    configs = [RunConfig.from_json(lane["config"]) for lane in lanes]
+    fleet = Fleet(configs, device=device, replays=replays)
+    fleet.step = metadata["step"]
+    fleet.learner.load_state(part(snapshot.arrays, "learner/"), metadata["learner"])
+    for index, lane in enumerate(fleet.lanes):
+        lane.load_state(part(snapshot.arrays, f"lane{index}/"), lanes[index]["state"])
+    return Loaded(fleet, [lane["name"] for lane in lanes], metadata["positions"], metadata["session"])
+
+
+def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:
+    """Return the slots that hold something, newest first; one that cannot say how new it is counts as the newest."""
+    found: list[tuple[int, Path, SnapshotError | None]] = []
+    for name in SLOTS:
+        slot = folder / FOLDER / name
+        if not (slot / "state").exists():
+            continue
+        try:
+            metadata = read_metadata(slot / "state", kind=KIND, versions={VERSION})
+        except SnapshotError as error:
+            found.append((-1, slot, error))
+            continue
+        if metadata["replays"] == [_digest(slot / f"replay-{index}") for index in range(len(metadata["replays"]))]:
+            found.append((metadata["step"], slot, None))
+        else:
+            torn = SnapshotError(slot, "it was being written when the process ended", "Use the other slot")
+            found.append((-1, slot, torn))
+    return sorted(found, key=lambda entry: (entry[2] is None, -entry[0]))
+
+
+def _next_slot(folder: Path) -> Path:
+    """Return the slot to write: an empty or broken one, else the older."""
+    whole = {slot.name: step for step, slot, reason in _slots(folder) if reason is None}
+    name = next((name for name in SLOTS if name not in whole), min(whole, key=lambda name: whole[name], default="a"))
+    slot = folder / FOLDER / name
+    if name not in whole and (slot / "state").exists():
+        # What is broken cannot be written over piece by piece, and nobody can use it.
+        shutil.rmtree(slot)
+    slot.mkdir(parents=True, exist_ok=True)
+    return slot
+
+
+def _digest(folder: Path) -> str:
+    try:
+        return xxhash.xxh3_128_hexdigest((folder / "manifest.json").read_bytes())
+    except OSError:
+        return ""

@@ -1,0 +1,167 @@
+"""The trainer's commands: train, resume, evaluate and watch.
+
+`train` takes every field of `RunConfig` and `SessionConfig` as an option. Its defaults are those of the task and method
+asked for, so that `backsweep train minigrid/doorkey --help` shows what would be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from backsweep import agent
+
+if TYPE_CHECKING:
+    from backsweep.agent import RunConfig, RunResult, SessionConfig
+
+# An option that no argument can begin with: everything after the command is passed on as it is.
+PASS_ON = "\x00"
+
+
+def add_commands(subparsers: Any) -> None:
+    """Add the trainer's commands to a parser; each sets `run`, a function from the parsed arguments to an exit code."""
+    training = subparsers.add_parser(
+        "train", help="train an agent on a task with a replay method", add_help=False, prefix_chars=PASS_ON
+    )
+    training.add_argument("arguments", nargs="*")
+    training.set_defaults(run=lambda parsed: train_command(parsed.arguments))
+
+    resuming = subparsers.add_parser("resume", help="go on with a run from its last checkpoint")
+    resuming.add_argument("folder", type=Path, help="the run's folder")
+    resuming.add_argument("--threads", type=int, default=1, help="threads of torch")
+    resuming.add_argument("--device", default="cpu", help="where the networks live")
+    engines = ("auto", "compiled", "plain")
+    resuming.add_argument("--engine", choices=engines, default="auto", help="how a fleet's runs are moved")
+    resuming.add_argument("--lane-threads", type=int, help="threads that move a fleet's runs (default: all cores)")
+    resuming.add_argument("--groups", type=int, default=2, help="groups of runs that take turns on the device")
+    resuming.add_argument("--observations-per-run", type=int, help="room for distinct observations on the device")
+    resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between checkpoints")
+    resuming.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
+    resuming.add_argument("--wandb", help="also log to this Weights & Biases project")
+    resuming.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    resuming.set_defaults(run=resume_command)
+
+    evaluating = subparsers.add_parser("evaluate", help="say how good a run's agent is")
+    evaluating.add_argument("folder", type=Path, help="the run's folder")
+    evaluating.add_argument("--episodes", type=int, help="how many episodes (default: the run's own number)")
+    evaluating.add_argument("--random-chance", type=float, help="chance of a random action (default: the run's own)")
+    evaluating.add_argument("--json", action="store_true", help="print the record as JSON")
+    evaluating.set_defaults(run=evaluate_command)
+
+    watching = subparsers.add_parser("watch", help="write a GIF of an episode of a run's agent")
+    watching.add_argument("folder", type=Path, help="the run's folder")
+    watching.add_argument("--out", type=Path, help="where to (default: episode.gif in the run's folder)")
+    watching.add_argument("--episode", type=int, default=0, help="which episode: every number is another level")
+    watching.add_argument("--random-chance", type=float, default=0.0, help="chance of a random action")
+    watching.add_argument("--fps", type=int, default=8, help="steps per second")
+    watching.set_defaults(run=watch_command)
+
+
+def train_command(arguments: Sequence[str]) -> int:
+    """Parse the options of `train`, and train."""
+    from backsweep.agent.session.folder import default_folder
+    from backsweep.agent.session.training import SINGLE, start
+
+    config, session = parse_training(arguments)
+    folder = default_folder(config) if session.folder is None else session.folder
+    if not session.quiet:
+        print(f"run folder: {folder}", flush=True)
+    return _ending(start(folder, {SINGLE: config}, session), session.quiet)
+
+
+def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
+    """Return the configurations that the options of `train` describe."""
+    run_config = agent.run_config  # the first to need torch, so the first to say that it is missing
+    import tyro
+
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("env", "method", "faithful"):
+        first.add_argument(f"--{name}")
+    asked, rest = first.parse_known_args(list(arguments))
+    task = rest[0] if rest and not rest[0].startswith("-") else None
+    if task is None and asked.env is None:
+        if {"-h", "--help"} & set(arguments):
+            task = "nchain-20"
+        else:
+            raise agent.RunError(
+                "say first what to train on: a task such as minigrid/doorkey, or --env and a Gymnasium id"
+            )
+    named = {name: value for name in ("method", "faithful") if (value := getattr(asked, name)) is not None}
+    if task is not None and asked.env is not None:
+        raise agent.RunError("give either a task or --env, not both")
+    defaults = run_config(task, env=asked.env, **named)
+
+    def options(run, session):  # type: ignore[no-untyped-def]
+        """Train an agent; the defaults shown are those of this task and method."""
+        return run, session
+
+    flat = tyro.conf.arg(name="")
+    options.__annotations__ = {
+        "run": Annotated[agent.RunConfig, flat],
+        "session": Annotated[agent.SessionConfig, flat],
+    }
+    options.__defaults__ = (defaults, agent.SessionConfig())
+    chosen: tuple[RunConfig, SessionConfig] = tyro.cli(options, prog="backsweep train TASK", args=list(arguments))
+    return chosen
+
+
+def resume_command(parsed: argparse.Namespace) -> int:
+    """Go on with a run."""
+    session = {name: value for name, value in vars(parsed).items() if name not in ("folder", "run")}
+    return _ending(agent.resume(parsed.folder, **session), parsed.quiet)
+
+
+def evaluate_command(parsed: argparse.Namespace) -> int:
+    """Print how good a run's agent is."""
+    from backsweep.agent.session.evaluation.evaluate import evaluate
+    from backsweep.agent.session.watch import Agent
+
+    agent = Agent(parsed.folder)
+    config = agent.config
+    if parsed.random_chance is not None:
+        config = dataclasses.replace(config, evaluation_random_chance=parsed.random_chance)
+    if parsed.episodes is not None:
+        config = dataclasses.replace(config, evaluation_episodes=parsed.episodes)
+    record = evaluate(config, agent.values, agent.step)
+    if parsed.json:
+        print(record.to_json())
+        return 0
+    for name, value in dataclasses.asdict(record).items():
+        if value is not None:
+            print(f"{name.replace('_', ' '):>20}  {value:.6g}" if isinstance(value, float) else f"{name:>20}  {value}")
+    return 0
+
+
+def watch_command(parsed: argparse.Namespace) -> int:
+    """Write a GIF."""
+    from backsweep.agent.session.folder import read_config
+    from backsweep.agent.session.watch import film
+
+    read_config(parsed.folder)
+    if parsed.fps < 1:
+        raise agent.RunError(f"--fps must be 1 or more, got {parsed.fps}")
+    out = parsed.folder / "episode.gif" if parsed.out is None else parsed.out
+    total, length = film(parsed.folder, out, episode=parsed.episode, random_chance=parsed.random_chance, fps=parsed.fps)
+    print(f"{out}: {length} steps, return {total:.6g}")
+    return 0
+
+
+def _ending(results: list[RunResult], quiet: bool) -> int:
+    """Say how it ended; the exit code tells a run that was stopped from one that came to its end."""
+    for result in results:
+        if result.error is not None:
+            print(f"{result.folder}: failed at step {result.step:,}: {result.error}", file=sys.stderr)
+        elif quiet:
+            continue
+        elif result.finished:
+            print(f"{result.folder}: finished at step {result.step:,}")
+        else:
+            print(f"{result.folder}: stopped at step {result.step:,}; 'backsweep resume {result.folder}' goes on")
+    if any(result.error is not None for result in results):
+        return 1
+    signals = [result.stopped_by for result in results if result.stopped_by is not None]
+    return 128 + signals[0] if signals else 0

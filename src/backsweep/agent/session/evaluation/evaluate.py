@@ -1,0 +1,184 @@
+"""From a learner's lanes to their evaluation records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.config import RunConfig
+from backsweep.agent.defaults import task_of, task_options
+from backsweep.agent.fleet.run import environment_seed, lane_environments
+from backsweep.agent.learner.double_dqn import Learner
+from backsweep.agent.session.evaluation import (
+    ExactEvaluator,
+    ExactScores,
+    FleetValues,
+    Rollouts,
+    exact_evaluator,
+    play,
+    play_fleet,
+    probe_states,
+)
+from backsweep.agent.session.evaluation.lane_values import values_of_lanes
+from backsweep.agent.session.evaluation.rollouts import ActionValues
+from backsweep.agent.session.records.rows import EvaluationRecord
+from backsweep.jit.random_streams import named_generator
+from backsweep.tasks import normalised_return
+from backsweep.tasks.fleet import FleetEnvironments
+from backsweep.tasks.lane_seeds import lane_seeds
+from backsweep.tasks.resumable import make_environments
+
+MOST_OTHER_ENVIRONMENTS = 10  # of other packages' environments, which may be large
+PROBE_ENVIRONMENTS = 8
+PROBE_SEED = 0
+
+
+def evaluate(config: RunConfig, values: ActionValues, step: int, *, episodes: int | None = None) -> EvaluationRecord:
+    """Return how good the policy is that is greedy in `values`.
+
+    Levels and random actions depend on the run's seed and the step alone, and share nothing with those of training.
+    """
+    count = config.evaluation_episodes if episodes is None else episodes
+    num_envs = count if is_own(config) else min(count, MOST_OTHER_ENVIRONMENTS)
+    envs = lane_environments(config, f"evaluation {step}", num_envs)
+    try:
+        generator = named_generator(config.seed, "evaluation", str(step))
+        rollouts = play(envs, values, count, config.evaluation_random_chance, config.discount, generator)
+    finally:
+        envs.close()
+    scores = None
+    if config.exact:
+        scores = exact_for(config).scores(values, config.evaluation_random_chance)
+    return _record(config, step, rollouts, values(probe_for(config)), scores)
+
+
+def evaluate_fleet(configs: Sequence[RunConfig], values: FleetValues, step: int) -> list[EvaluationRecord]:
+    """Return how good the policies of several runs are: for each what `evaluate` says of it alone.
+
+    Runs on one of the project's own tasks are evaluated together. `values` is asked for lanes by their place in
+    `configs`.
+    """
+    records: dict[int, EvaluationRecord] = {}
+    together: dict[str, list[int]] = {}
+    for lane, config in enumerate(configs):
+        if is_own(config):
+            shared = (config.task, task_options(config), config.evaluation_episodes, config.evaluation_random_chance)
+            key = json.dumps([*shared, config.discount, config.probe_size], sort_keys=True)
+            together.setdefault(key, []).append(lane)
+        else:
+            records[lane] = evaluate(config, partial(_values_alone, values, lane), step)
+    for lanes in together.values():
+        found = _evaluate_together([configs[lane] for lane in lanes], values, lanes, step)
+        records.update(zip(lanes, found, strict=True))
+    return [records[lane] for lane in range(len(configs))]
+
+
+def _evaluate_together(
+    configs: Sequence[RunConfig], values: FleetValues, lanes: Sequence[int], step: int
+) -> list[EvaluationRecord]:
+    """Evaluate runs that are on the same task and differ in their seeds."""
+    one = configs[0]
+    assert one.task is not None
+    roots = [environment_seed(config, f"evaluation {step}") for config in configs]
+    seeds = [seed for root in roots for seed in lane_seeds(root, one.evaluation_episodes)]
+    envs = FleetEnvironments(one.task, task_options(one), seeds)
+    generators = [named_generator(config.seed, "evaluation", str(step)) for config in configs]
+    rollouts = play_fleet(envs, values, lanes, one.evaluation_random_chance, one.discount, generators)
+    scores: dict[int, ExactScores] = {}
+    if exact := [lane for lane, config in zip(lanes, configs, strict=True) if config.exact]:
+        found = exact_for(one).fleet_scores(values, exact, one.evaluation_random_chance)
+        scores.update(zip(exact, found, strict=True))
+    probe = probe_for(one)
+    probe_q = values(lanes, np.broadcast_to(probe, (len(lanes), *probe.shape)))
+    return [
+        _record(config, step, played, seen, scores.get(lane))
+        for config, lane, played, seen in zip(configs, lanes, rollouts, probe_q, strict=True)
+    ]
+
+
+def _values_alone(values: FleetValues, lane: int, observations: NDArray[Any]) -> NDArray[np.floating]:
+    alone: NDArray[np.floating] = values([lane], observations[None])[0]
+    return alone
+
+
+def _record(
+    config: RunConfig, step: int, rollouts: Rollouts, probe_q: NDArray[np.floating], scores: ExactScores | None
+) -> EvaluationRecord:
+    """Return the record of an evaluation; `probe_q` are the values (states, actions) of the probe's states."""
+    bounds = return_bounds(config)
+    mean = float(rollouts.returns.mean())
+    record: dict[str, Any] = {}
+    if scores is not None:
+        record = {
+            "exact_return": scores.mean_return,
+            "exact_normalised": scores.normalised,
+            "exact_success": scores.success,
+            "value_error": scores.value_error,
+        }
+    return EvaluationRecord(
+        step=step,
+        episodes=len(rollouts.returns),
+        mean_return=mean,
+        median_return=float(np.median(rollouts.returns)),
+        lowest_return=float(rollouts.returns.min()),
+        highest_return=float(rollouts.returns.max()),
+        normalised_return=None if bounds is None else normalised_return(mean, bounds),
+        terminated=float(rollouts.terminated.mean()),
+        mean_length=float(rollouts.lengths.mean()),
+        start_value=float(rollouts.start_values.mean()),
+        discounted_return=float(rollouts.discounted.mean()),
+        probe_q=float(probe_q.max(axis=1).mean()),
+        **record,
+    )
+
+
+def evaluate_lanes(
+    configs: Sequence[RunConfig], learner: Learner, lanes: Sequence[int], step: int
+) -> list[EvaluationRecord]:
+    """Return how good some lanes of a learner are; `configs` are theirs."""
+
+    def values(places: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
+        return values_of_lanes(learner, [lanes[place] for place in places], observations)
+
+    return evaluate_fleet(configs, values, step)
+
+
+def exact_for(config: RunConfig) -> ExactEvaluator:
+    """Return the exact evaluator of a run's task."""
+    assert config.task is not None
+    return exact_evaluator(config.task, task_options(config), config.discount)
+
+
+def is_own(config: RunConfig) -> bool:
+    """Say whether a run is on one of the project's own tasks, of which hundreds of copies cost next to nothing."""
+    task = task_of(config)
+    return task is not None and task.family not in ("atari", "lunarlander")
+
+
+def return_bounds(config: RunConfig) -> tuple[float, float] | None:
+    """Return the worst and best return of an episode, None where they are not known."""
+    task = task_of(config)
+    if task is None:
+        return None
+    bounds: tuple[float, float] | None = task.options(**task_options(config)).return_bounds
+    return bounds
+
+
+def probe_for(config: RunConfig) -> NDArray[Any]:
+    """Return the fixed states of a task: the same for all methods and seeds."""
+    options = tuple(sorted(task_options(config).items()))
+    return _probe(config.task, config.env, options, config.probe_size)
+
+
+@lru_cache(maxsize=16)
+def _probe(task: str | None, env: str | None, options: tuple[tuple[str, Any], ...], size: int) -> NDArray[Any]:
+    envs = make_environments(task, env, PROBE_ENVIRONMENTS, PROBE_SEED, dict(options))
+    try:
+        return probe_states(envs, size)
+    finally:
+        envs.close()

@@ -1,0 +1,88 @@
+"""Exact scores of a network on tasks whose states can all be listed."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.session.evaluation.rollouts import FleetValues
+from backsweep.jit.compilation import threads_in_use
+from backsweep.tasks import ExactTask, exact
+
+BATCH = 1024
+
+
+@dataclass(frozen=True)
+class ExactScores:
+    """What a greedy policy gets in expectation, and how far its values are from the best ones."""
+
+    mean_return: float
+    normalised: float
+    success: float
+    value_error: float
+    """Mean over all states and actions of |Q - Q*|."""
+
+
+class ExactEvaluator:
+    """All states of a task and their Q*."""
+
+    def __init__(self, task: ExactTask, discount: float) -> None:
+        self._task = task
+        self._best = task.optimal_values(discount)
+
+    def scores(self, values: Callable[[NDArray[Any]], NDArray[np.floating]], random_chance: float = 0.0) -> ExactScores:
+        """Return the scores of the policy that is greedy in `values`, with some random actions."""
+        q = np.empty(self._best.shape)
+        for states, observations in self._task.batches(BATCH):
+            q[states] = values(observations)
+        return self._scores_of(q, random_chance)
+
+    def fleet_scores(self, values: FleetValues, lanes: Sequence[int], random_chance: float = 0.0) -> list[ExactScores]:
+        """Return the scores of several lanes' policies: each state is shown to all of them at once.
+
+        Painting the states and following the policies is left to threads, for which no interpreter lock is needed.
+        """
+        tables: list[NDArray[np.floating]] = []
+        with ThreadPoolExecutor(threads_in_use()) as pool:
+            for states, observations in self._batches_ahead(pool, 2 * threads_in_use()):
+                found = values(lanes, np.broadcast_to(observations, (len(lanes), *observations.shape)))
+                if not tables:
+                    tables = [np.empty(self._best.shape, found.dtype) for _ in lanes]
+                for table, rows in zip(tables, found, strict=True):
+                    table[states] = rows
+            return list(pool.map(lambda table: self._scores_of(table.astype(np.float64), random_chance), tables))
+
+    def _batches_ahead(self, pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+        """Give (states, observations) as `ExactTask.batches` does, with the next few already being painted."""
+        waiting: deque[tuple[NDArray[np.int64], Future[NDArray[Any]]]] = deque()
+        for first in range(0, self._task.num_states, BATCH):
+            states = np.arange(first, min(first + BATCH, self._task.num_states))
+            waiting.append((states, pool.submit(self._task.observations, states)))
+            if len(waiting) > ahead:
+                shown, painting = waiting.popleft()
+                yield shown, painting.result()
+        for shown, painting in waiting:
+            yield shown, painting.result()
+
+    def _scores_of(self, q: NDArray[np.float64], random_chance: float) -> ExactScores:
+        outcome = self._task.expected_return(q, random_chance)
+        error = float(np.abs(q - self._best).mean())
+        return ExactScores(outcome.mean_return, outcome.normalised, outcome.success, error)
+
+
+def exact_evaluator(task: str, options: dict[str, Any], discount: float) -> ExactEvaluator:
+    """Return the evaluator of a task; runs on the same task share one."""
+    return _shared(task, json.dumps(options, sort_keys=True), discount)
+
+
+@lru_cache(maxsize=16)
+def _shared(task: str, options: str, discount: float) -> ExactEvaluator:
+    return ExactEvaluator(exact(task, **json.loads(options)), discount)

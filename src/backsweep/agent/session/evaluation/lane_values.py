@@ -1,0 +1,62 @@
+"""What the networks of several lanes of a learner say, in pieces that fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from backsweep.agent.learner.double_dqn import Learner
+from backsweep.agent.learner.networks import Network, Parameters, in_network_order
+
+PIECE_BYTES = {"cpu": 1 << 24, "cuda": 1 << 31}
+"""How much the layers of a piece may take. On a CPU small pieces are twice as fast: they stay in the cache, and the
+allocator hands out the same memory again rather than asking the system for fresh pages."""
+
+
+@torch.no_grad()
+def values_of_lanes(learner: Learner, lanes: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
+    """Return the online values (lanes, rows, actions) of some lanes for observations (lanes, rows, ...).
+
+    Observations that are the same for all lanes (a broadcast first axis) go to the device and through `prepare` once.
+    """
+    network, rows = learner.network, observations.shape[1]
+    shared = observations.strides[0] == 0
+    room = PIECE_BYTES.get(learner.device.type, PIECE_BYTES["cpu"]) // bytes_per_row(network, learner.dtype)
+    some_rows = max(1, min(rows, room))
+    some_lanes = max(1, room // some_rows)
+    values = np.empty((len(lanes), rows, network.actions), torch.empty(0, dtype=learner.dtype).numpy().dtype)
+    for row in range(0, rows, some_rows):
+        prepared = _prepared(learner, observations[:1, row : row + some_rows]) if shared else None
+        for first in range(0, len(lanes), some_lanes):
+            piece = slice(first, min(first + some_lanes, len(lanes)))
+            if prepared is None:
+                given = _prepared(learner, observations[piece, row : row + some_rows])
+            else:
+                given = prepared.expand(piece.stop - piece.start, *prepared.shape[1:])
+            found = network.forward(_parameters(learner, lanes[piece]), given)
+            values[piece, row : row + some_rows] = found.cpu().numpy()
+    return values
+
+
+def bytes_per_row(network: Network, dtype: torch.dtype) -> int:
+    """Return about how many bytes the layers of a network take for one observation of one lane."""
+    numbers = sum(stage.places * (stage.patch + stage.outputs) for stage in network.stages)
+    numbers += network.actions if network.form == "table" else sum(network.widths)
+    return numbers * dtype.itemsize
+
+
+def _prepared(learner: Learner, observations: NDArray[Any]) -> torch.Tensor:
+    # Torch takes writable arrays only, and broadcast ones are not.
+    ordered = np.require(in_network_order(learner.network, observations), requirements=["C", "W"])
+    return learner.network.prepare(torch.from_numpy(ordered).to(learner.device, non_blocking=True), learner.dtype)
+
+
+def _parameters(learner: Learner, lanes: Sequence[int]) -> Parameters:
+    """Return some lanes' parameters: as views where the lanes are neighbours, which they mostly are."""
+    if list(lanes) == list(range(lanes[0], lanes[0] + len(lanes))):
+        return learner.network.layout.views(learner.online[lanes[0] : lanes[0] + len(lanes)])
+    return learner.network.layout.views(learner.online[torch.tensor(list(lanes), device=learner.device)])

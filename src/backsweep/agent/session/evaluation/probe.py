@@ -1,0 +1,27 @@
+"""A fixed set of states, the same for every method and seed, on which average values can be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.random_streams import named_generator
+from backsweep.tasks.resumable import Environments
+
+STRIDE = 7  # steps between two states taken, so that neighbours are not almost the same
+
+
+def probe_states(envs: Environments, size: int) -> NDArray[Any]:
+    """Return `size` observations from random play; what they are depends on the environments and their seed alone."""
+    generator = named_generator(0, "probe")
+    observations, taken, count, step = envs.reset(), [], 0, 0
+    while count < size:
+        if step % STRIDE == 0:
+            taken.append(observations.copy())
+            count += len(observations)
+        actions = generator.integers(envs.num_actions, size=envs.num_envs)
+        observations = envs.step(actions).observations
+        step += 1
+    return np.concatenate(taken)[:size]

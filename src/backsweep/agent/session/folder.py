@@ -1,0 +1,130 @@
+"""A run's folder, which says everything about the run.
+
+    config.json       the configuration, complete
+    machine.json      versions and machine of the session that started it
+    sessions.jsonl    when it was started, resumed, stopped and finished, and whether its values ran away
+    records.jsonl     what it found (see `backsweep.agent.session.records`)
+    agent/            the network as of the last checkpoint, for `evaluate` and `watch`
+    checkpoints/      two slots, written in turn, each with everything that the run needs to go on
+    finished.json     there when the run has come to its end
+
+A fleet of several runs has a folder with `fleet.json` and `checkpoints/`, and in it one folder per run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from backsweep.agent.config import RunConfig
+from backsweep.snapshot import SnapshotError
+from backsweep.snapshot.lock import writer_lock
+
+CONFIG, MACHINE, SESSIONS, FINISHED, FLEET = (
+    "config.json",
+    "machine.json",
+    "sessions.jsonl",
+    "finished.json",
+    "fleet.json",
+)
+PACKAGES = ("backsweep", "torch", "numpy", "numba", "gymnasium")
+
+
+class RunError(ValueError):
+    """Something about a run that its user can mend; shown without a traceback."""
+
+
+def default_folder(config: RunConfig, root: Path = Path("runs")) -> Path:
+    """Return runs/TASK/METHOD-seedSEED, with a number behind it if that is taken."""
+    base = root / re.sub(r"[^A-Za-z0-9._-]+", "-", config.environment) / f"{config.method}-seed{config.seed}"
+    folder, number = base, 1
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}-{number}")
+    return folder
+
+
+def create_run(folder: Path, config: RunConfig) -> None:
+    """Make a run's folder, which must not hold a run yet."""
+    if (folder / CONFIG).exists():
+        raise RunError(
+            f"{folder} holds a run already: resume it with 'backsweep resume {folder}', or choose another folder"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / CONFIG, config.to_json())
+        write_json(folder / MACHINE, describe_machine())
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def read_config(folder: Path) -> RunConfig:
+    """Return the configuration of the run in a folder."""
+    path = folder / CONFIG
+    try:
+        return RunConfig.from_json(json.loads(path.read_text()))
+    except FileNotFoundError:
+        raise RunError(f"{folder} holds no run: there is no {CONFIG} in it") from None
+    except (ValueError, TypeError, OSError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+
+
+def note_session(folder: Path, event: str, **values: Any) -> None:
+    """Write down that something happened to the run, with the time of day."""
+    line = json.dumps({"event": event, "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **values})
+    with open(folder / SESSIONS, "a") as file:
+        file.write(line + "\n")
+
+
+def is_finished(folder: str | os.PathLike[str]) -> bool:
+    """Say whether the run in a folder has come to its end."""
+    return (Path(folder) / FINISHED).exists()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a small file whole or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "w") as file:
+        file.write(json.dumps(value, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def only_user(folder: Path) -> Iterator[None]:
+    """Hold the run's folder, so that no second process trains the same run."""
+    lock = writer_lock(folder)
+    try:
+        lock.__enter__()
+    except SnapshotError:
+        raise RunError(f"{folder} is being trained by another process") from None
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return versions and machine."""
+    versions = {}
+    for package in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return {
+        "python": sys.version.split()[0],
+        "versions": versions,
+        "system": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }

@@ -1,0 +1,16 @@
+"""Records: what a run says about itself, as typed JSON lines in its folder."""
+
+from backsweep.agent.session.records.reader import RecordFile, read_records
+from backsweep.agent.session.records.rows import EvaluationRecord, Record, ReplayRecord, TimingRecord, TrainingRecord
+from backsweep.agent.session.records.writer import RecordWriter
+
+__all__ = [
+    "EvaluationRecord",
+    "Record",
+    "RecordFile",
+    "RecordWriter",
+    "ReplayRecord",
+    "TimingRecord",
+    "TrainingRecord",
+    "read_records",
+]

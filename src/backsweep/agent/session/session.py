@@ -1,0 +1,325 @@
+"""What goes on around the loop: records, evaluations, checkpoints, the display, and stopping in good order."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+
+from backsweep.agent.config import SessionConfig
+from backsweep.agent.fleet.clock import Clock
+from backsweep.agent.fleet.compiled.lanes import NEW_PER_STEP
+from backsweep.agent.fleet.engine import Engine
+from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.loop import retire, take_turn
+from backsweep.agent.fleet.memory_budget import without_room
+from backsweep.agent.fleet.observation_room import Rooms
+from backsweep.agent.fleet.run import Lane
+from backsweep.agent.session import checkpoint
+from backsweep.agent.session.evaluation.evaluate import evaluate_lanes, return_bounds
+from backsweep.agent.session.folder import FINISHED, RunError, note_session, write_json
+from backsweep.agent.session.progress import Progress
+from backsweep.agent.session.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
+from backsweep.agent.session.records.rows import EvaluationRecord
+
+MOST_STEPS_UNSEEN = 1_000
+"""Steps that an engine takes at most before the display and signals are looked at."""
+BEYOND_BELIEF = 1.5
+"""Values so many times as large as the largest return are not an overestimate that training mends: they run away."""
+
+
+@dataclass(eq=False)
+class LaneFiles:
+    """A lane's folder and its open records."""
+
+    name: str
+    """The folder below the fleet's."""
+    shown: str
+    """What the user is shown."""
+    folder: Path
+    lane: Lane
+    writer: RecordWriter
+    last: EvaluationRecord | None = None
+    ran_away: bool = False
+    """Whether the user has been told that its values run away."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a lane ended."""
+
+    folder: Path
+    step: int
+    finished: bool
+    evaluation: EvaluationRecord | None
+    error: str | None = None
+    stopped_by: int | None = None
+    """The signal that stopped it."""
+
+
+@dataclass
+class Session:
+    """One sitting of a fleet: from its start, or from a checkpoint, until it ends or is stopped."""
+
+    folder: Path
+    fleet: Fleet
+    files: list[LaneFiles]
+    config: SessionConfig
+    progress: Progress
+    rooms: Rooms | None = None
+    """For how many observations of each lane there is room on the device; None if lanes take plain turns."""
+    clock: Clock = field(default_factory=Clock)
+    stopped_by: int | None = None
+    results: list[RunResult] = field(default_factory=list)
+    _timed_updates: int = 0
+    _timed_steps: int = 0
+    _engine: Engine | None = None
+
+    def run(self) -> list[RunResult]:
+        """Go on until every lane has come to its end, or somebody asks to stop."""
+        fleet = self.fleet
+        self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
+        with self._closing(), self._signals(), self.progress:
+            for files in self.files:
+                note_session(files.folder, "started" if fleet.step == 0 else "resumed", step=fleet.step)
+            # A checkpoint may have been made at a lane's very end, and the process killed before it could say so.
+            if ended := [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]:
+                self._finish(ended)
+            while fleet.lanes and self.stopped_by is None:
+                self._move()
+                if fleet.lanes:
+                    self._look_around()
+            if fleet.lanes:
+                self._checkpoint()
+                for files in self.files:
+                    note_session(files.folder, "stopped", step=fleet.step, signal=self.stopped_by)
+                    self.results.append(
+                        RunResult(files.folder, fleet.step, False, files.last, stopped_by=self.stopped_by)
+                    )
+                    files.writer.close()
+        return self.results
+
+    def _move(self) -> None:
+        """Take a turn, or with an engine as many as there are before something else is due."""
+        fleet = self.fleet
+        if self.rooms is None:
+            take_turn(fleet, self.clock, self._failed)
+            return
+        steps = self._steps_until_due()
+        self._make_room(self.rooms, steps)
+        if not fleet.lanes:
+            return
+        if self._engine is None:
+            rooms = [self.rooms.of(lane) for lane in fleet.lanes]
+            # Others may have taken since what was free when it was looked at.
+            with contextlib.suppress(torch.OutOfMemoryError):
+                self._engine = Engine(fleet, rooms, self.config.groups)
+            self.clock.lap("other")
+            if self._engine is None:
+                self._drop_engine()
+                self._send_away([int(np.argmax(rooms))], self.rooms)
+                self._move()
+                return
+        self._engine.advance(steps, self.clock)
+        if failures := self._engine.failures():
+            self._engine.hand_back()
+            self._drop_engine()
+            for index, error in reversed(failures):
+                retire(fleet, index, error, self._failed)
+
+    def _make_room(self, rooms: Rooms, steps: int) -> None:
+        """Give lanes room for what they may see in the next steps; those for which there is none leave."""
+        fleet = self.fleet
+        if not rooms.grow(fleet.lanes, NEW_PER_STEP * steps):
+            return
+        self._hand_back()
+        self._drop_engine()
+        self._send_away(without_room(fleet, rooms, self.config), rooms)
+
+    def _send_away(self, lanes: Sequence[int], rooms: Rooms) -> None:
+        """Let lanes leave for which there is no room."""
+        for index in sorted(lanes, reverse=True):
+            room = f"{rooms.of(self.fleet.lanes[index]):,} distinct observations"
+            error = RuntimeError(
+                f"there is no room left on {self.config.device} for {room}; let fewer runs share it, or lower capacity"
+            )
+            retire(self.fleet, index, error, self._failed)
+
+    def _steps_until_due(self) -> int:
+        """Return how many steps there are until the next record, evaluation, checkpoint or end."""
+        fleet, shared = self.fleet, self.fleet.shared
+        intervals = (shared.record_interval, shared.evaluation_interval, self.config.checkpoint_interval)
+        ends = [fleet.step + interval - fleet.step % interval for interval in intervals if interval]
+        ends += [lane.config.steps for lane in fleet.lanes]
+        return min(min(ends) - fleet.step, MOST_STEPS_UNSEEN)
+
+    def _drop_engine(self) -> None:
+        """Let another engine be made when one is needed; its room on the device is free at once."""
+        self._engine = None
+        gc.collect()  # its parts know each other
+
+    def _hand_back(self) -> None:
+        if self._engine is not None:
+            self._engine.hand_back()
+
+    def _look_around(self) -> None:
+        """Do what is due after a turn; none of it changes what the next turn does."""
+        fleet, shared = self.fleet, self.fleet.shared
+        ending = [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]
+        if fleet.passes(shared.record_interval) or ending:
+            self._record()
+        if fleet.passes(shared.evaluation_interval):
+            self._evaluate(range(len(fleet.lanes)))
+        elif ending:
+            self._evaluate(ending)
+        interval = self.config.checkpoint_interval
+        if ending:
+            self._finish(ending)
+        elif interval and fleet.passes(interval):
+            self._checkpoint()
+        self.progress.step(fleet, [(files.shown, files.last) for files in self.files])
+        self.clock.lap("other")
+
+    def _record(self) -> None:
+        fleet = self.fleet
+        self._hand_back()
+        statistics = fleet.learner.take_statistics()
+        seconds = self.clock.take()
+        for lane, files, means in zip(fleet.lanes, self.files, statistics, strict=True):
+            returns, lengths = lane.finished_returns, lane.finished_lengths
+            files.writer.write(
+                TrainingRecord(
+                    step=fleet.step,
+                    updates=fleet.learner.updates,
+                    episodes=lane.episodes,
+                    epsilon=lane.epsilon(fleet.step),
+                    mean_return=float(np.mean(returns)) if returns else None,
+                    mean_length=float(np.mean(lengths)) if lengths else None,
+                    **means,
+                )
+            )
+            lane.finished_returns, lane.finished_lengths = [], []
+            self._look_at_values(files, means["batch_q"])
+            replay = lane.replay
+            files.writer.write(ReplayRecord(step=fleet.step, nbytes=replay.nbytes, statistics=replay.stats()))
+            files.writer.write(
+                TimingRecord(
+                    step=fleet.step,
+                    seconds=seconds,
+                    steps=fleet.step - self._timed_steps,
+                    updates=fleet.learner.updates - self._timed_updates,
+                )
+            )
+        self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
+
+    def _look_at_values(self, files: LaneFiles, batch_q: float | None) -> None:
+        """Tell the user once if a run's values are beyond what any episode can pay."""
+        bounds = return_bounds(files.lane.config)
+        if files.ran_away or batch_q is None or bounds is None:
+            return
+        largest = max(map(abs, bounds))
+        if abs(batch_q) > BEYOND_BELIEF * largest:
+            files.ran_away = True
+            note_session(files.folder, "values run away", step=self.fleet.step, batch_q=batch_q, largest_return=largest)
+            self.progress.warn(
+                f"{files.shown}: values run away: at step {self.fleet.step:,} the mean Q of its batches is "
+                f"{batch_q:,.0f}, and no episode returns more than {largest:,.0f}"
+            )
+
+    def _evaluate(self, lanes: Sequence[int]) -> None:
+        self.clock.lap("other")
+        configs = [self.fleet.lanes[index].config for index in lanes]
+        records = evaluate_lanes(configs, self.fleet.learner, lanes, self.fleet.step)
+        for index, record in zip(lanes, records, strict=True):
+            files = self.files[index]
+            files.writer.write(record)
+            files.last = record
+            self.progress.evaluated(files.shown, record)
+        self.clock.lap("evaluation")
+
+    def _checkpoint(self, *, agents_only: bool = False) -> None:
+        self.clock.lap("other")
+        fleet = self.fleet
+        self._hand_back()
+        try:
+            for index, files in enumerate(self.files):
+                checkpoint.save_agent(files.folder, fleet, index)
+            positions = [files.writer.sync() for files in self.files]
+            if not agents_only:
+                checkpoint.save(self.folder, fleet, [files.name for files in self.files], positions, {})
+        except OSError as error:
+            raise RunError(
+                f"the checkpoint of step {fleet.step} could not be written: {error}. "
+                "The one before it is whole; make room and resume."
+            ) from error
+        self.clock.lap("checkpoint")
+
+    def _finish(self, lanes: list[int]) -> None:
+        """Close the lanes that have come to their end; the others go on without them."""
+        going_on = len(lanes) < len(self.fleet.lanes)
+        self._checkpoint(agents_only=not self.config.final_checkpoint and not going_on)
+        for index in reversed(lanes):
+            files = self.files.pop(index)
+            last = None if files.last is None else files.last.mean_return
+            write_json(files.folder / FINISHED, {"step": self.fleet.step, "mean_return": last})
+            note_session(files.folder, "finished", step=self.fleet.step)
+            files.writer.close()
+            self.results.append(RunResult(files.folder, self.fleet.step, True, files.last))
+        self.fleet.drop(lanes)
+        self._drop_engine()
+        if not self.fleet.lanes and self.config.final_checkpoint:
+            checkpoint.keep_newest(self.folder)
+        elif not self.fleet.lanes:
+            checkpoint.remove(self.folder)
+        elif lanes:
+            self._checkpoint()
+
+    def _failed(self, lane: Lane, error: Exception) -> None:
+        files = next(files for files in self.files if files.lane is lane)
+        self.files.remove(files)
+        note_session(files.folder, "failed", step=self.fleet.step, error=f"{type(error).__name__}: {error}")
+        files.writer.close()
+        self.results.append(RunResult(files.folder, self.fleet.step, False, files.last, str(error)))
+        self.progress.failed(files.shown, error)
+        if not self.fleet.lanes:
+            raise RunError(f"the run failed at step {self.fleet.step}: {type(error).__name__}: {error}") from error
+
+    @contextlib.contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Close whatever is still open, however the session ends."""
+        try:
+            yield
+        finally:
+            for files in self.files:
+                files.writer.close()
+            for lane in self.fleet.lanes:
+                lane.envs.close()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Turn Ctrl-C and SIGTERM into a checkpoint and a good end; a second one ends at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def ask(number: int, frame: FrameType | None) -> None:
+            self.stopped_by = number
+            signal.signal(number, old[number])
+
+        old: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in old:
+            signal.signal(number, ask)
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)

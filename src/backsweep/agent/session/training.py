@@ -1,0 +1,153 @@
+"""Starting runs and going on with them: what the command line and Python both call."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from backsweep.agent.config import RunConfig, SessionConfig
+from backsweep.agent.defaults import task_options
+from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.memory_budget import check_memory, rooms_on_device
+from backsweep.agent.session import checkpoint
+from backsweep.agent.session.evaluation import exact_evaluator
+from backsweep.agent.session.folder import (
+    FLEET,
+    RunError,
+    create_run,
+    default_folder,
+    is_finished,
+    only_user,
+    read_config,
+    write_json,
+)
+from backsweep.agent.session.progress import Progress
+from backsweep.agent.session.records import EvaluationRecord, RecordFile, RecordWriter
+from backsweep.agent.session.records.sinks import Sink, TensorBoard, WeightsAndBiases
+from backsweep.agent.session.session import LaneFiles, RunResult, Session
+from backsweep.jit.compilation import most_threads, threads_in_use, use_threads
+from backsweep.snapshot import SnapshotError
+
+SINGLE = "."  # the only lane of a folder that is itself a run
+
+
+def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **session: Any) -> RunResult:
+    """Train one run from its start to its end; return how it ended.
+
+    Parameters
+    ----------
+    config
+        From `run_config`.
+    folder
+        Where it goes; by default runs/TASK/METHOD-seedSEED.
+    session
+        Fields of `SessionConfig`, such as `checkpoint_interval` or `quiet`.
+    """
+    chosen = SessionConfig(**session)
+    place = chosen.folder if folder is None else Path(folder)
+    place = default_folder(config) if place is None else place
+    return start(place, {SINGLE: config}, chosen)[0]
+
+
+def train_fleet(configs: dict[str, RunConfig], folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
+    """Train several runs in lock-step, each in a folder of its own (named by its key) below `folder`."""
+    return start(Path(folder), configs, SessionConfig(**session))
+
+
+def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -> list[RunResult]:
+    """Start the runs of a fleet."""
+    with torch_threads(session.threads):
+        try:
+            fleet = Fleet(list(configs.values()), device=session.device)
+            check_memory(fleet, session)
+            for config in configs.values():
+                if config.exact:  # refused now rather than at the first evaluation
+                    exact_evaluator(config.task or "", task_options(config), config.discount)
+        except (ValueError, ImportError) as error:
+            raise RunError(str(error)) from error
+        for name, config in configs.items():
+            create_run(folder / name, config)
+        if list(configs) != [SINGLE]:
+            write_json(folder / FLEET, {"lanes": list(configs)})
+        with only_user(folder):
+            return _sit_down(folder, fleet, list(configs), [0] * len(configs), session)
+
+
+def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
+    """Go on with the run or fleet in a folder from its newest whole checkpoint, to its end."""
+    place, chosen = Path(folder), SessionConfig(**session)
+    if not (place / FLEET).exists():
+        read_config(place)
+        if is_finished(place):
+            raise RunError(f"{place} has come to its end already; 'backsweep evaluate {place}' shows how good it is")
+    with only_user(place), torch_threads(chosen.threads):
+        progress = Progress(0, quiet=chosen.quiet)
+        try:
+            loaded = checkpoint.load(place, device=chosen.device, warn=progress.warn)
+        except (SnapshotError, ValueError) as error:
+            raise RunError(f"the checkpoint in {place} cannot be used by this release: {error}") from error
+        return _sit_down(place, loaded.fleet, loaded.names, loaded.positions, chosen)
+
+
+def _sit_down(
+    folder: Path, fleet: Fleet, names: Sequence[str], positions: Sequence[int], session: SessionConfig
+) -> list[RunResult]:
+    rooms = rooms_on_device(fleet, session)
+    files = []
+    for name, position, lane in zip(names, positions, fleet.lanes, strict=True):
+        place = folder / name
+        try:
+            writer = RecordWriter(place, position, _sinks(place, lane.config, session))
+        except ValueError as error:
+            raise RunError(str(error)) from error
+        shown = f"{lane.config.environment} {lane.config.method} seed {lane.config.seed}" if name == SINGLE else name
+        files.append(LaneFiles(name, shown, place, lane, writer, _last_evaluation(place) if position else None))
+    total = max(lane.config.steps for lane in fleet.lanes)
+    progress = Progress(total, quiet=session.quiet)
+    with lane_threads(session.lane_threads):
+        return Session(folder, fleet, files, session, progress, rooms).run()
+
+
+def _last_evaluation(folder: Path) -> EvaluationRecord | None:
+    last = None
+    for record in RecordFile(folder):
+        if isinstance(record, EvaluationRecord):
+            last = record
+    return last
+
+
+def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sink, ...]:
+    sinks: list[Sink] = []
+    if session.tensorboard:
+        sinks.append(TensorBoard(folder / "tensorboard"))
+    if session.wandb is not None:
+        name = f"{config.environment}-{config.method}-seed{config.seed}"
+        sinks.append(WeightsAndBiases(session.wandb, name, config.to_json(), folder))
+    return tuple(sinks)
+
+
+@contextlib.contextmanager
+def lane_threads(count: int | None) -> Iterator[None]:
+    """Let lanes be moved by `count` threads for a while, None for all there are."""
+    before = threads_in_use()
+    use_threads(None if count is None else min(count, most_threads()))
+    try:
+        yield
+    finally:
+        use_threads(before)
+
+
+@contextlib.contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch use `count` threads for a while: small networks run faster on one, and results do not vary."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

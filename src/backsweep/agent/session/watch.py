@@ -1,0 +1,92 @@
+"""An episode of a trained agent as a moving picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from backsweep.agent.config import RunConfig
+from backsweep.agent.fleet.fleet import config_network
+from backsweep.agent.fleet.run import lane_environments
+from backsweep.agent.session.checkpoint import load_agent
+from backsweep.agent.session.evaluation.rollouts import ActionValues
+from backsweep.agent.session.folder import RunError, read_config
+from backsweep.jit.random_streams import named_generator
+from backsweep.tasks.resumable import Environments
+
+SMALLEST_SIDE = 240  # pixels; smaller pictures are enlarged by a whole factor
+
+
+class Agent:
+    """A trained network with its run's configuration."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config: RunConfig = read_config(folder)
+        flat, self.step = load_agent(folder)
+        envs = lane_environments(self.config, "agent", 1)
+        self.network = config_network(self.config, envs.observation_space, envs.num_actions)
+        envs.close()
+        self._flat = torch.from_numpy(np.ascontiguousarray(flat))[None]
+        if self._flat.shape[1] != self.network.layout.size:
+            raise RunError(f"{folder}/agent has {flat.size} parameters, and its network {self.network.layout.size}")
+        self._views = self.network.layout.views(self._flat)
+
+    @torch.no_grad()
+    def values(self, observations: NDArray[Any]) -> NDArray[np.floating]:
+        """Return the values (rows, actions) of observations (rows, ...)."""
+        from backsweep.agent.learner.networks import in_network_order
+
+        ordered = np.ascontiguousarray(in_network_order(self.network, observations))
+        prepared = self.network.prepare(torch.from_numpy(ordered)[None], self._flat.dtype)
+        values: NDArray[np.floating] = self.network.forward(self._views, prepared)[0].numpy()
+        return values
+
+
+def film(folder: Path, out: Path, *, episode: int = 0, random_chance: float = 0.0, fps: int = 8) -> tuple[float, int]:
+    """Write a GIF of one episode of the run's agent; return the episode's return and length."""
+    agent = Agent(folder)
+    envs = lane_environments(agent.config, f"watch {episode}", 1, render=True)
+    try:
+        frames, total = play_frames(envs, agent.values, random_chance, episode)
+    finally:
+        envs.close()
+    images = [_enlarged(frame) for frame in frames]
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        hold = 1000 // fps
+        times = [hold] * (len(images) - 1) + [4 * hold]
+        images[0].save(out, save_all=True, append_images=images[1:], duration=times, loop=0)
+    except OSError as error:
+        raise RunError(f"{out} cannot be written: {error.strerror or error}") from error
+    return total, len(frames) - 1
+
+
+def play_frames(
+    envs: Environments, values: ActionValues, random_chance: float, episode: int
+) -> tuple[list[NDArray[np.uint8]], float]:
+    """Play one episode; return a picture before every step, one after the last, and the return."""
+    generator = named_generator(episode, "watch")
+    observations, total = envs.reset(), 0.0
+    frames = [envs.picture()]
+    while True:
+        action = values(observations).argmax(axis=1)
+        if generator.random() < random_chance:
+            action = generator.integers(envs.num_actions, size=1)
+        outcome = envs.step(action)
+        total += float(outcome.rewards[0])
+        ended = bool(outcome.terminated[0] or outcome.truncated[0])
+        # After the end the environments show the next episode already, so the last picture stays as it is.
+        frames.append(frames[-1] if ended else envs.picture())
+        if ended:
+            return frames, total
+        observations = outcome.observations
+
+
+def _enlarged(frame: NDArray[np.uint8]) -> Image.Image:
+    factor = max(1, -(-SMALLEST_SIDE // max(frame.shape[:2])))
+    return Image.fromarray(frame.repeat(factor, axis=0).repeat(factor, axis=1))

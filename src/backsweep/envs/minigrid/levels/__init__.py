@@ -1,1 +1,0 @@
-"""MiniGrid levels: drawn at random (`kernels`) and listed with their probabilities (`starts`)."""

@@ -1,7 +1,0 @@
-"""The paper's offline, tabular study of NChain, exactly: data sets, a table of values, and nothing else."""
-
-from backsweep.experiments.tabular.dataset import ChainData, chain_data
-from backsweep.experiments.tabular.learner import TableLearner
-from backsweep.experiments.tabular.setting import METHODS, Setting
-
-__all__ = ["METHODS", "ChainData", "Setting", "TableLearner", "chain_data"]

@@ -1,0 +1,520 @@
+"""The predecessor graph in flat arrays: exactly the live rows, at every moment.
+
+    vertex_table[hash of key]            -> vertex + 1
+    edge_table[hash of both vertices]    -> edge + 1
+
+    vertices[vertex]  USES       rows that start or end here; at 0 the vertex is released
+                      STAMP      how many vertices were made before it: tells a vertex from a later one in its place
+                      START COUNT SIZE HEAD    its block in the pool: the edges that lead here
+                      VISITS     stored visits that the average accumulated reward is taken over
+                      ENDINGS    live rows that terminate here; above 0 the vertex is terminal
+                      TERMINAL   its place in `terminals`
+                      KEY ...    the words of its key
+    edges[edge]       SOURCE TARGET            from which vertex to which
+                      PLACE                    its place in the target's block
+                      E_START E_COUNT E_SIZE E_HEAD    its block in the pool: the slots of its rows, oldest first
+    graph_rows[slot]  ROW_EDGE ROW_FLAGS       what must be undone when the row is overwritten
+    returns[slot]     BEFORE AFTER             the episode's reward before and after the row
+    reward_sums[vertex]                        sum of the accumulated rewards of its visits
+
+A visit is a state at a time. It is stored as long as the row that arrives there or the row that leaves from there is
+live. The arriving row is the older one, so it counts the visit in, and whichever of the two goes last counts it out.
+
+A block is a ring of places in the one `pool`:
+
+    pool:   ... [ . . x x x . . . ] ...        START, SIZE (a power of two), HEAD = 2, COUNT = 3
+
+A full block moves to the end of the used part of the pool and doubles. When the pool's end is reached, all blocks are
+packed anew with room to grow, so a step costs O(1) on average and any row of an edge can be drawn in O(1).
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.random_streams_kernels import GOLDEN, mix
+from backsweep.store.store_kernels import (
+    FLAGS,
+    NEXT_OBSERVATION,
+    OBSERVATION,
+    PREVIOUS,
+    RETURN,
+    REWARD,
+    STARTS_EPISODE,
+    TERMINATED,
+)
+
+# Columns of vertices.
+USES = 0
+STAMP = 1
+START = 2
+COUNT = 3
+SIZE = 4
+HEAD = 5
+VISITS = 6
+ENDINGS = 7
+TERMINAL = 8
+KEY = 9
+# Columns of edges. The block's four columns stand in the same order as a vertex's.
+SOURCE = 0
+TARGET = 1
+PLACE = 2
+E_START = 3
+E_COUNT = 4
+E_SIZE = 5
+E_HEAD = 6
+EDGE_COLUMNS = 8  # the last is padding: an edge never straddles two cache lines
+# The four columns of a block by themselves.
+B_START = 0
+B_COUNT = 1
+B_SIZE = 2
+B_HEAD = 3
+# Columns of graph_rows.
+ROW_EDGE = 0
+ROW_FLAGS = 1
+GRAPH_ROW_COLUMNS = 2
+# A bit of ROW_FLAGS beside the store's: a later row of the same episode leaves from where this one arrives.
+CONTINUED = 8
+# Columns of returns.
+BEFORE = 0
+AFTER = 1
+# Counters.
+VERTICES_HIGH = 0
+VERTICES_FREE = 1
+VERTICES_LIVE = 2
+VERTICES_EVER = 3
+EDGES_HIGH = 4
+EDGES_FREE = 5
+EDGES_LIVE = 6
+TERMINALS = 7
+POOL_USED = 8
+COLLISIONS = 9
+GRAPH_COUNTERS = 10
+
+ONE = np.uint64(1)
+
+Block: TypeAlias = NDArray[np.signedinteger[Any]]
+
+
+@inlined
+def hash_key(key: NDArray[np.int64]) -> np.uint64:
+    """Scramble the words of a key into one."""
+    code = np.uint64(0)
+    for i in range(key.shape[0]):
+        code = mix(code + GOLDEN + np.uint64(key[i]))
+    return code
+
+
+@inlined
+def hash_edge(source: int, target: int) -> np.uint64:
+    """Scramble two vertex numbers into one word."""
+    return mix((np.uint64(source) << np.uint64(32)) ^ np.uint64(target))
+
+
+@inlined
+def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_table: NDArray[np.int32]) -> int:
+    """Return the vertex with this key, or -1."""
+    mask = np.uint64(vertex_table.shape[0] - 1)
+    place = hash_key(key) & mask
+    while vertex_table[np.int64(place)] != 0:
+        vertex = vertex_table[np.int64(place)] - 1
+        same = True
+        for i in range(key.shape[0]):
+            if vertices[vertex, KEY + i] != key[i]:
+                same = False
+                break
+        if same:
+            return vertex
+        place = (place + ONE) & mask
+    return -1
+
+
+@inlined
+def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: NDArray[np.int32]) -> int:
+    """Return the edge between two vertices, or -1."""
+    mask = np.uint64(edge_table.shape[0] - 1)
+    place = hash_edge(source, target) & mask
+    while edge_table[np.int64(place)] != 0:
+        edge = edge_table[np.int64(place)] - 1
+        if edges[edge, SOURCE] == source and edges[edge, TARGET] == target:
+            return edge
+        place = (place + ONE) & mask
+    return -1
+
+
+@inlined
+def insert_entry(code: np.uint64, entry: int, table: NDArray[np.int32]) -> None:
+    """Put an entry in the first free place from its home on."""
+    mask = np.uint64(table.shape[0] - 1)
+    place = code & mask
+    while table[np.int64(place)] != 0:
+        place = (place + ONE) & mask
+    table[np.int64(place)] = entry + 1
+
+
+@kernel
+def remove_vertex_entry(vertex: int, vertices: NDArray[np.int64], table: NDArray[np.int32]) -> None:
+    """Take a vertex out of its table and close the gap."""
+    mask = np.uint64(table.shape[0] - 1)
+    place = hash_key(vertices[vertex, KEY:]) & mask
+    while table[np.int64(place)] != vertex + 1:
+        place = (place + ONE) & mask
+    gap = place
+    while True:
+        place = (place + ONE) & mask
+        entry = table[np.int64(place)]
+        if entry == 0:
+            break
+        home = hash_key(vertices[entry - 1, KEY:]) & mask
+        if ((place - home) & mask) >= ((place - gap) & mask):
+            table[np.int64(gap)] = entry
+            gap = place
+    table[np.int64(gap)] = 0
+
+
+@kernel
+def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.int32]) -> None:
+    """Take an edge out of its table and close the gap."""
+    mask = np.uint64(table.shape[0] - 1)
+    place = hash_edge(edges[edge, SOURCE], edges[edge, TARGET]) & mask
+    while table[np.int64(place)] != edge + 1:
+        place = (place + ONE) & mask
+    gap = place
+    while True:
+        place = (place + ONE) & mask
+        entry = table[np.int64(place)]
+        if entry == 0:
+            break
+        home = hash_edge(edges[entry - 1, SOURCE], edges[entry - 1, TARGET]) & mask
+        if ((place - home) & mask) >= ((place - gap) & mask):
+            table[np.int64(gap)] = entry
+            gap = place
+    table[np.int64(gap)] = 0
+
+
+@kernel
+def rebuild_tables(
+    vertices: NDArray[np.int64],
+    vertex_table: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    edge_table: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Fill empty tables from the arrays; needed after loading."""
+    for vertex in range(counters[VERTICES_HIGH]):
+        if vertices[vertex, USES] > 0:
+            insert_entry(hash_key(vertices[vertex, KEY:]), vertex, vertex_table)
+    for edge in range(counters[EDGES_HIGH]):
+        if edges[edge, E_COUNT] > 0:
+            insert_entry(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, edge_table)
+
+
+# -- blocks in the pool -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def block_size(count: int) -> int:
+    """Return the packed size of a block with `count` entries: a power of two with room for half as many more."""
+    size = 1
+    while size < count + (count + 1) // 2:
+        size *= 2
+    return size
+
+
+@kernel
+def pack_blocks(
+    vertices: NDArray[np.int64], edges: NDArray[np.int32], pool: NDArray[np.int32], counters: NDArray[np.int64]
+) -> None:
+    """Lay all blocks side by side from the start of the pool, entries in order and heads at 0."""
+    old = pool[: counters[POOL_USED]].copy()
+    used = 0
+    for vertex in range(counters[VERTICES_HIGH]):
+        count = vertices[vertex, COUNT]
+        if vertices[vertex, USES] == 0 or count == 0:
+            vertices[vertex, SIZE] = 0
+            vertices[vertex, HEAD] = 0
+            continue
+        start, size, head = vertices[vertex, START], vertices[vertex, SIZE], vertices[vertex, HEAD]
+        for i in range(count):
+            pool[used + i] = old[start + ((head + i) & (size - 1))]
+        vertices[vertex, START] = used
+        vertices[vertex, SIZE] = block_size(count)
+        vertices[vertex, HEAD] = 0
+        used += vertices[vertex, SIZE]
+    for edge in range(counters[EDGES_HIGH]):
+        count = edges[edge, E_COUNT]
+        if count == 0:
+            edges[edge, E_SIZE] = 0
+            edges[edge, E_HEAD] = 0
+            continue
+        start, size, head = edges[edge, E_START], edges[edge, E_SIZE], edges[edge, E_HEAD]
+        for i in range(count):
+            pool[used + i] = old[start + ((head + i) & (size - 1))]
+        edges[edge, E_START] = used
+        edges[edge, E_SIZE] = block_size(count)
+        edges[edge, E_HEAD] = 0
+        used += edges[edge, E_SIZE]
+    counters[POOL_USED] = used
+
+
+@inlined
+def grow_block(block: Block, pool: NDArray[np.int32], counters: NDArray[np.int64]) -> None:
+    """Move a full block, given as its four columns, to the end of the used part of the pool and double it."""
+    start, size, head = counters[POOL_USED], block[B_SIZE], block[B_HEAD]
+    for i in range(size):
+        pool[start + i] = pool[block[B_START] + ((head + i) & (size - 1))]
+    block[B_START] = start
+    block[B_SIZE] = max(2 * size, 1)
+    block[B_HEAD] = 0
+    counters[POOL_USED] += block[B_SIZE]
+
+
+@inlined
+def push(
+    block: Block,
+    value: int,
+    vertices: NDArray[np.int64],
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Append `value` to a block, which is a view of its four columns in `vertices` or `edges`."""
+    if block[B_COUNT] == block[B_SIZE] and counters[POOL_USED] + max(2 * block[B_SIZE], 1) > pool.shape[0]:
+        pack_blocks(vertices, edges, pool, counters)
+    if block[B_COUNT] == block[B_SIZE]:
+        grow_block(block, pool, counters)
+    pool[block[B_START] + ((block[B_HEAD] + block[B_COUNT]) & (block[B_SIZE] - 1))] = value
+    block[B_COUNT] += 1
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def find_or_make_vertex(
+    key: NDArray[np.int64],
+    vertices: NDArray[np.int64],
+    reward_sums: NDArray[np.float64],
+    vertex_table: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> int:
+    """Return the vertex of a new observation's key. A key that is known already is a collision, and counted."""
+    vertex = find_vertex(key, vertices, vertex_table)
+    if vertex >= 0:
+        counters[COLLISIONS] += 1
+        return vertex
+    if counters[VERTICES_FREE] != 0:
+        vertex = counters[VERTICES_FREE] - 1
+        counters[VERTICES_FREE] = vertices[vertex, STAMP]
+    else:
+        vertex = counters[VERTICES_HIGH]
+        counters[VERTICES_HIGH] += 1
+    for column in range(KEY):
+        vertices[vertex, column] = 0
+    vertices[vertex, STAMP] = counters[VERTICES_EVER]
+    for i in range(key.shape[0]):
+        vertices[vertex, KEY + i] = key[i]
+    reward_sums[vertex] = 0.0
+    counters[VERTICES_EVER] += 1
+    counters[VERTICES_LIVE] += 1
+    insert_entry(hash_key(key), vertex, vertex_table)
+    return vertex
+
+
+@inlined
+def leave_vertex(
+    vertex: int, vertices: NDArray[np.int64], vertex_table: NDArray[np.int32], counters: NDArray[np.int64]
+) -> None:
+    """Take back one use of a vertex; without uses it is released."""
+    vertices[vertex, USES] -= 1
+    if vertices[vertex, USES] == 0:
+        remove_vertex_entry(vertex, vertices, vertex_table)
+        vertices[vertex, STAMP] = counters[VERTICES_FREE]
+        vertices[vertex, COUNT] = 0
+        vertices[vertex, SIZE] = 0
+        counters[VERTICES_FREE] = vertex + 1
+        counters[VERTICES_LIVE] -= 1
+
+
+@kernel
+def remove_row(
+    slot: int,
+    vertices: NDArray[np.int64],
+    reward_sums: NDArray[np.float64],
+    vertex_table: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    edge_table: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    graph_rows: NDArray[np.int32],
+    returns: NDArray[np.float64],
+    terminals: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Take the oldest row, which lies in `slot`, out of the graph."""
+    edge = graph_rows[slot, ROW_EDGE]
+    flags = graph_rows[slot, ROW_FLAGS]
+    source, target = edges[edge, SOURCE], edges[edge, TARGET]
+    # The oldest row of all is the oldest of its edge.
+    edges[edge, E_HEAD] = (edges[edge, E_HEAD] + 1) & (edges[edge, E_SIZE] - 1)
+    edges[edge, E_COUNT] -= 1
+    if edges[edge, E_COUNT] == 0:
+        remove_edge_entry(edge, edges, edge_table)
+        start = vertices[target, START]
+        place = edges[edge, PLACE]
+        vertices[target, COUNT] -= 1
+        moved = pool[start + vertices[target, COUNT]]
+        pool[start + place] = moved
+        edges[moved, PLACE] = place
+        edges[edge, E_SIZE] = 0
+        edges[edge, SOURCE] = counters[EDGES_FREE]
+        counters[EDGES_FREE] = edge + 1
+        counters[EDGES_LIVE] -= 1
+    if flags & TERMINATED:
+        vertices[target, ENDINGS] -= 1
+        if vertices[target, ENDINGS] == 0:
+            counters[TERMINALS] -= 1
+            last = terminals[counters[TERMINALS]]
+            terminals[vertices[target, TERMINAL]] = last
+            vertices[last, TERMINAL] = vertices[target, TERMINAL]
+    vertices[source, VISITS] -= 1
+    reward_sums[source] -= returns[slot, BEFORE]
+    if not flags & CONTINUED:
+        vertices[target, VISITS] -= 1
+        reward_sums[target] -= returns[slot, AFTER]
+    leave_vertex(source, vertices, vertex_table, counters)
+    leave_vertex(target, vertices, vertex_table, counters)
+
+
+@inlined
+def vertex_of(
+    observation: int,
+    keys: NDArray[np.int64],
+    vertices: NDArray[np.int64],
+    reward_sums: NDArray[np.float64],
+    vertex_table: NDArray[np.int32],
+    observation_vertex: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> int:
+    """Return the vertex of a stored observation and count one more use of it."""
+    known = observation_vertex[observation]
+    if known > 0:
+        vertex = np.int64(known - 1)
+    else:
+        vertex = np.int64(find_or_make_vertex(keys[-1 - known], vertices, reward_sums, vertex_table, counters))
+        observation_vertex[observation] = vertex + 1
+    vertices[vertex, USES] += 1
+    return vertex
+
+
+@inlined
+def find_or_make_edge(
+    source: int,
+    target: int,
+    vertices: NDArray[np.int64],
+    edges: NDArray[np.int32],
+    edge_table: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> int:
+    """Return the edge between two vertices."""
+    edge = find_edge(source, target, edges, edge_table)
+    if edge >= 0:
+        return edge
+    if counters[EDGES_FREE] != 0:
+        edge = counters[EDGES_FREE] - 1
+        counters[EDGES_FREE] = edges[edge, SOURCE]
+    else:
+        edge = counters[EDGES_HIGH]
+        counters[EDGES_HIGH] += 1
+    edges[edge, SOURCE] = source
+    edges[edge, TARGET] = target
+    edges[edge, PLACE] = vertices[target, COUNT]
+    edges[edge, E_SIZE] = 0
+    edges[edge, E_HEAD] = 0
+    edges[edge, E_COUNT] = 0
+    insert_entry(hash_edge(source, target), edge, edge_table)
+    push(vertices[target, START : START + 4], edge, vertices, edges, pool, counters)
+    counters[EDGES_LIVE] += 1
+    return edge
+
+
+@kernel
+def add_rows(
+    first: int,
+    last: int,
+    oldest: int,
+    fresh: NDArray[np.int32],
+    keys: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    values: NDArray[np.float64],
+    vertices: NDArray[np.int64],
+    reward_sums: NDArray[np.float64],
+    vertex_table: NDArray[np.int32],
+    edges: NDArray[np.int32],
+    edge_table: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    graph_rows: NDArray[np.int32],
+    returns: NDArray[np.float64],
+    terminals: NDArray[np.int32],
+    observation_vertex: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Add the rows with serial numbers first..last-1, taking out those that they overwrote.
+
+    Rows from serial number `oldest` on are in the graph. ``fresh[i]`` is an observation whose vertex is not known yet
+    and ``keys[i]`` its key; all other observations have their vertex in `observation_vertex`.
+    """
+    capacity = rows.shape[0]
+    for i in range(keys.shape[0]):
+        observation_vertex[fresh[i, 1]] = -1 - i
+    for serial in range(first, last):
+        slot = serial % capacity
+        if serial - capacity >= oldest:
+            remove_row(
+                slot,
+                vertices,
+                reward_sums,
+                vertex_table,
+                edges,
+                edge_table,
+                pool,
+                graph_rows,
+                returns,
+                terminals,
+                counters,
+            )
+        source = vertex_of(
+            rows[slot, OBSERVATION], keys, vertices, reward_sums, vertex_table, observation_vertex, counters
+        )
+        target = vertex_of(
+            rows[slot, NEXT_OBSERVATION], keys, vertices, reward_sums, vertex_table, observation_vertex, counters
+        )
+        edge = find_or_make_edge(source, target, vertices, edges, edge_table, pool, counters)
+        push(edges[edge, E_START : E_START + 4], slot, vertices, edges, pool, counters)
+        flags = rows[slot, FLAGS]
+        if flags & TERMINATED:
+            if vertices[target, ENDINGS] == 0:
+                vertices[target, TERMINAL] = counters[TERMINALS]
+                terminals[counters[TERMINALS]] = target
+                counters[TERMINALS] += 1
+            vertices[target, ENDINGS] += 1
+        previous = rows[slot, PREVIOUS]
+        if flags & STARTS_EPISODE or serial - (slot - previous) % capacity < oldest:
+            returns[slot, BEFORE] = values[slot, RETURN] - values[slot, REWARD]
+            vertices[source, VISITS] += 1
+            reward_sums[source] += returns[slot, BEFORE]
+        else:
+            graph_rows[previous, ROW_FLAGS] |= CONTINUED
+            returns[slot, BEFORE] = returns[previous, AFTER]
+        vertices[target, VISITS] += 1
+        reward_sums[target] += values[slot, RETURN]
+        returns[slot, AFTER] = values[slot, RETURN]
+        graph_rows[slot, ROW_EDGE] = edge
+        graph_rows[slot, ROW_FLAGS] = flags

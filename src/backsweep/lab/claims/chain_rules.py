@@ -1,0 +1,301 @@
+"""Rules for the tabular questions: C1, C2 and C19."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.random_streams import named_generator
+from backsweep.lab.claims.evidence import Evidence
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
+from backsweep.lab.seeds import purpose_of
+from backsweep.lab.stats.intervals import Interval, holm, paired_difference
+from backsweep.lab.stats.survival import median_interval, quantile, restricted_mean
+from backsweep.lab.studies.tabular.setting import METHODS
+from backsweep.lab.studies.tabular.study import BATCHES, DIFFUSIONS, INITIALS, TARGETS, moments
+
+FIRST = {"batch": 1, "target_every": 0}
+"""The setting that decides: one transition per backup (the paper's Figure 1 moves a value one step back per backup)
+and no target table (Q-learning on a table has none)."""
+EARLY = 100  # backups that the paper's figure shows
+
+
+def tabular_records(evidence: Evidence, **wanted: Any) -> list[dict[str, Any]]:
+    """Return the records of the full-size study with some settings, by data set."""
+    chosen = {"length": 20, "diffusion": 0.5, **wanted}
+    settings = evidence.once("tabular", _by_setting)
+    names = ("method", "batch", "initial", "target_every", "diffusion", "length")
+    if set(chosen) == set(names):
+        return list(settings.get(tuple(chosen[name] for name in names), []))
+    found = [
+        record
+        for records in settings.values()
+        for record in records
+        if all(record[name] == value for name, value in chosen.items())
+    ]
+    return sorted(found, key=lambda record: int(record["data_seed"]))
+
+
+def _by_setting(evidence: Evidence) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """Return the records of each setting in the order of their data sets; a data set counts once."""
+    settings: dict[tuple[Any, ...], dict[int, dict[str, Any]]] = {}
+    for record in evidence.of_kind("tabular"):
+        if purpose_of(record["data_seed"]) == "reporting":
+            key = tuple(record[n] for n in ("method", "batch", "initial", "target_every", "diffusion", "length"))
+            settings.setdefault(key, {})[record["data_seed"]] = record
+    return {key: [found[seed] for seed in sorted(found)] for key, found in settings.items()}
+
+
+def backups_to_solve(records: Iterable[dict[str, Any]]) -> tuple[list[float], list[bool]]:
+    """Return when each run solved the task, or when it ended without, and which of the two it was."""
+    rows = list(records)
+    happened = [record["solved_at"] is not None for record in rows]
+    times = [
+        float(record["solved_at"] if done else record["backups"]) for record, done in zip(rows, happened, strict=True)
+    ]
+    return times, happened
+
+
+def curve(record: dict[str, Any], name: str) -> NDArray[np.float64]:
+    """Return a run's curve at `moments(backups)`; after it came to rest it stays where it was."""
+    points = len(moments(record["backups"]))
+    values = np.asarray(record[name], np.float64)
+    return np.concatenate([values, np.full(points - len(values), values[-1])])
+
+
+def median_backups(records: list[dict[str, Any]], *names: str) -> Interval:
+    """Return the Kaplan-Meier median of the backups to a solution, with its interval."""
+    times, happened = backups_to_solve(records)
+    key = tuple(times), tuple(happened), names
+    return _median(*key)
+
+
+@lru_cache(maxsize=4096)
+def _median(times: tuple[float, ...], happened: tuple[bool, ...], names: tuple[str, ...]) -> Interval:
+    return median_interval(times, happened, generator=named_generator(0, "median", *names))
+
+
+def rows_of_medians(evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the table of medians: every method in every setting."""
+    rows = []
+    for batch in BATCHES:
+        for initial in INITIALS:
+            for target in TARGETS:
+                for method in METHODS:
+                    records = tabular_records(
+                        evidence, batch=batch, initial=initial, target_every=target, method=method
+                    )
+                    if not records:
+                        continue
+                    times, happened = backups_to_solve(records)
+                    rows.append(
+                        {
+                            "batch": batch,
+                            "initial values": initial,
+                            "target copied every": target,
+                            "method": method,
+                            "data sets": len(records),
+                            "solved": sum(happened),
+                            "median backups": median_backups(records, method),
+                            "lower quartile": quantile(times, happened, 0.25),
+                            "upper quartile": quantile(times, happened, 0.75),
+                            "budget": records[0]["backups"],
+                        }
+                    )
+    return rows
+
+
+@dataclass(frozen=True)
+class ThirtyBackups:
+    """C1: 30 backups for TER, about twice that for EBU, more than 100 for the rest."""
+
+    most_for_ter: float = 45.0
+    ebu_ratio: tuple[float, float] = (1.5, 3.0)
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """All three parts must hold from both starts, at one transition per backup without a target table."""
+        if not tabular_records(evidence, **FIRST):
+            return NOT_RUN
+        parts = [part for initial in INITIALS for part in self.parts(evidence, initial=initial, **FIRST)]
+        table = rows_of_medians(evidence)
+        elsewhere = [
+            f"{batch} per backup: {'holds' if all(part.holds for part in found) else 'does not hold'}"
+            for batch in BATCHES[1:]
+            if (found := [p for i in INITIALS for p in self.parts(evidence, initial=i, batch=batch, target_every=0)])
+        ]
+        medians = {
+            method: str(median_backups(tabular_records(evidence, method=method, initial="zero", **FIRST), method))
+            for method in ("ter", "ebu", "uer", "per", "discor", "ter-shuffled")
+        }
+        summary = (
+            "Median backups from zero, one transition each: "
+            + ", ".join(f"{method} {text}" for method, text in medians.items())
+            + f". The same rule at other batch sizes: {'; '.join(elsewhere)}."
+        )
+        return all_parts(parts, summary, table, len(evidence.of_kind("tabular")))
+
+    def parts(self, evidence: Evidence, **setting: Any) -> list[Part]:
+        """Return the claim's parts in one setting."""
+
+        def median(method: str) -> Interval:
+            return median_backups(tabular_records(evidence, method=method, **setting), method)
+
+        if not tabular_records(evidence, method="ter", **setting):
+            return []
+        where = f"from {'zero' if setting['initial'] == 'zero' else 'uniform(0, 0.1)'}"
+        ter, ebu = median("ter"), median("ebu")
+        parts = [
+            Part(
+                f"TER needs about 30 backups (at most {self.most_for_ter:.0f}), {where}",
+                str(ter),
+                _below(ter, self.most_for_ter),
+            )
+        ]
+        low, high = (bound * ter.estimate for bound in self.ebu_ratio)
+        inside = low <= ebu.low and ebu.high <= high
+        outside = ebu.low > high or ebu.high < low
+        ratio = "no multiple of TER's" if math.isinf(ebu.estimate) else f"{ebu.estimate / ter.estimate:.3g} times TER's"
+        parts.append(
+            Part(
+                f"EBU needs about twice that ({self.ebu_ratio[0]} to {self.ebu_ratio[1]} times), {where}",
+                f"{ebu}, {ratio}",
+                True if inside else (False if outside else None),
+            )
+        )
+        for method in ("uer", "per", "discor"):
+            found = median(method)
+            late = _below(found, EARLY)
+            parts.append(
+                Part(f"{method} does not solve it in {EARLY}, {where}", str(found), None if late is None else not late)
+            )
+        return parts
+
+
+@dataclass(frozen=True)
+class FasterValues:
+    """C2: the value error falls faster under TER."""
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """TER's mean error over the first 100 backups is lower than each baseline's, in pairs, after Holm."""
+        if not tabular_records(evidence, **FIRST):
+            return NOT_RUN
+        parts, table = [], []
+        for batch in BATCHES:
+            for initial in INITIALS:
+                for target in TARGETS:
+                    rows = self._compare(evidence, batch=batch, initial=initial, target_every=target)
+                    table += rows
+                    if {"batch": batch, "target_every": target} == FIRST:
+                        parts += [
+                            Part(
+                                f"TER's error is lower than {row['against']}'s, from {initial}",
+                                f"{row['difference']}, p {row['p (Holm)']:.3g}",
+                                row["p (Holm)"] <= 0.05 and row["difference"].estimate < 0
+                                if row["p (Holm)"] <= 0.05
+                                else None,
+                            )
+                            for row in rows
+                            if row["against"] in ("uer", "per", "ebu", "discor")
+                        ]
+        better = sum(row["p (Holm)"] <= 0.05 and row["difference"].estimate < 0 for row in table)
+        summary = (
+            f"Mean |Q - Q*| over the first {EARLY} backups, TER minus the other, in pairs by data set. TER is ahead in "
+            f"{better} of {len(table)} comparisons over all batch sizes, starts and target intervals."
+        )
+        return all_parts(parts, summary, table, len(evidence.of_kind("tabular")))
+
+    def _compare(self, evidence: Evidence, **setting: Any) -> list[dict[str, Any]]:
+        def early(method: str) -> NDArray[np.float64]:
+            records = tabular_records(evidence, method=method, **setting)
+            inside = [moment for moment in moments(records[0]["backups"]) if moment <= EARLY]
+            curves = np.array([curve(record, "error")[: len(inside)] for record in records])
+            areas: NDArray[np.float64] = np.trapezoid(curves, inside, axis=1) / inside[-1]
+            return areas[:, None]
+
+        if not tabular_records(evidence, method="ter", **setting):
+            return []
+        others = [method for method in METHODS if method != "ter"]
+        ours = early("ter")
+        results = [paired_difference(ours, early(other), generator=named_generator(0, other)) for other in others]
+        return [
+            {
+                "batch": setting["batch"],
+                "initial values": setting["initial"],
+                "target copied every": setting["target_every"],
+                "against": other,
+                "difference": difference,
+                "p (Holm)": p_value,
+            }
+            for other, (difference, _), p_value in zip(
+                others, results, holm([p_value for _, p_value in results]), strict=True
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class DiffusionMatters:
+    """C19: EBU's beta hardly matters."""
+
+    margin: float = 1.25
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """No beta needs more than 1.25 times the mean backups of another (limited to the budget), in any setting.
+
+        Holds if every interval of a ratio to beta 0.5 lies within 1/1.25 to 1.25; fails if one lies wholly outside.
+        """
+        parts, table = [], []
+        for batch in BATCHES:
+            for initial in INITIALS:
+                for target in (0, 20):
+                    setting = {"batch": batch, "initial": initial, "target_every": target, "method": "ebu"}
+                    usual = tabular_records(evidence, **setting)
+                    for diffusion in DIFFUSIONS:
+                        records = tabular_records(evidence, **{**setting, "diffusion": diffusion})
+                        if not records or diffusion == 0.5:
+                            continue
+                        ratio = _ratio(records, usual)
+                        inside = 1 / self.margin <= ratio.low and ratio.high <= self.margin
+                        outside = ratio.low > self.margin or ratio.high < 1 / self.margin
+                        where = f"batch {batch}, from {initial}, target copied every {target}"
+                        holds = True if inside else (False if outside else None)
+                        parts.append(Part(f"beta {diffusion} like 0.5 ({where})", f"ratio {ratio}", holds))
+                        table.append(
+                            {
+                                "batch": batch,
+                                "initial values": initial,
+                                "target copied every": target,
+                                "beta": diffusion,
+                                "median backups": median_backups(records, str(diffusion)),
+                                "median at beta 0.5": median_backups(usual, "0.5"),
+                                "ratio of means": ratio,
+                            }
+                        )
+        if not parts:
+            return NOT_RUN
+        summary = f"Each compares mean backups with those at beta 0.5; alike is within a factor of {self.margin}."
+        return all_parts(parts, summary, table, len(table) * len(usual))
+
+
+def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]], repeats: int = 1_000) -> Interval:
+    """Return the ratio of mean backups to a solution, data sets resampled in pairs."""
+    (ours, done), (theirs, theirs_done) = backups_to_solve(first), backups_to_solve(second)
+    horizon = float(first[0]["backups"])
+    estimate = restricted_mean(ours, done, horizon) / restricted_mean(theirs, theirs_done, horizon)
+    # All runs that did not get there were cut off at the horizon, so restricted means are plain ones.
+    a, b = np.minimum(ours, horizon), np.minimum(theirs, horizon)
+    chosen = named_generator(0, "ratio").integers(len(a), size=(repeats, len(a)))
+    low, high = np.percentile(a[chosen].mean(axis=1) / b[chosen].mean(axis=1), [2.5, 97.5])
+    return Interval(float(estimate), float(low), float(high))
+
+
+def _below(found: Interval, bound: float) -> bool | None:
+    """Say whether an interval lies at or below a bound, above it, or around it (None)."""
+    if found.high <= bound and math.isfinite(found.high):
+        return True
+    return False if found.low > bound else None

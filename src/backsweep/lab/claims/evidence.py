@@ -1,0 +1,223 @@
+"""Reading a results folder as a stream: what is kept of each run is its evaluations, and nothing else is parsed.
+
+A folder with `config.json` and `records.jsonl` (or `.jsonl.gz`) is a training run. Every other `.jsonl` or `.jsonl.gz`
+file holds one record of a study per line. Lines that cannot be read (a killed run's last one) are left out, counted
+and reported.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.lab.seeds import purpose_of
+
+CONFIG, FINISHED = "config.json", "finished.json"
+NUMBERS = (
+    "mean_return",
+    "normalised_return",
+    "exact_normalised",
+    "exact_success",
+    "value_error",
+    "probe_q",
+    "start_value",
+    "discounted_return",
+)
+ADDED_LATER: dict[str, Any] = {"encoder": "projection", "cell": [0.1]}
+"""Options that came after the first runs were recorded, with the value that stands for what was done before. A run
+without the option and one with this value have the same name, so neither is run again and they may be compared."""
+
+
+@dataclass(eq=False)
+class TrainedRun:
+    """One training run: its configuration and its evaluations, (evaluations,) each; NaN where a number is not known."""
+
+    folder: Path
+    config: dict[str, Any]
+    finished: bool
+    steps: NDArray[np.float64]
+    numbers: dict[str, NDArray[np.float64]]
+    graph: dict[str, float]
+    """What the replay said last about its graph."""
+
+    @property
+    def task(self) -> str:
+        """The task or environment."""
+        return str(self.config.get("task") or self.config.get("env"))
+
+    @property
+    def method(self) -> str:
+        """The method."""
+        return str(self.config.get("method"))
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.config.get("seed", 0))
+
+    @property
+    def follows(self) -> str:
+        """Whom it follows where the paper and its released code differ: "paper" or "released"."""
+        return str(self.config.get("faithful", "paper"))
+
+    def option(self, name: str) -> Any:
+        """Return an option of its configuration, which may be older than the option."""
+        return self.config.get(name, ADDED_LATER.get(name))
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """The exact normalised return where there is one, else the one of the episodes played, else the plain mean."""
+        return self.numbers[self._scored_by]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the score lies between that of the worst and that of the best episode, 0 and 1."""
+        return self._scored_by != "mean_return"
+
+    @property
+    def _scored_by(self) -> str:
+        for name in ("exact_normalised", "normalised_return"):
+            values = self.numbers[name]
+            if len(values) and not np.isnan(values).any():
+                return name
+        return "mean_return"
+
+
+@dataclass(eq=False)
+class Evidence:
+    """Everything that a results folder holds."""
+
+    root: Path
+    runs: list[TrainedRun] = field(default_factory=list)
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Records of studies, by kind."""
+    torn: dict[str, int] = field(default_factory=dict)
+    """Files with lines that cannot be read, and how many."""
+    left_out: list[str] = field(default_factory=list)
+    """What was not used, and why."""
+    _made: dict[str, Any] = field(default_factory=dict)
+
+    def following(self, whom: str) -> Evidence:
+        """Return the evidence with those runs only that follow "paper" or "released" (see `TrainedRun.follows`)."""
+        return replace(self, runs=[run for run in self.runs if run.follows == whom], _made={})
+
+    def once(self, name: str, make: Callable[[Evidence], Any]) -> Any:
+        """Return what `make` makes of the evidence; it is made once."""
+        if name not in self._made:
+            self._made[name] = make(self)
+        return self._made[name]
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """Return the records of one kind."""
+        return self.records.get(kind, [])
+
+
+def read_evidence(root: Path) -> Evidence:
+    """Read a results folder."""
+    if not root.is_dir():
+        raise ValueError(f"{root} is not a folder of results")
+    evidence = Evidence(root)
+    run_folders = sorted(path.parent for path in root.rglob(CONFIG))
+    taken: set[Path] = set()
+    for folder in run_folders:
+        path = record_file(folder)
+        if path is None:
+            evidence.left_out.append(f"{folder.relative_to(root)}: no records yet")
+            continue
+        taken.add(path)
+        _read_run(evidence, folder, path)
+    for path in sorted(root.rglob("*.jsonl*")):
+        if path not in taken and path.parent not in run_folders and path.name.endswith((".jsonl", ".jsonl.gz")):
+            _read_study(evidence, path)
+    return evidence
+
+
+def record_file(folder: Path) -> Path | None:
+    """Return the file with a run's records, plain or packed; None if there is none."""
+    return next((folder / name for name in ("records.jsonl", "records.jsonl.gz") if (folder / name).exists()), None)
+
+
+def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
+    """Return a short name for all of a configuration but some fields: what has another name is not averaged with it."""
+    kept = {
+        name: value
+        for name, value in config.items()
+        if name not in without and not (name in ADDED_LATER and value == ADDED_LATER[name])
+    }
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
+    shown = str(folder.relative_to(evidence.root))
+    try:
+        config = json.loads((folder / CONFIG).read_text())
+    except (OSError, ValueError) as error:
+        evidence.left_out.append(f"{shown}: its configuration cannot be read ({error})")
+        return
+    rows: list[tuple[float, ...]] = []
+    last_replay = b""
+    torn = 0
+    for line, whole in record_lines(path):
+        if not whole:
+            torn += 1
+        elif line.startswith(b'{"kind":"evaluation"'):
+            try:
+                record = json.loads(line)
+                values = [record.get(name) for name in NUMBERS]
+                rows.append((float(record["step"]), *(np.nan if value is None else float(value) for value in values)))
+            except (ValueError, KeyError, TypeError):
+                torn += 1
+        elif line.startswith(b'{"kind":"replay"'):
+            last_replay = line
+        elif not line.startswith(b'{"kind":"'):
+            torn += 1
+    if torn:
+        evidence.torn[str(path.relative_to(evidence.root))] = torn
+    if not rows:
+        evidence.left_out.append(f"{shown}: no evaluation yet")
+        return
+    if purpose_of(int(config.get("seed", 0))) == "tuning":
+        evidence.left_out.append(f"{shown}: its seed is one for tuning")
+        return
+    table = np.array(rows)
+    graph: dict[str, float] = {}
+    try:
+        graph = dict(json.loads(last_replay).get("statistics", {})) if last_replay else {}
+    except ValueError:
+        evidence.torn[str(path.relative_to(evidence.root))] = torn + 1
+    numbers = {name: table[:, place + 1] for place, name in enumerate(NUMBERS)}
+    evidence.runs.append(TrainedRun(folder, config, (folder / FINISHED).exists(), table[:, 0], numbers, graph))
+
+
+def _read_study(evidence: Evidence, path: Path) -> None:
+    torn = 0
+    for line, whole in record_lines(path):
+        try:
+            record = json.loads(line) if whole else None
+        except ValueError:
+            record = None
+        if not isinstance(record, dict) or "kind" not in record:
+            torn += 1
+        else:
+            evidence.records.setdefault(record["kind"], []).append(record)
+    if torn:
+        evidence.torn[str(path.relative_to(evidence.root))] = torn
+
+
+def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
+    """Yield each line, and whether it is whole; a packed file that ends early ends in a line that is not."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+        try:
+            for line in file:
+                yield line, line.endswith(b"\n")
+        except (EOFError, zlib.error, OSError):
+            yield b"", False

@@ -1,0 +1,166 @@
+"""Bringing runs that may be compared together: same task, same settings, same seeds.
+
+Two runs belong to one group if all of their configuration is the same but the seed, the method, and the options that
+the question itself varies. Only runs of one group are compared; only runs whose configuration is the same in
+everything but the seed are averaged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.lab.claims.evidence import Evidence, TrainedRun, configuration_key
+from backsweep.lab.claims.question import Question, Variant
+from backsweep.lab.stats.curves import area_under
+
+Measure = Callable[[TrainedRun], float]
+OWN_OF_METHODS = {"released": frozenset({"capacity"})}
+"""What the methods are given differently, besides a question's own options: D1, baselines with small memories."""
+FEWEST_SEEDS = 3  # fewer paired seeds decide nothing
+
+
+def final_score(run: TrainedRun) -> float:
+    """Return the mean of the last tenth of a run's evaluations."""
+    count = max(1, len(run.score) // 10)
+    return float(run.score[-count:].mean())
+
+
+def area(run: TrainedRun) -> float:
+    """Return the area under a run's curve, per step."""
+    return area_under(run.steps, run.score)
+
+
+def promised(run: TrainedRun) -> float:
+    """Return the mean Q on the probe states at the end."""
+    return float(run.numbers["probe_q"][-1])
+
+
+def overestimate(run: TrainedRun) -> float:
+    """Return what the network promises at the start of an episode beyond what it keeps, at the end of the run."""
+    return float(run.numbers["start_value"][-1] - run.numbers["discounted_return"][-1])
+
+
+@dataclass
+class Group:
+    """The finished runs of one task with shared settings, by variant."""
+
+    task: str
+    settings: str
+    runs: dict[str, dict[int, TrainedRun]] = field(default_factory=dict)
+    exact: dict[str, str] = field(default_factory=dict)
+    """The whole configuration of each variant but its seed, by its short name."""
+
+    @property
+    def size(self) -> int:
+        """How many runs it holds."""
+        return sum(map(len, self.runs.values()))
+
+    def seeds(self, labels: Sequence[str]) -> list[int]:
+        """Return the seeds that all of some variants have."""
+        found = [set(self.runs.get(label, {})) for label in labels]
+        return sorted(set.intersection(*found)) if found else []
+
+    def rank(self, compared: Sequence[str]) -> tuple[int, int, int, int]:
+        """Return how much is to be had from it: most of what is compared, enough seeds, long runs, many runs."""
+        there = [label for label in compared if label in self.runs]
+        longest = max(int(run.steps[-1]) for seeds in self.runs.values() for run in seeds.values())
+        return len(there), min(len(self.seeds(there)), FEWEST_SEEDS), longest, self.size
+
+
+def groups_of(
+    evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str] = (), compared: Sequence[str] = ()
+) -> dict[str, Group]:
+    """Return for each task its best group of finished runs; the others are noted as left out.
+
+    `compared` are the variants that matter in that choice, by default all of them.
+    """
+    compared = compared or [variant.label for variant in variants]
+    varied = frozenset({name for variant in variants for name in variant.options})
+    found: dict[tuple[str, str], Group] = {}
+    for run in evidence.runs:
+        if tasks and run.task not in tasks:
+            continue
+        variant = next((entry for entry in variants if _is(run, entry)), None)
+        if variant is None:
+            continue
+        if not run.finished:
+            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: not finished")
+            continue
+        own = frozenset({"seed", "method"}) | OWN_OF_METHODS.get(run.follows, frozenset())
+        key = configuration_key(run.config, varied | own)
+        group = found.setdefault((run.task, key), Group(run.task, key))
+        seeds = group.runs.setdefault(variant.label, {})
+        whole = configuration_key(run.config, frozenset({"seed"}))
+        if group.exact.setdefault(variant.label, whole) != whole:
+            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: other settings than its fellows")
+            continue
+        if run.seed in seeds:
+            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: the same run is there twice")
+            continue
+        seeds[run.seed] = run
+    best: dict[str, Group] = {}
+    for (task, _), group in sorted(found.items()):
+        rival = best.get(task)
+        if rival is None or group.rank(compared) > rival.rank(compared):
+            best[task] = group
+        if rival is not None:
+            other = rival if best[task] is group else group
+            evidence.left_out.append(f"{task}: {other.size} runs with other settings ({other.settings}) stand apart")
+    return best
+
+
+def groups_for(question: Question, evidence: Evidence) -> dict[str, Group]:
+    """Return the groups that a question's rule looks at, variants that it does not compare among them."""
+    found: dict[str, Group] = evidence.once(
+        f"groups of {question.id}",
+        lambda evidence: groups_of(evidence, question.variants, question.tasks, question.compared),
+    )
+    return found
+
+
+def complete(groups: dict[str, Group], labels: Sequence[str]) -> dict[str, Group]:
+    """Return the tasks where some variants share a seed."""
+    return {task: group for task, group in groups.items() if group.seeds(labels)}
+
+
+def comparable(question: Question, groups: dict[str, Group]) -> list[str]:
+    """Return the variants that scores may be worked out for, in the question's order.
+
+    Those that its rule compares, and of the others those that have all of their tasks and seeds.
+    """
+    places = complete(groups, question.compared).values()
+
+    def has_all(label: str) -> bool:
+        return all(set(place.seeds(question.compared)) <= set(place.runs.get(label, {})) for place in places)
+
+    labels = [variant.label for variant in question.variants]
+    return [label for label in labels if label in question.compared or has_all(label)]
+
+
+def scores(groups: dict[str, Group], labels: Sequence[str], measure: Measure) -> dict[str, NDArray[np.float64]]:
+    """Return each variant's scores (runs, tasks); row i is the same seed of a task for every variant.
+
+    Tasks where a variant is missing are left out; all tasks are cut to the number of seeds that every task has.
+    """
+    usable = {task: group.seeds(labels) for task, group in complete(groups, labels).items()}
+    if not usable:
+        return {}
+    count = min(map(len, usable.values()))
+    return {
+        label: np.array(
+            [[measure(groups[task].runs[label][seed]) for seed in seeds[:count]] for task, seeds in usable.items()]
+        ).T
+        for label in labels
+    }
+
+
+def _is(run: TrainedRun, variant: Variant) -> bool:
+    """Say whether a run is one of a variant's; options must be equal as JSON has them."""
+    if run.method != variant.method:
+        return False
+    return all(run.option(name) == json.loads(json.dumps(value)) for name, value in variant.options.items())

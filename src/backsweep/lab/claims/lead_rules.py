@@ -1,0 +1,159 @@
+"""C4's second half: whether TER's lead grows with the task, and what the graphs that it built looked like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.random_streams import named_generator
+from backsweep.lab.claims.evidence import Evidence, TrainedRun
+from backsweep.lab.claims.groups import Group, Measure, area, scores
+from backsweep.lab.claims.question import Variant
+from backsweep.lab.claims.summary import conclude, runs_for
+from backsweep.lab.claims.verdict import Part, Verdict
+from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
+from backsweep.lab.stats.intervals import Interval, interquartile_mean
+from backsweep.tasks import find_task
+
+TITLE = "Lead, size and graph"
+FEWEST_TASKS = 4  # through fewer points every order is a trend
+LEVEL = 0.05
+REPEATS = 2_000
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far one variant is ahead of the mean of the others on a task, beside the task's size and its graph."""
+
+    task: str
+    size: int
+    """Ways to place the player and the boxes on the map: larger maps and more boxes have more."""
+    values: NDArray[np.float64]
+    """By paired seed."""
+    interval: Interval
+    vertices: float
+    """States in the graph at the end, the median over seeds; NaN where no graph was recorded."""
+    edges_per_vertex: float
+    rows_per_vertex: float
+    """Stored transitions for each state: how often a state was come by."""
+
+
+@dataclass(frozen=True)
+class GrowsWithSize:
+    """One variant's lead over the others is the larger, the larger the map and the more boxes there are."""
+
+    winner: str
+    losers: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+    measure: tuple[str, Measure] = ("area under the curve", area)
+    seed: int = field(default=0, kw_only=True)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What must be there for the rule to decide."""
+        return (self.winner, *self.losers)
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Holds if the rank correlation of lead and size is above 0 for these seeds and these tasks, fails if below.
+
+        Seeds: the whole bootstrap interval. Tasks: so clear an order would come about by chance in at most one of
+        twenty ways to order them; with four tasks that takes a perfect one.
+
+        The density of the measured graphs does not decide, because the claim does not say which way it would go: it
+        is there to tell whether the lead goes with how states are joined rather than with how many there are.
+        """
+        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
+        if not groups:
+            return missing
+        found = self.leads(groups)
+        table = [
+            {
+                "task": lead.task,
+                "placements": lead.size,
+                "states seen": lead.vertices,
+                "edges per state": lead.edges_per_vertex,
+                "transitions per state": lead.rows_per_vertex,
+                f"lead in {self.measure[0]}": lead.interval,
+            }
+            for lead in found
+        ]
+        text = f"{self.winner}'s lead grows with the size of the map and the boxes"
+        if len(found) < FEWEST_TASKS:
+            parts = [Part(text, f"{len(found)} tasks; a trend needs {FEWEST_TASKS}", None)]
+            return conclude(parts, groups, self.compared, self.tasks, [], {TITLE: table})
+        with_size = self._trend(found, [float(lead.size) for lead in found], "size")
+        chance = chance_of_order([lead.size for lead in found], [lead.interval.estimate for lead in found])
+        holds: bool | None = None
+        if with_size.high < 0:
+            holds = False
+        elif with_size.low > 0 and chance <= LEVEL:
+            holds = True
+        beside = [
+            {"lead against": name, "rank correlation": self._trend(found, values, name)}
+            for name, values in (
+                ("edges per state", [lead.edges_per_vertex for lead in found]),
+                ("transitions per state", [lead.rows_per_vertex for lead in found]),
+                ("states seen", [lead.vertices for lead in found]),
+            )
+            if not np.isnan(values).any()
+        ]
+        parts = [Part(text, f"rank correlation {with_size}, by chance {chance:.2g}", holds)]
+        more = {TITLE: table, "Lead against the measured graph": beside}
+        return conclude(parts, groups, self.compared, self.tasks, [], more)
+
+    def leads(self, groups: dict[str, Group]) -> list[Lead]:
+        """Return the lead on each task, from the smallest task to the largest."""
+        found = []
+        for task, group in groups.items():
+            values = scores({task: group}, self.compared, self.measure[1])
+            lead = (values[self.winner] - np.mean([values[other] for other in self.losers], axis=0))[:, 0]
+            drawn = self._drawn(lead, task)
+            low, high = np.percentile(drawn, [2.5, 97.5])
+            interval = Interval(float(interquartile_mean(lead[None])[0]), float(low), float(high))
+            graphs = list(group.runs[self.winner].values())
+            found.append(
+                Lead(
+                    task,
+                    placements(task),
+                    lead,
+                    interval,
+                    _median(graphs, "vertices"),
+                    _median(graphs, "edges", "vertices"),
+                    _median(graphs, "rows", "vertices"),
+                )
+            )
+        return sorted(found, key=lambda entry: (entry.size, entry.task))
+
+    def _trend(self, found: Sequence[Lead], against: Sequence[float], name: str) -> Interval:
+        """Return the rank correlation of the leads with something, seeds resampled within each task."""
+        estimate = float(rank_correlation(against, [lead.interval.estimate for lead in found]))
+        drawn = np.stack([self._drawn(lead.values, lead.task, name) for lead in found], axis=1)
+        low, high = np.percentile(rank_correlation(np.broadcast_to(against, drawn.shape), drawn), [2.5, 97.5])
+        return Interval(estimate, float(low), float(high))
+
+    def _drawn(self, lead: NDArray[np.float64], *names: str) -> NDArray[np.float64]:
+        generator = named_generator(self.seed, "lead", *names)
+        return interquartile_mean(lead[generator.integers(len(lead), size=(REPEATS, len(lead)))])
+
+
+def placements(task: str) -> int:
+    """Return how many ways there are to put the player and the boxes of a Sokoban task on its map."""
+    options: Any = find_task(task).options()
+    cells, boxes = int(options.height * options.width), int(options.boxes)
+    return math.comb(cells, boxes) * (cells - boxes)
+
+
+def _median(runs: Sequence[TrainedRun], number: str, per: str | None = None) -> float:
+    """Return the median over runs of a number of the graph, or of its ratio to another; NaN where it is not known."""
+    known = [
+        run.graph[number] / (1.0 if per is None else run.graph[per])
+        for run in runs
+        if number in run.graph and (per is None or run.graph.get(per))
+    ]
+    return float(np.median(known)) if known else math.nan

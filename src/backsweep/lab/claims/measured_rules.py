@@ -1,0 +1,228 @@
+"""Rules for what is measured or checked directly: C11, C16, C20, C21 and C22."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from backsweep.lab.claims.evidence import Evidence
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
+from backsweep.lab.seeds import purpose_of
+from backsweep.lab.studies.graphs import KINDS
+
+
+def reported(evidence: Evidence, kind: str) -> list[dict[str, Any]]:
+    """Return the records of one kind that are not from seeds for tuning."""
+    return [record for record in evidence.of_kind(kind) if purpose_of(record.get("seed", 0)) == "reporting"]
+
+
+@dataclass(frozen=True)
+class CheapBatches:
+    """C11: a TER batch takes 0.002 s on average, and at most as long as PER's."""
+
+    most_seconds: float = 0.002
+    about: float = 2.0
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Three parts: the mean is at most 2 ms; at most twice PER's mean; the largest is at most PER's.
+
+        Each number is the median over rounds, so that one disturbance does not decide.
+        """
+        records = reported(evidence, "speed")
+        if not records:
+            return NOT_RUN
+        size = max(record["rows"] for record in records)
+        records = [record for record in records if record["rows"] == size]
+        table = []
+        for operation in ("sample", "add"):
+            for method in dict.fromkeys(record["method"] for record in records):
+                rounds = [r for r in records if r["method"] == method and r["operation"] == operation]
+                row: dict[str, Any] = {"operation": operation, "sampler": method, "rows": size, "rounds": len(rounds)}
+                for name in ("mean", "median", "min", "max", "p999"):
+                    row[f"{name} (µs)"] = float(np.median([record[name] for record in rounds])) * 1e6
+                table.append(row)
+        at = {(row["operation"], row["sampler"]): row for row in table}
+        ter, per = at["sample", "ter"], at["sample", "per"]
+        mean, other = ter["mean (µs)"], per["mean (µs)"]
+        parts = [
+            Part("a TER batch takes at most 2 ms on average", f"{mean:.0f} µs", mean <= self.most_seconds * 1e6),
+            Part(
+                "at most twice what a PER batch takes", f"{mean:.0f} against {other:.0f} µs", mean <= self.about * other
+            ),
+            Part(
+                "the slowest TER batch is no slower than PER's",
+                f"{ter['max (µs)']:.0f} against {per['max (µs)']:.0f} µs",
+                ter["max (µs)"] <= per["max (µs)"],
+            ),
+        ]
+        summary = (
+            f"A TER batch takes {mean:.0f} µs on average and at worst {ter['max (µs)']:,.0f}, a PER batch {other:.0f} "
+            f"and at worst {per['max (µs)']:,.0f}. Batches of {records[0]['batch']} from {size:,} rows of "
+            f"{records[0]['task']}; medians over rounds, on a machine that did other work too."
+        )
+        return all_parts(parts, summary, table, len(records))
+
+
+@dataclass(frozen=True)
+class NoCollisions:
+    """C16: the dimension does not matter."""
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """If no two observations share a key at any dimension, the graph, and with it TER, is the same at each."""
+        records = reported(evidence, "collisions")
+        if not records:
+            return NOT_RUN
+        table: list[dict[str, Any]] = []
+        parts = []
+        for task in dict.fromkeys(record["task"] for record in records):
+            row: dict[str, Any] = {"task": task}
+            for dimension in sorted({record["dimension"] for record in records}):
+                same = [r for r in records if r["task"] == task and r["dimension"] == dimension]
+                row["observations"], row["matrices"] = same[0]["observations"], len(same)
+                row[f"collisions at d = {dimension}"] = sum(record["collisions"] for record in same)
+            found = [value for name, value in row.items() if name.startswith("collisions")]
+            parts.append(
+                Part(
+                    f"no two observations of {task} share a key",
+                    f"{sum(found)} collisions among {row['observations']:,} observations",
+                    True if not any(found) else None,
+                )
+            )
+            table.append(row)
+        clean = all(part.holds for part in parts)
+        counts = {
+            dimension: sum(record["collisions"] for record in records if record["dimension"] == dimension)
+            for dimension in sorted({record["dimension"] for record in records})
+        }
+        listed = ", ".join(f"{count} at d = {dimension}" for dimension, count in counts.items())
+        then = "the graph is the same at every dimension" if clean else "runs would have to decide"
+        summary = (
+            f"Collisions among all states of all levels: {listed}; so {then}. Training at each dimension was not part "
+            "of this."
+        )
+        return all_parts(parts, summary, table, len(records))
+
+
+@dataclass(frozen=True)
+class OptimalOrder:
+    """C20: with non-positive rewards before the end, one reverse sweep finds the best values."""
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Holds if every graph whose steps pay nothing or less is solved by one sweep."""
+        records = reported(evidence, "sweep-order")
+        if not records:
+            return NOT_RUN
+        table: list[dict[str, Any]] = []
+        parts = []
+        texts = {
+            "equal": "every step costs the same and every ending pays the same",
+            "endings": "every step costs the same, endings pay differently",
+            "costs": "steps cost differently",
+            "positive": "some steps pay something (the claim excludes these)",
+        }
+        for kind in KINDS:
+            same = [record for record in records if record["rewards"] == kind]
+            graphs, exact = sum(r["graphs"] for r in same), sum(r["exact"] for r in same)
+            states, wrong = sum(r["states"] for r in same), sum(r["wrong_states"] for r in same)
+            table.append(
+                {
+                    "graphs where": texts[kind],
+                    "graphs": graphs,
+                    "solved by one sweep": exact,
+                    "states": states,
+                    "wrong states": wrong,
+                }
+            )
+            if kind != "positive":
+                parts.append(
+                    Part(f"one sweep is enough where {texts[kind]}", f"{exact:,} of {graphs:,} graphs", exact == graphs)
+                )
+        summary = (
+            "Reverse breadth-first order counts steps, not costs: it is the best order where all steps cost the same "
+            "and all endings pay the same, and not in general where rewards are merely non-positive."
+            if not all(part.holds for part in parts)
+            else "Every graph was solved by one sweep."
+        )
+        return all_parts(parts, summary, table, len(records))
+
+
+@dataclass(frozen=True)
+class FullCoverage:
+    """C21: batch mixing keeps every transition in play."""
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Holds if with mixing every stored row is drawn within the limit, on every seed; without, some are not."""
+        records = reported(evidence, "coverage")
+        if not records:
+            return NOT_RUN
+        table: list[dict[str, Any]] = []
+        parts = []
+        for eta, mixed_in in dict.fromkeys((record["eta"], record["mixed_in"]) for record in records):
+            same = [r for r in records if (r["eta"], r["mixed_in"]) == (eta, mixed_in)]
+            never = [record["never_drawn"] for record in same]
+            row = {
+                "eta": eta,
+                "mixed in": mixed_in,
+                "seeds": len(same),
+                "rows": same[0]["rows"],
+                "never drawn (most)": max(never),
+                "batches (median)": float(np.median([record["batches"] for record in same])),
+            }
+            table.append(row)
+            if eta:
+                parts.append(
+                    Part(
+                        f"eta {eta} with {mixed_in}: every row is drawn",
+                        f"{row['batches (median)']:.0f} batches of {same[0]['batch']} for {same[0]['rows']:,} rows",
+                        max(never) == 0,
+                    )
+                )
+            else:
+                parts.append(
+                    Part("without mixing some rows never are", f"{min(never):,} to {max(never):,} rows", min(never) > 0)
+                )
+        undrawn = [record["never_drawn"] for record in records if record["eta"]]
+        summary = (
+            f"With mixing {max(undrawn, default=0):,} rows were left undrawn at most. Part of the states cannot reach "
+            "any ending, and PER meets its worst case, all errors gone."
+        )
+        return all_parts(parts, summary, table, len(records))
+
+
+@dataclass(frozen=True)
+class LikeEbu:
+    """C22: without repeated states, TER's order is EBU's."""
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Holds if a sweep with its roots one by one (the paper's text) hands out whole episodes from their ends."""
+        records = reported(evidence, "no-repeats")
+        if not records:
+            return NOT_RUN
+        table: list[dict[str, Any]] = []
+        for sampler in dict.fromkeys(record["sampler"] for record in records):
+            same = [record for record in records if record["sampler"] == sampler]
+            total, whole = sum(r["stretches"] for r in same), sum(r["whole_episodes"] for r in same)
+            table.append({"sampler": sampler, "stretches": total, "whole episodes from their ends": whole})
+        parts = [
+            Part(
+                f"{row['sampler']}: whole episodes, last step first",
+                f"{row['whole episodes from their ends']:,} of {row['stretches']:,}",
+                row["whole episodes from their ends"] == row["stretches"],
+            )
+            for row in table
+            if row["sampler"] in ("ter, trees one by one", "ter, one root", "ebu")
+        ]
+        landers = reported(evidence, "revisits")
+        steps, again = sum(r["steps"] for r in landers), sum(r["again"] for r in landers)
+        lander = (
+            f" LunarLander under random actions: {again:,} of {steps:,} steps led to a state seen before."
+            if steps
+            else ""
+        )
+        summary = (
+            "A sweep with its roots one by one hands out episodes from their ends, as EBU does; EBU's targets differ "
+            f"beyond that. With all roots in one queue, episodes are interleaved instead.{lander}"
+        )
+        return all_parts(parts, summary, table, len(records) + len(landers))

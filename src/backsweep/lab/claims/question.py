@@ -1,0 +1,141 @@
+"""What a question is: plain data, and the rule that decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+from backsweep.lab.claims.evidence import Evidence
+from backsweep.lab.claims.verdict import Verdict
+
+Scale = Literal["smoke", "laptop", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One line of a chart: a method, with the options that this question gives it."""
+
+    label: str
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    task: str
+    variant: Variant
+    seed: int
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What the user is shown."""
+        return f"{self.task} {self.variant.label} seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Tasks x variants x seeds, all with the same options; per task, `task_options` come on top."""
+
+    tasks: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    seeds: tuple[int, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    task_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def part(self, tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()) -> Grid:
+        """Return the grid of some tasks, some lines and some seeds only; without any named, of all."""
+        return replace(
+            self,
+            tasks=tuple(task for task in self.tasks if task in tasks) if tasks else self.tasks,
+            variants=tuple(each for each in self.variants if each.label in lines) if lines else self.variants,
+            seeds=tuple(seed for seed in self.seeds if seed in seeds) if seeds else self.seeds,
+        )
+
+    def following(self, whom: str) -> Grid:
+        """Return the grid whose runs follow the paper, or its released code, where the two differ."""
+        return self if whom == "paper" else replace(self, options={**self.options, "faithful": whom})
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return every run of the grid."""
+        return tuple(
+            Run(task, variant, seed, {**self.options, **self.task_options.get(task, {}), **variant.options})
+            for task in self.tasks
+            for variant in self.variants
+            for seed in self.seeds
+        )
+
+
+def parts(
+    grids: Sequence[Grid], tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()
+) -> list[Grid]:
+    """Return of each grid the part that is named; what no grid has is refused."""
+    choices: tuple[tuple[str, Sequence[Any], list[Any]], ...] = (
+        ("task", tasks, [task for grid in grids for task in grid.tasks]),
+        ("line", lines, [variant.label for grid in grids for variant in grid.variants]),
+        ("seed", seeds, [seed for grid in grids for seed in grid.seeds]),
+    )
+    for what, names, known in choices:
+        for name in names:
+            if name not in known:
+                there = ", ".join(map(str, dict.fromkeys(known))) or "none"
+                raise ValueError(f"there is no {what} {name!r} here, only {there}")
+    return [grid.part(tasks, lines, seeds) for grid in grids]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Work that is not training: one of the studies of `studies.py`, with its arguments, a file for each seed."""
+
+    name: str
+    seeds: tuple[int, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Rule(Protocol):
+    """Turns evidence into a verdict."""
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Return the verdict; "not run" if there is nothing to go by."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One claim of the paper, and what would test it."""
+
+    id: str
+    title: str
+    question: str
+    """In plain words."""
+    claim: str
+    """What the paper says."""
+    metric: str
+    decided_by: str
+    """The rule in words, written before the runs; `rule` carries it out."""
+    rule: Rule
+    variants: tuple[Variant, ...] = ()
+    scales: Mapping[Scale, Grid | Study | None] = field(default_factory=dict)
+    """What is run at each scale; None where a question has nothing to run there."""
+    missing: str = ""
+    """What this project cannot run yet, said plainly."""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that the claim is about; none where it is not about tasks."""
+        tasks: tuple[str, ...] = getattr(self.rule, "tasks", ())
+        return tasks
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The variants that the rule compares; the others are shown beside them."""
+        labels: tuple[str, ...] = getattr(self.rule, "compared", ())
+        return labels or tuple(variant.label for variant in self.variants)
+
+    def plan(self, scale: Scale) -> Grid | Study | None:
+        """Return what is run at a scale."""
+        return self.scales.get(scale)

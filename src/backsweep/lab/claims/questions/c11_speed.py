@@ -1,0 +1,28 @@
+"""C11, "What does a batch cost?"."""
+
+from __future__ import annotations
+
+from backsweep.lab.claims.measured_rules import CheapBatches
+from backsweep.lab.claims.question import Question, Study
+from backsweep.lab.seeds import reporting, tuning
+
+QUESTION = Question(
+    id="C11",
+    title="What does a batch cost?",
+    question=("Drawing a batch by a sweep over a graph sounds expensive. Is it, with a million transitions stored?"),
+    claim=("Making a TER batch costs about what other methods cost: 0.002 s on average, and at most what PER costs."),
+    metric=(
+        "Seconds per batch of 64 and per added step, with a full replay; mean, median, smallest, largest and 99.9th "
+        "percentile."
+    ),
+    decided_by=(
+        "Reproduced if the mean of a TER batch is at most 2 ms and at most twice PER's, and its slowest batch is no "
+        "slower than PER's slowest; each number the median over 5 rounds."
+    ),
+    rule=CheapBatches(),
+    scales={
+        "smoke": Study("speed", tuning(1), {"rows": 2_000, "repeats": 50}),
+        "laptop": Study("speed", reporting(1)),
+        "paper": Study("speed", reporting(1)),
+    },
+)

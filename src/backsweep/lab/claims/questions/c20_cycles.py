@@ -1,0 +1,35 @@
+"""C20, "Is a reverse sweep the best order when states can be revisited?"."""
+
+from __future__ import annotations
+
+from backsweep.lab.claims.measured_rules import OptimalOrder
+from backsweep.lab.claims.question import Question, Study
+from backsweep.lab.seeds import reporting, tuning
+
+QUESTION = Question(
+    id="C20",
+    title="Is a reverse sweep the best order when states can be revisited?",
+    question=(
+        "Where one can walk in circles there is no obvious order. If steps never pay anything, does a sweep backwards "
+        "from the endings still visit states in the best one?"
+    ),
+    claim=(
+        "In cyclic MDPs with non-positive rewards off the terminal transitions, reverse BFS from the terminal states "
+        "recovers the optimal backup order."
+    ),
+    metric=(
+        "Random deterministic graphs with cycles; every edge backed up once in the sweep's order, values starting "
+        "very low; a graph is solved if every state that can reach an ending then has its exact optimal value."
+    ),
+    decided_by=(
+        "2,000 graphs each of three kinds with non-positive rewards: equal costs and equal prizes; equal costs and "
+        "different prizes; different costs. Reproduced if all are solved, not reproduced if one is not. Graphs with "
+        "positive rewards on the way are shown beside them."
+    ),
+    rule=OptimalOrder(),
+    scales={
+        "smoke": Study("sweep-order", tuning(1), {"graphs": 5}),
+        "laptop": Study("sweep-order", reporting(5)),
+        "paper": Study("sweep-order", reporting(5)),
+    },
+)

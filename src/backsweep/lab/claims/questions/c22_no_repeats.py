@@ -1,0 +1,30 @@
+"""C22, "What if no state ever comes twice?"."""
+
+from __future__ import annotations
+
+from backsweep.lab.claims.measured_rules import LikeEbu
+from backsweep.lab.claims.question import Question, Study
+from backsweep.lab.seeds import reporting, tuning
+
+QUESTION = Question(
+    id="C22",
+    title="What if no state ever comes twice?",
+    question=(
+        "Without repeated states the graph falls apart into single episodes. Is TER then nothing but EBU's order?"
+    ),
+    claim=("When states never repeat, TER degenerates to EBU's order."),
+    metric=(
+        "Stretches of sampled rows that are exactly one episode from its last step to its first, on streams without "
+        "repeats; beside it, how often LunarLander's states repeat."
+    ),
+    decided_by=(
+        "Reproduced if every stretch of TER's sweep with its roots one by one is such an episode, as EBU's are; not "
+        "reproduced if one is not."
+    ),
+    rule=LikeEbu(),
+    scales={
+        "smoke": Study("no-repeats", tuning(1), {"lander_steps": 300}),
+        "laptop": Study("no-repeats", reporting(5)),
+        "paper": Study("no-repeats", reporting(5)),
+    },
+)

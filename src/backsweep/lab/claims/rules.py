@@ -1,0 +1,230 @@
+"""Rules for claims about training runs. Every number in them was chosen before any run was looked at.
+
+All of them compare runs with the same task, settings and seed, by the interquartile mean over tasks and seeds, with a
+stratified bootstrap, and correct for the number of comparisons by Holm's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from backsweep.jit.random_streams import named_generator
+from backsweep.lab.claims.evidence import Evidence
+from backsweep.lab.claims.groups import Group, Measure, area, complete, final_score, scores
+from backsweep.lab.claims.question import Rule, Variant
+from backsweep.lab.claims.summary import conclude, runs_for
+from backsweep.lab.claims.task_by_task import TITLE, by_task
+from backsweep.lab.claims.verdict import Outcome, Part, Verdict
+from backsweep.lab.stats.intervals import Interval, holm, paired_difference, probability_of_improvement
+
+LEVEL = 0.05
+MARGIN = 0.05  # differences of the normalised score smaller than this do not matter
+
+
+@dataclass(frozen=True)
+class Better:
+    """One variant is better than each of the others."""
+
+    winner: str
+    losers: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...] = ()
+    measures: tuple[tuple[str, Measure], ...] = (("final score", final_score), ("area under the curve", area))
+    beside: tuple[str, ...] = ()
+    """Variants that the winner is compared with as well, without deciding anything."""
+    seed: int = field(default=0, kw_only=True)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What must be there for the rule to decide."""
+        return (self.winner, *self.losers)
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Holds if the winner is ahead of every loser in every measure with a corrected p-value of at most 0.05.
+
+        Fails if it is behind one of them as clearly, or if the whole interval lies within the margin around 0.
+        """
+        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
+        if not groups:
+            return missing
+        table = [row for name, measure in self.measures for row in self._rows(groups, self.losers, name, measure, True)]
+        parts = [
+            Part(
+                f"{self.winner} ahead of {row['against']} in {row['measure']}",
+                f"{row['difference']}, p {row['p (Holm)']:.3g}",
+                _ahead(row["difference"], row["p (Holm)"]),
+            )
+            for row in table
+        ]
+        # Each of these has a family of its own: what stands beside must not weaken what decides.
+        table += [
+            row
+            for other in self.beside
+            for name, measure in self.measures
+            for row in self._rows(groups, (other,), name, measure, False)
+        ]
+        task_rows = [
+            row
+            for names in (self.losers, *((other,) for other in self.beside))
+            for name, measure in self.measures
+            for row in by_task(groups, self.winner, names, name, measure, self.seed)
+        ]
+        return conclude(parts, groups, self.compared, self.tasks, table, {TITLE: task_rows})
+
+    def _rows(
+        self, groups: dict[str, Group], others: Sequence[str], name: str, measure: Measure, decides: bool
+    ) -> list[dict[str, Any]]:
+        labels = self.compared if decides else (self.winner, *others)
+        values = scores(complete(groups, labels), labels, measure)
+        if not values:
+            return []
+        ours = values[self.winner]
+        results = [
+            paired_difference(ours, values[other], generator=named_generator(self.seed, name, other))
+            for other in others
+        ]
+        return [
+            {
+                "measure": name,
+                "against": other,
+                "difference": difference,
+                "p (Holm)": p_value,
+                "chance of improvement": probability_of_improvement(
+                    ours, values[other], generator=named_generator(self.seed, "improvement", name, other)
+                ),
+                "tasks": ours.shape[1],
+                "seeds": ours.shape[0],
+                "decides": decides,
+            }
+            for other, (difference, _), p_value in zip(
+                others, results, holm([p_value for _, p_value in results]), strict=True
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Some variants are about equal: no two of them differ by more than the margin."""
+
+    labels: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...] = ()
+    margin: float = MARGIN
+    measure: tuple[str, Measure] = ("final score", final_score)
+    seed: int = field(default=0, kw_only=True)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What must be there for the rule to decide."""
+        return self.labels
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Go through the pairs; intervals are the wider the more of them there are (Bonferroni)."""
+        groups, missing = runs_for(evidence, self.variants, self.tasks, self.labels)
+        if not groups:
+            return missing
+        name, measure = self.measure
+        values = scores(groups, self.labels, measure)
+        parts: list[Part] = []
+        table: list[dict[str, Any]] = []
+        pairs = self.pairs()
+        for first, second in pairs:
+            difference, _ = paired_difference(
+                values[first],
+                values[second],
+                level=1.0 - LEVEL / len(pairs),
+                generator=named_generator(self.seed, first, second),
+            )
+            parts.append(Part(f"{self.text(first, second)} in {name}", str(difference), self.holds(difference)))
+            table.append({"measure": name, "first": first, "second": second, "difference": difference})
+        return conclude(parts, groups, self.labels, self.tasks, table)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return who is compared with whom."""
+        return [(a, b) for place, a in enumerate(self.labels) for b in self.labels[place + 1 :]]
+
+    def text(self, first: str, second: str) -> str:
+        """Return what is claimed of a pair."""
+        return f"{first} and {second} alike"
+
+    def holds(self, difference: Interval) -> bool | None:
+        """Say yes to an interval within the margin, no to one wholly outside it."""
+        inside = -self.margin <= difference.low and difference.high <= self.margin
+        outside = difference.low > self.margin or difference.high < -self.margin
+        return _decided(inside, outside)
+
+
+@dataclass(frozen=True)
+class NotBehind(Alike):
+    """The first variant is no worse than each of the others, but for the margin; it may be far better."""
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return who is compared with whom."""
+        return [(self.labels[0], other) for other in self.labels[1:]]
+
+    def text(self, first: str, second: str) -> str:
+        """Return what is claimed of a pair."""
+        return f"{first} not behind {second}"
+
+    def holds(self, difference: Interval) -> bool | None:
+        """Say yes to an interval above minus the margin, no to one wholly below it."""
+        return _decided(difference.low >= -self.margin, difference.high < -self.margin)
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several rules at once: all of them must hold."""
+
+    rules: tuple[Rule, ...]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of all rules."""
+        return _united(self.rules, "tasks")
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What all rules compare."""
+        return _united(self.rules, "compared")
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Holds if every rule does."""
+        verdicts = [rule.decide(evidence) for rule in self.rules]
+        found = [verdict for verdict in verdicts if verdict.outcome != "not run"]
+        if not found:
+            return verdicts[0]
+        outcomes = [verdict.outcome for verdict in verdicts]
+        outcome: Outcome = "inconclusive"
+        if "not reproduced" in outcomes:
+            outcome = "not reproduced"
+        elif set(outcomes) == {"reproduced"}:
+            outcome = "reproduced"
+        more: dict[str, list[dict[str, Any]]] = {}
+        for verdict in found:
+            for title, rows in verdict.more.items():
+                more.setdefault(title, []).extend(rows)
+        return Verdict(
+            outcome,
+            " ".join(dict.fromkeys(verdict.summary for verdict in found)),
+            tuple(part for verdict in found for part in verdict.parts),
+            [row for verdict in found for row in verdict.table],
+            max(verdict.records for verdict in found),
+            more,
+        )
+
+
+def _ahead(difference: Interval, p_value: float) -> bool | None:
+    """Say whether a lead is clear; behind as clearly, or too small to matter, is a no."""
+    if p_value <= LEVEL:
+        return difference.estimate > 0
+    return False if difference.low > -MARGIN and difference.high < MARGIN else None
+
+
+def _decided(inside: bool, outside: bool) -> bool | None:
+    return True if inside else (False if outside else None)
+
+
+def _united(rules: Sequence[Rule], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entry for rule in rules for entry in getattr(rule, name, ())))

@@ -1,0 +1,102 @@
+"""From the parts of a claim to a verdict that says which runs it rests on, and which there are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from backsweep.lab.claims.evidence import Evidence
+from backsweep.lab.claims.groups import FEWEST_SEEDS, Group, complete, groups_of
+from backsweep.lab.claims.question import Variant
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_of, all_parts
+from backsweep.tasks import find_task
+
+STATED = ("minigrid", "sokoban")  # families whose budgets the paper or its released scripts state
+
+
+def runs_for(
+    evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str], compared: Sequence[str]
+) -> tuple[dict[str, Group], Verdict]:
+    """Return the tasks where everything that is compared shares a seed; without any, the verdict that says so."""
+    found = groups_of(evidence, variants, tasks, compared)
+    usable = complete(found, compared)
+    if usable:
+        return usable, NOT_RUN
+    runs = sum(group.size for group in found.values())
+    if not runs:
+        return {}, NOT_RUN
+    there = {label for group in found.values() for label in group.runs}
+    missing = [label for label in compared if label not in there]
+    if missing:
+        text = f"{runs} runs of {', '.join(sorted(there))} are there, none of {', '.join(missing)}."
+        return {}, Verdict("not run", text)
+    text = f"There are {runs} runs, but no task has one seed of everything that is compared."
+    return {}, Verdict("inconclusive", text, records=runs)
+
+
+def conclude(
+    parts: list[Part],
+    groups: dict[str, Group],
+    compared: Sequence[str],
+    tasks: Sequence[str],
+    table: list[dict[str, Any]],
+    more: dict[str, list[dict[str, Any]]] | None = None,
+) -> Verdict:
+    """Return the verdict about the tasks that were run; too few paired seeds leave it open."""
+    count = min(len(group.seeds(compared)) for group in groups.values())
+    runs = sum(len(group.seeds(compared)) for group in groups.values()) * len(compared)
+    verdict = all_parts(parts, statement(groups, compared, tasks), table, runs, more)
+    if len(groups) < len(tasks):
+        verdict = replace(verdict, about=_counted(len(groups), len(tasks)))
+    if count >= FEWEST_SEEDS:
+        return verdict
+    text = f"{verdict.summary} Fewer than {FEWEST_SEEDS} seeds decide nothing."
+    return replace(verdict, outcome="inconclusive", summary=text)
+
+
+def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence[str]) -> str:
+    """Return in words what was run and what was not: tasks, paired seeds, budgets, and whom the runs follow."""
+    count = min(len(group.seeds(compared)) for group in groups.values())
+    steps = {task: _budget(group) for task, group in groups.items()}
+    run = f"{_counted(len(groups), len(tasks))} ({', '.join(sorted(groups))})"
+    if 1 < len(groups) == len(tasks):
+        run = f"{all_of(len(tasks))} tasks"
+    paired = f"{count} paired {'seed' if count == 1 else 'seeds'}"
+    sentences = [f"{run}, {paired}, {_span(list(steps.values()))} steps."]
+    if absent := [task for task in tasks if task not in groups]:
+        sentences.append(f"Not run with all that is compared: {', '.join(absent)}; the verdict is not about them.")
+    if short := {task: full for task in groups if (full := _stated_budget(task)) and steps[task] < full}:
+        sentences.append(f"The paper's budget there is {_span(list(short.values()))} steps.")
+    followed = {
+        str(run.config.get("faithful"))
+        for group in groups.values()
+        for label in compared
+        for run in group.runs[label].values()
+    }
+    if len(followed) == 1:
+        whom = {"paper": "the paper", "released": "the code"}.get(*followed)
+        if whom is not None:
+            sentences.append(f"Where the paper and its released code differ (D1 to D16), the runs follow {whom}.")
+    return " ".join(sentences)
+
+
+def _counted(found: int, wanted: int) -> str:
+    if wanted > 1:
+        return f"{found} of {wanted} tasks"
+    return f"{found} {'task' if found == 1 else 'tasks'}"
+
+
+def _budget(group: Group) -> int:
+    return min(int(run.steps[-1]) for seeds in group.runs.values() for run in seeds.values())
+
+
+def _stated_budget(task: str) -> int | None:
+    if task.split("/")[0] not in STATED:
+        return None
+    return find_task(task).training.budget
+
+
+def _span(numbers: list[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

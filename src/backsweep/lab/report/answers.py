@@ -1,0 +1,214 @@
+"""From a results folder to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backsweep.jit.random_streams import named_generator
+from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence
+from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.registry import QUESTIONS
+from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.report.charts import Chart, charts_for
+from backsweep.lab.report.tables import RUNAWAY, SUCCESS
+from backsweep.lab.stats.curves import steps_to
+from backsweep.lab.stats.survival import median_interval
+from backsweep.tasks import find_task
+
+GOOD_ENOUGH = 0.8  # of the way from the worst episode to the best
+THRESHOLD_TITLE = f"Steps until a run scores {GOOD_ENOUGH}"
+SUCCESS_TITLE = "Episodes that reach the goal at the end, one number per seed, from the worst to the best"
+RUNAWAY_TITLE = "Runs whose mean value of the probe's states left, at some evaluation, what any episode can pay"
+
+
+@dataclass
+class Answer:
+    """A question, what came out, and what is drawn for it."""
+
+    question: Question
+    verdict: Verdict
+    follows: str = "paper"
+    """Whom its runs follow where the paper and its released code differ: "paper" or "released"."""
+    charts: list[Chart] = field(default_factory=list)
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    """Scores by method, where there are training runs."""
+    thresholds: list[dict[str, Any]] = field(default_factory=list)
+    """Steps until a run is good enough, by task and method."""
+    successes: list[dict[str, Any]] = field(default_factory=list)
+    """How often the goal is reached at the end, by task and method, where that is known exactly."""
+    runaways: list[dict[str, Any]] = field(default_factory=list)
+    """Runs whose values left what an episode can pay, by task and method, where there are any."""
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    """The configuration of the runs behind it, one row per task and method."""
+
+    @property
+    def by_task(self) -> dict[str, list[dict[str, Any]]]:
+        """The tables by task and method that have rows, by title."""
+        tables = {THRESHOLD_TITLE: self.thresholds, SUCCESS_TITLE: self.successes, RUNAWAY_TITLE: self.runaways}
+        return {title: rows for title, rows in tables.items() if rows}
+
+    @property
+    def id(self) -> str:
+        """The question's, said to be of the released code where it is."""
+        return self.question.id if self.follows == "paper" else f"{self.question.id} {self.follows}"
+
+    @property
+    def slug(self) -> str:
+        """What names of files and places on the page begin with."""
+        return self.id.lower().replace(" ", "-")
+
+    @property
+    def title(self) -> str:
+        """The question's, and what is other about the runs."""
+        return self.question.title + ("" if self.follows == "paper" else " (with the released code's settings)")
+
+
+@dataclass
+class Report:
+    """All answers, and what is to be said about the records."""
+
+    answers: list[Answer]
+    evidence: Evidence
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the reader should know about the records."""
+        torn = [
+            f"{path}: {count} {'line' if count == 1 else 'lines'} could not be read and count for nothing"
+            for path, count in sorted(self.evidence.torn.items())
+        ]
+        return torn + sorted(dict.fromkeys(self.evidence.left_out))
+
+
+def make_report(results: Path) -> Report:
+    """Read a results folder and answer every question from it."""
+    evidence = read_evidence(results)
+    paper, released = evidence.following("paper"), evidence.following("released")
+    answers = []
+    for question in QUESTIONS:
+        answers.append(_answer(question, paper, "paper"))
+        # Runs of another question may be part of this one too; the table need not say so twice.
+        if question.variants and (other := _answer(question, released, "released")).verdict.outcome != "not run":
+            answers.append(other)
+    return Report(answers, evidence)
+
+
+def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
+    answer = Answer(question, question.rule.decide(evidence), follows)
+    if answer.verdict.outcome != "not run":
+        answer.charts = charts_for(question, evidence, answer.slug)
+    if question.variants and answer.charts:
+        answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
+        answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)
+        answer.runaways = _runaways(question, evidence)
+    return answer
+
+
+def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return rliable's aggregates for the variants that share seeds on some task."""
+    from backsweep.lab.stats.aggregate import aggregates
+
+    groups = complete(groups_for(question, evidence), question.compared)
+    labels = comparable(question, groups)
+    for label in (variant.label for variant in question.variants):
+        if label not in labels and any(label in group.runs for group in groups.values()):
+            evidence.left_out.append(f"{question.id}: {label} lacks tasks or seeds that the others have, so no score")
+    rows = []
+    for name, measure in (("final score", final_score), ("area under the curve", area)):
+        values = scores(groups, labels, measure) if groups else {}
+        for label, found in (aggregates(values) if values else {}).items():
+            rows.append({"measure": name, "method": label, "tasks": len(groups), "seeds": len(values[label]), **found})
+    return rows
+
+
+def _in_order(question: Question, group: Group) -> Iterator[tuple[str, dict[int, TrainedRun]]]:
+    """Yield a task's runs in the order of the question's variants, not in that of the folders."""
+    for variant in question.variants:
+        if variant.label in group.runs:
+            yield variant.label, group.runs[variant.label]
+
+
+def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the median of the steps until a run's score is at the threshold; runs that never are count as censored.
+
+    Where scores have no bounds, no share of the way to the best one is known, and there is nothing to return.
+    """
+    rows = []
+    for task, group in sorted(groups_for(question, evidence).items()):
+        for label, runs in _in_order(question, group):
+            if not all(run.bounded for run in runs.values()):
+                continue
+            found = [steps_to(run.steps, run.score, GOOD_ENOUGH) for run in runs.values()]
+            times, happened = [time for time, _ in found], [done for _, done in found]
+            rows.append(
+                {
+                    "task": task,
+                    "method": label,
+                    f"runs that reach {GOOD_ENOUGH}": f"{sum(happened)} of {len(runs)}",
+                    "median steps": median_interval(times, happened, generator=named_generator(0, task, label)),
+                }
+            )
+    return rows
+
+
+def _successes(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the share of episodes that reach the goal by each run's last policy, from the worst seed to the best."""
+    rows = []
+    for task, group in sorted(groups_for(question, evidence).items()):
+        for label, runs in _in_order(question, group):
+            found = sorted(float(run.numbers["exact_success"][-1]) for run in runs.values())
+            if not np.isnan(found).any():
+                rows.append({"task": task, "method": label, SUCCESS: found})
+    return rows
+
+
+def _runaways(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return how many runs had values that no episode can pay; nothing if no run had, or if no bounds are known."""
+    rows = []
+    for task, group in sorted(groups_for(question, evidence).items()):
+        for label, runs in _in_order(question, group):
+            bounds = [_return_bounds(run) for run in runs.values()]
+            gone = [
+                bool(np.nanmax(np.abs(run.numbers["probe_q"]), initial=0.0) > max(map(abs, bound)))
+                for run, bound in zip(runs.values(), bounds, strict=True)
+                if bound is not None
+            ]
+            if gone:
+                rows.append({"task": task, "method": label, RUNAWAY: sum(gone), "runs": len(gone)})
+    return rows if any(row[RUNAWAY] for row in rows) else []
+
+
+def _return_bounds(run: TrainedRun) -> tuple[float, float] | None:
+    """Return the worst and the best return of an episode, None where they are not known."""
+    if run.config.get("task") is None:
+        return None
+    task = find_task(run.task)
+    options = {**task.options_following(run.follows), **run.config.get("task_options", {})}
+    bounds: tuple[float, float] | None = task.options(**options).return_bounds
+    return bounds
+
+
+def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    rows = []
+    for task, group in sorted(groups_for(question, evidence).items()):
+        for label, runs in _in_order(question, group):
+            config = next(iter(runs.values())).config
+            rows.append(
+                {
+                    "task": task,
+                    "method": label,
+                    "seeds": ", ".join(map(str, sorted(runs))),
+                    "configuration": group.exact[label],
+                    "steps": config.get("steps"),
+                    "capacity": config.get("capacity"),
+                    "faithful to": config.get("faithful"),
+                    "folder": str(next(iter(runs.values())).folder.parent.relative_to(evidence.root)),
+                }
+            )
+    return rows

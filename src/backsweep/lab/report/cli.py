@@ -1,0 +1,40 @@
+"""`backsweep report`: from records to a page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_commands(subparsers: Any) -> None:
+    """Add ``backsweep report``; it sets `run`, from the parsed arguments to an exit code."""
+    parser = subparsers.add_parser("report", help="make one page, pictures and tables from a folder of results")
+    parser.add_argument("results", type=Path, help="the folder of results")
+    parser.add_argument("--out", type=Path, default=Path("report"), help="where the report goes (default: report)")
+    parser.add_argument(
+        "--markdown", type=Path, help="also write the verdicts between the markers of this file, pictures beside it"
+    )
+    parser.set_defaults(run=report_command)
+
+
+def report_command(parsed: argparse.Namespace) -> int:
+    """Write the report, and say what is in it."""
+    from backsweep.lab.report.answers import make_report
+    from backsweep.lab.report.markdown import check_markers
+    from backsweep.lab.report.writing import write_markdown, write_report
+    from backsweep.lab.runs.engine import usable_cores
+
+    if parsed.markdown is not None:  # refused now rather than when all the work is done
+        check_markers(parsed.markdown.read_text(encoding="utf-8"))
+    report = make_report(parsed.results)
+    page = write_report(report, parsed.out, usable_cores())
+    if parsed.markdown is not None:
+        write_markdown(report, parsed.out, parsed.markdown)
+    wide = [max(map(len, column)) for column in zip(*((a.id, a.verdict.headline) for a in report.answers), strict=True)]
+    for answer in report.answers:
+        print(f"{answer.id:<{wide[0]}}  {answer.verdict.headline:<{wide[1]}}  {answer.title}")
+    for remark in report.remarks:
+        print(f"note: {remark}")
+    print(page)
+    return 0

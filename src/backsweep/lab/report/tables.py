@@ -1,0 +1,82 @@
+"""Numbers as text and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from backsweep.lab.stats.intervals import Interval, plain
+
+SUCCESS = "episodes that reach the goal"
+RUNAWAY = "runs whose values ran away"
+
+
+def shown(value: Any) -> str:
+    """Return a value as a reader wants it."""
+    if isinstance(value, Interval):
+        return str(value)
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return plain(value)
+    return str(value)
+
+
+def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a long table with a column for each opponent or method; tables of another kind as they are."""
+    if not rows:
+        return rows
+    lines: dict[tuple[str, ...], dict[str, Any]] = {}
+    if all({"task", "against", "difference"} <= row.keys() for row in rows):
+        for row in rows:
+            start = {"lead in": row["measure"], "on": row["task"]}
+            line = lines.setdefault(tuple(start.values()), start)
+            text = f"{row['difference']}, p {row['p (Holm)']:.2g}, {row['seeds ahead']} seeds"
+            line[f"over {row['against']}"] = text
+    elif all({"task", "method", "median steps"} <= row.keys() for row in rows):
+        for row in rows:
+            start = {"median steps on": row["task"]}
+            (reached,) = (text for name, text in row.items() if name.startswith("runs that reach"))
+            median = row["median steps"]
+            text = "never" if math.isinf(median.low) else str(median)  # one never is enough
+            lines.setdefault((row["task"],), start)[row["method"]] = f"{text}, {reached} runs"
+    elif all({"task", "method", SUCCESS} <= row.keys() for row in rows):
+        for row in rows:
+            shares = " ".join(f"{100 * share:.0f}" for share in row[SUCCESS])
+            lines.setdefault((row["task"],), {"percent on": row["task"]})[row["method"]] = shares
+    elif all({"task", "method", RUNAWAY} <= row.keys() for row in rows):
+        for row in rows:
+            count = f"{row[RUNAWAY]} of {row['runs']}"
+            lines.setdefault((row["task"],), {"runs on": row["task"]})[row["method"]] = count
+    return list(lines.values()) or rows
+
+
+def table_name(slug: str, title: str) -> str:
+    """Return the file name of a further table of an answer."""
+    return f"{slug}-{re.sub(r'[^a-z0-9]+', '-', title.lower())}.csv"
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows as CSV; an interval takes three columns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flat = [_flat(row) for row in rows]
+    columns = list(dict.fromkeys(name for row in flat for name in row))
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Interval):
+            result.update({name: value.estimate, f"{name} low": value.low, f"{name} high": value.high})
+        else:
+            result[name] = value
+    return result

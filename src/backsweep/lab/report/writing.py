@@ -1,0 +1,71 @@
+"""Writing a report: the page, a picture for every chart, a CSV for every table."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from backsweep.lab.report.answers import Report
+from backsweep.lab.report.figures import draw_all
+from backsweep.lab.report.markdown import with_block
+from backsweep.lab.report.page import page_of
+from backsweep.lab.report.tables import table_name, write_table
+
+
+def write_report(report: Report, out: Path, processes: int = 1) -> Path:
+    """Write everything below `out`; return the page.
+
+    Pictures are drawn by so many processes. Each of them imports the script that was started, so with more than one
+    that script must do its work under ``if __name__ == "__main__"``.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    write_table(
+        out / "verdicts.csv",
+        [
+            {
+                "id": answer.id,
+                "question": answer.title,
+                "claim": answer.question.claim,
+                "verdict": answer.verdict.outcome,
+                "about": answer.verdict.about,
+                "summary": answer.verdict.found,
+                "records": answer.verdict.records,
+            }
+            for answer in report.answers
+        ],
+    )
+    for answer in report.answers:
+        name = answer.slug
+        if answer.verdict.table:
+            write_table(out / "tables" / f"{name}.csv", answer.verdict.table)
+        if answer.scores:
+            write_table(out / "tables" / f"{name}-scores.csv", answer.scores)
+        if answer.thresholds:
+            write_table(out / "tables" / f"{name}-steps.csv", answer.thresholds)
+        for title, rows in answer.verdict.more.items():
+            if rows:
+                write_table(out / "tables" / table_name(name, title), rows)
+        for chart in answer.charts:
+            rows = [
+                {"view": facet.label, "line": line.name, chart.x: x, chart.y: y}
+                | ({"low": line.low[place], "high": line.high[place]} if line.low else {})
+                for facet in chart.facets
+                for line in facet.series
+                for place, (x, y) in enumerate(zip(line.x, line.y, strict=True))
+            ]
+            write_table(out / "figures" / f"{chart.name}.csv", rows)
+    pictures = {out / "figures" / f"{chart.name}.png": chart for answer in report.answers for chart in answer.charts}
+    draw_all(pictures, processes)
+    page = out / "index.html"
+    page.write_text(page_of(report), encoding="utf-8")
+    return page
+
+
+def write_markdown(report: Report, out: Path, path: Path) -> None:
+    """Write the verdicts into a file, between its markers, and a report's pictures into a folder beside it."""
+    folder = path.parent / "images"
+    folder.mkdir(exist_ok=True)
+    for answer in report.answers:
+        for chart in answer.charts:
+            shutil.copyfile(out / "figures" / f"{chart.name}.png", folder / f"{chart.name}.png")
+    path.write_text(with_block(path.read_text(encoding="utf-8"), report), encoding="utf-8")

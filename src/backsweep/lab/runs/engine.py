@@ -1,0 +1,132 @@
+"""Jobs over the cores of a machine, each in a process of its own; a single run has one thread."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backsweep.lab.runs.jobs import Job
+from backsweep.lab.runs.progress import JobProgress
+
+ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+PATIENCE = 0.2
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that came to a bad end."""
+
+    job: Job
+    code: int
+    log: Path
+
+    def tail(self, lines: int = 15) -> str:
+        """Return the end of its log."""
+        try:
+            text = self.log.read_text(errors="replace").splitlines()
+        except OSError as error:
+            return f"(its log cannot be read: {error})"
+        return "\n".join(text[-lines:])
+
+
+@dataclass
+class Running:
+    """A job and its process."""
+
+    job: Job
+    process: subprocess.Popen[bytes]
+    log: Path
+    threads: int
+    since: float
+
+
+def run_jobs(
+    jobs: list[Job], logs: Path, workers: int, progress: JobProgress, cores: int = 1
+) -> tuple[list[Failure], bool]:
+    """Carry out all jobs, `workers` at a time; return those that failed, and whether it was interrupted.
+
+    Fleets share the `cores`: each moves its lanes by as many threads, while arithmetic on networks stays on one.
+
+    A failing job does not keep the others from being done. Ctrl-C and SIGTERM ask every job to stop in good order:
+    training makes a checkpoint, from which the same command goes on.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    waiting, failures = list(jobs), []
+    active: list[Running] = []
+    free = shares_of(cores, max(1, min(workers, len(jobs))))
+    interrupted = False
+    with progress, terminated_like_interrupted():
+        try:
+            while waiting or active:
+                while waiting and free:
+                    active.append(_start(waiting.pop(0), logs, free.pop(0)))
+                for entry in [entry for entry in active if entry.process.poll() is not None]:
+                    active.remove(entry)
+                    free.append(entry.threads)
+                    code = entry.process.returncode
+                    progress.ended(entry.job, code, time.monotonic() - entry.since)
+                    if code:
+                        failures.append(Failure(entry.job, code, entry.log))
+                progress.show([entry.job for entry in active], len(waiting))
+                time.sleep(PATIENCE)
+        except KeyboardInterrupt:
+            interrupted = True
+            for entry in active:
+                if entry.process.poll() is None:
+                    entry.process.send_signal(signal.SIGTERM)
+            for entry in active:
+                entry.process.wait()
+    return failures, interrupted
+
+
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM raise what Ctrl-C does: the jobs are in groups of their own and would go on without us."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def kernels_take_turns(device: str) -> bool:
+    """Say whether processes on this device get it one after another: on a GPU, unless NVIDIA's MPS runs."""
+    pipes = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
+    return device.startswith("cuda") and not (pipes / "control").exists()
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def shares_of(cores: int, workers: int) -> list[int]:
+    """Return how many cores each worker has: together all of them, as equally as they go, and one at least."""
+    return [max(1, cores // workers + (worker < cores % workers)) for worker in range(workers)]
+
+
+def _start(job: Job, logs: Path, threads: int) -> Running:
+    log = logs / job.log_name
+    environment: dict[str, Any] = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
+    if job.runs > 1:
+        environment["NUMBA_NUM_THREADS"] = str(threads)
+    command = [sys.executable, "-m", "backsweep.lab.runs.worker", json.dumps(job.order)]
+    with open(log, "ab") as file:
+        # A group of its own, so that Ctrl-C reaches it once, through us.
+        process = subprocess.Popen(
+            command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+        )
+    return Running(job, process, log, threads, time.monotonic())

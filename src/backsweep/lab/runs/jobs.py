@@ -1,0 +1,206 @@
+"""From a question's plan to jobs: what is finished is left alone, what was interrupted goes on.
+
+    RESULTS/STUDY/seed-0100.jsonl.gz                     a study's records, there when it is finished
+    RESULTS/runs/TASK/METHOD-SETTINGS/seed-100/          a training run
+    RESULTS/runs/TASK/METHOD-SETTINGS/fleet-100-104/     training runs in lock-step, one folder each below
+    RESULTS/runs/fleets/NAME/TASK-METHOD-seed-100/       the same, of several tasks or methods
+    RESULTS/logs/                                        what each job printed
+
+A training run is known by its whole configuration, not by its place, so a run that one question made is there for all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from backsweep.lab.claims.evidence import CONFIG, FINISHED, configuration_key
+from backsweep.lab.claims.question import Grid, Run, Study
+from backsweep.lab.runs.fleets import (
+    FLEET_FILE,
+    MOST_LANES,
+    Member,
+    fleet_folder,
+    fleet_title,
+    lane_names,
+    run_folder,
+    together,
+)
+from backsweep.lab.runs.steps import last_step
+
+Engine = Literal["process", "fleet"]
+
+
+@dataclass
+class Job:
+    """One process's work."""
+
+    name: str
+    order: dict[str, Any]
+    """What the worker is told, as plain JSON."""
+    steps: int
+    """Environment steps, or the study's units of work."""
+    runs: int = 1
+    resumed: bool = False
+    watched: list[Path] = field(default_factory=list)
+    """Record files that say how far it is."""
+
+    @property
+    def log_name(self) -> str:
+        """A file name for its log."""
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
+        if len(name) > 150:  # many file systems end at 255
+            name = f"{name[:140]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return f"{name}.log"
+
+    @property
+    def steps_left(self) -> int:
+        """Environment steps that are still to be taken."""
+        return max(0, self.steps - (sum(map(last_step, self.watched)) if self.resumed else 0))
+
+
+@dataclass
+class Plan:
+    """What is left to do for a question, and what is done."""
+
+    jobs: list[Job]
+    finished: int
+    total: int
+
+
+def study_file(root: Path, study: Study, seed: int) -> Path:
+    """Return where a study's records go; other arguments than its own defaults make another file."""
+    suffix = ""
+    if study.arguments:
+        suffix = "-" + hashlib.sha256(json.dumps(dict(study.arguments), sort_keys=True).encode()).hexdigest()[:8]
+    return root / study.name / f"seed-{seed:04d}{suffix}.jsonl.gz"
+
+
+def plan_study(root: Path, study: Study) -> Plan:
+    """Return the seeds of a study that are still to be done."""
+    from backsweep.lab.studies.registry import STUDIES
+
+    jobs = []
+    for seed in study.seeds:
+        path = study_file(root, study, seed)
+        if not path.exists():
+            arguments = dict(study.arguments)
+            order = {"kind": "study", "study": study.name, "seed": seed, "arguments": arguments, "file": str(path)}
+            work = int(STUDIES[study.name].work(**arguments))
+            jobs.append(Job(f"{study.name} seed {seed}", order, work))
+    return Plan(jobs, len(study.seeds) - len(jobs), len(study.seeds))
+
+
+def plan_training(
+    root: Path, runs: Iterable[Run], engine: Engine, device: str, lanes: int = MOST_LANES, workers: int = 1
+) -> Plan:
+    """Return the training that is still to be done; a run that is asked for twice is done once."""
+    known = _known_runs(root)
+    members = {member.key: member for run in runs for member in [Member(run, run_configuration(run))]}
+    fresh: list[Member] = []
+    stale: dict[str, Path] = {}
+    interrupted: dict[Path, dict[Path, Member]] = {}
+    finished = 0
+    for key, member in members.items():
+        folder = known.get(key)
+        if folder is None:
+            fresh.append(member)
+        elif (folder / FINISHED).exists():
+            finished += 1
+        elif (place := _goes_on_at(folder)) is not None:
+            interrupted.setdefault(place, {})[folder] = member
+        else:
+            fresh.append(member)
+            stale[key] = folder
+    jobs = [_resumed_job(place, lanes_there, device) for place, lanes_there in interrupted.items()]
+    fleets = together(fresh, lanes, workers) if engine == "fleet" else [[member] for member in fresh]
+    jobs += [_new_job(root, fleet, stale, device) for fleet in fleets]
+    return Plan(jobs, finished, len(members))
+
+
+def run_configuration(run: Run) -> dict[str, Any]:
+    """Return the whole configuration of a run, as its folder will hold it."""
+    from backsweep.agent import run_config
+
+    return run_config(run.task, method=run.variant.method, seed=run.seed, **run.options).to_json()
+
+
+def plan(
+    root: Path,
+    whats: Sequence[Grid | Study],
+    engine: Engine,
+    device: str = "cpu",
+    lanes: int = MOST_LANES,
+    workers: int = 1,
+) -> Plan:
+    """Return what is left to do of some questions' plans, taken together, by so many processes at a time."""
+    studies = [what for place, what in enumerate(whats) if isinstance(what, Study) and what not in whats[:place]]
+    plans = [plan_study(root, study) for study in studies]
+    runs = [run for what in whats if isinstance(what, Grid) for run in what.runs()]
+    if runs:
+        plans.append(plan_training(root, runs, engine, device, lanes, workers))
+    return Plan(
+        [job for found in plans for job in found.jobs],
+        sum(found.finished for found in plans),
+        sum(found.total for found in plans),
+    )
+
+
+def _new_job(root: Path, members: list[Member], stale: dict[str, Path], device: str) -> Job:
+    if len(members) == 1:
+        folder, names, title = run_folder(root, members[0].config), ["."], members[0].run.name
+    else:
+        folder, names = fleet_folder(root, members), lane_names(members)
+        title = fleet_title(folder, members)
+    configs = {name: member.config for name, member in zip(names, members, strict=True)}
+    removed = [str(stale[member.key]) for member in members if member.key in stale]
+    order = {"kind": "train", "folder": str(folder), "device": device, "configs": configs, "removed": removed}
+    steps = sum(int(member.config["steps"]) for member in members)
+    return Job(title, order, steps, len(members), watched=[folder / name / "records.jsonl" for name in names])
+
+
+def _resumed_job(place: Path, lanes: dict[Path, Member], device: str) -> Job:
+    alone = place in lanes
+    members = list(lanes.values())
+    configs = {"." if alone else folder.name: member.config for folder, member in lanes.items()}
+    order = {"kind": "resume", "folder": str(place), "device": device, "configs": configs}
+    title = members[0].run.name if alone else fleet_title(place, members)
+    steps = sum(int(member.config["steps"]) for member in members)
+    return Job(title, order, steps, len(lanes), True, [folder / "records.jsonl" for folder in lanes])
+
+
+def _goes_on_at(folder: Path) -> Path | None:
+    """Return the folder whose checkpoint an unfinished run goes on from, with its fleet if it has one.
+
+    None if it has to begin again: killed before the first checkpoint, or failed and left behind by its fleet.
+    """
+    place = folder.parent if (folder.parent / FLEET_FILE).exists() else folder
+    if not any((place / "checkpoints").glob("*")) or (place != folder and _failed(folder)):
+        return None
+    return place
+
+
+def _failed(folder: Path) -> bool:
+    try:
+        last = (folder / "sessions.jsonl").read_text().splitlines()[-1]
+        return bool(json.loads(last).get("event") == "failed")
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def _known_runs(root: Path) -> dict[str, Path]:
+    """Return the folder of every run that is there, by its whole configuration; a finished one comes before others."""
+    found: dict[str, Path] = {}
+    for path in sorted(root.rglob(CONFIG)):
+        try:
+            key = configuration_key(json.loads(path.read_text()), frozenset())
+        except (OSError, ValueError):
+            continue
+        if key not in found or (path.parent / FINISHED).exists():
+            found[key] = path.parent
+    return found

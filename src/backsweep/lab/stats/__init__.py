@@ -1,0 +1,1 @@
+"""Statistics of runs: intervals, aggregates, survival times, correlations."""

@@ -1,0 +1,61 @@
+"""Times until something happens, where some runs ended before it did (right-censoring)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from backsweep.lab.stats.intervals import Interval
+
+Times = NDArray[np.float64]
+
+
+def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> tuple[Times, Times]:
+    """Return the times at which it happened, in order, and the share of runs still waiting after each.
+
+    times: (runs,) when it happened or the run ended; happened: (runs,) which of the two it was.
+    """
+    time, event = np.asarray(times, np.float64), np.asarray(happened, np.bool_)
+    moments = np.unique(time[event])
+    waiting, share, shares = 0, 1.0, []
+    for moment in moments:
+        waiting = int((time >= moment).sum())
+        share *= 1.0 - int((time[event] == moment).sum()) / waiting
+        shares.append(share)
+    return moments, np.array(shares)
+
+
+def quantile(times: ArrayLike, happened: ArrayLike, share: float = 0.5) -> float:
+    """Return the time by which it has happened to `share` of the runs; infinity if it never gets that far."""
+    moments, waiting = kaplan_meier(times, happened)
+    reached = np.flatnonzero(waiting <= 1.0 - share + 1e-12)
+    return float(moments[reached[0]]) if len(reached) else math.inf
+
+
+def median_interval(
+    times: ArrayLike, happened: ArrayLike, *, repeats: int = 1_000, level: float = 0.95, generator: np.random.Generator
+) -> Interval:
+    """Return the Kaplan-Meier median with a percentile bootstrap interval, whose upper end may be infinity."""
+    time, event = np.asarray(times, np.float64), np.asarray(happened, np.bool_)
+    estimate = quantile(time, event)
+    chosen = generator.integers(len(time), size=(repeats, len(time)))
+    if event.all() or time[~event].min() >= time[event].max(initial=0.0):
+        # All that were cut off were cut off at the end: the median is the middle one of those in order.
+        ordered = np.sort(np.where(event, time, np.inf)[chosen], axis=1)
+        medians = ordered[:, (len(time) + 1) // 2 - 1]
+    else:
+        medians = np.array([quantile(time[places], event[places]) for places in chosen])
+    tail = (1.0 - level) / 2
+    ordered = np.sort(medians)
+    return Interval(estimate, float(ordered[int(tail * repeats)]), float(ordered[int((1 - tail) * repeats) - 1]))
+
+
+def restricted_mean(times: ArrayLike, happened: ArrayLike, horizon: float) -> float:
+    """Return the mean time until it happens, counting no more than `horizon`."""
+    moments, waiting = kaplan_meier(times, happened)
+    inside = moments < horizon
+    edges = np.concatenate([[0.0], moments[inside], [horizon]])
+    heights = np.concatenate([[1.0], waiting[inside]])
+    return float((np.diff(edges) * heights).sum())

@@ -1,0 +1,64 @@
+"""C16: whether two different observations of a task ever share a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from backsweep.encoding import RandomProjection
+from backsweep.jit.random_streams import named_generator
+from backsweep.tasks import exact
+
+TASKS = (
+    "minigrid/doorkey",
+    "minigrid/unlock",
+    "minigrid/redbluedoors",
+    "minigrid/simplecrossing-easy",
+    "minigrid/simplecrossing-hard",
+    "minigrid/lavacrossing-easy",
+    "minigrid/lavacrossing-hard",
+)
+DIMENSIONS = (1, 2, 3, 8, 32)
+CHUNK = 4096
+
+
+def count_collisions(task: str, dimensions: tuple[int, ...], seeds: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """Yield one record per dimension and matrix: all states of a task are shown to the encoder.
+
+    States that look the same are one observation and share a key rightly; a collision is a pair of different
+    observations with one key.
+    """
+    states = exact(task)
+    total = states.num_states + states.num_terminal
+    chunks = [np.arange(first, min(first + CHUNK, total)) for first in range(0, total, CHUNK)]
+    space = gym.spaces.Box(0, 255, states.observations(chunks[0][:1]).shape[1:], np.uint8)
+    encoders = {
+        (dim, seed): RandomProjection(dim=dim).build(space, named_generator(seed, "encoder"))
+        for dim in dimensions
+        for seed in seeds
+    }
+    keys: dict[tuple[int, int], list[NDArray[np.int64]]] = {name: [] for name in encoders}
+    looks: list[bytes] = []
+    for chunk in chunks:
+        observations = states.observations(chunk)
+        looks.extend(xxhash.xxh3_128_digest(picture.tobytes()) for picture in observations)
+        for name, encoder in encoders.items():
+            keys[name].append(encoder.encode(observations))
+    _, first_of = np.unique(np.array(looks, dtype="V16"), return_index=True)
+    for (dim, seed), parts in keys.items():
+        distinct = np.unique(np.concatenate(parts)[first_of], axis=0)
+        yield {
+            "kind": "collisions",
+            "task": task,
+            "dimension": dim,
+            "seed": seed,
+            "states": total,
+            "observations": len(first_of),
+            "keys": len(distinct),
+            "collisions": len(first_of) - len(distinct),
+        }

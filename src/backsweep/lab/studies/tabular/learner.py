@@ -1,0 +1,138 @@
+"""Q-learning on a table, offline, with batches from a replay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.learner.episodic import BackwardTargets
+from backsweep.agent.learner.rules import TargetRule
+from backsweep.jit.random_streams import named_generator
+from backsweep.lab.studies.tabular import learner_kernels
+from backsweep.lab.studies.tabular.dataset import ChainData
+from backsweep.lab.studies.tabular.setting import SAMPLERS, Setting
+from backsweep.replay import Replay
+from backsweep.types import Batch
+
+FIRST_TEMPERATURE = 10.0
+SMALLEST_TEMPERATURE = 1e-6
+
+
+class TableLearner:
+    """One table of values, learned with one method on one data set.
+
+    The learning rate is 1: moves are deterministic, so a backup can take over its target. A row's importance weight
+    scales its step, cut off at a whole one.
+    """
+
+    def __init__(self, setting: Setting, data: ChainData) -> None:
+        self.setting, self.data = setting, data
+        self.replay: Replay = data.replay(SAMPLERS[setting.method], setting.data_seed)
+        self.values = initial_values(setting, data)
+        self.target = self.values if setting.target_every == 0 else self.values.copy()
+        self.backups = 0
+        size = setting.batch
+        self._nothing_known = np.full(size, np.nan)
+        self._wanted, self._error = np.empty(size), np.empty(size)
+        self._full_steps = np.ones(size)
+        self._weighted = setting.method in ("per", "ter-mixed")
+        self._backward: BackwardTargets | None = None
+        if setting.method == "ebu":
+            rule = TargetRule(kind="backward", diffusion=setting.diffusion, double=False)
+            self._backward = BackwardTargets(rule, self.replay)
+        self._discor = TableErrors(data.length, size) if setting.method == "discor" else None
+
+    def back_up(self) -> Batch:
+        """Make one backup; return the batch it was made with."""
+        setting, batch = self.setting, self.replay.sample(self.setting.batch)
+        known, steps = self._nothing_known, self._full_steps
+        if self._backward is not None:
+            known, _ = self._backward.of(batch, self._look_up)
+        if self._discor is not None:
+            steps = self._discor.steps(batch, self.values)
+        elif self._weighted:
+            steps = np.minimum(batch.weight.astype(np.float64), 1.0)
+        learner_kernels.back_up(
+            batch.observation,
+            batch.action,
+            batch.reward,
+            batch.discount,
+            batch.next_observation,
+            known,
+            steps,
+            self.target,
+            self.values,
+            self._wanted,
+            self._error,
+        )
+        if self._discor is not None:
+            self._discor.learn(batch, self._error)
+        if self._weighted:
+            self.replay.update_priorities(batch.row, self._error)
+        self.backups += 1
+        if setting.target_every == 0 or self.backups % setting.target_every == 0:
+            if setting.target_every:
+                self.target[:] = self.values
+            if self._discor is not None:
+                self._discor.copy_target()
+        return batch
+
+    @property
+    def solved(self) -> bool:
+        """Whether the greedy policy reaches the end, with every tie broken against it."""
+        return bool(learner_kernels.is_solved(self.values))
+
+    @property
+    def value_error(self) -> float:
+        """Mean over states and actions of |Q - Q*|."""
+        return float(np.abs(self.values[:-1] - self.data.best[:-1]).mean())
+
+    def _look_up(self, observations: Any, *, target: bool) -> NDArray[np.float64]:
+        table = self.target if target else self.values
+        found: NDArray[np.float64] = table[observations]
+        return found
+
+
+class TableErrors:
+    """DisCor's error model as a table, with its target copy and temperature."""
+
+    def __init__(self, length: int, size: int) -> None:
+        self.table = np.zeros((length, 2))
+        self.target = self.table.copy()
+        self.temperature = FIRST_TEMPERATURE
+        self._choice = np.empty(size, np.int64)
+        self._following = np.empty(size)
+        self._predicted, self._count = 0.0, 0
+
+    def steps(self, batch: Batch, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far each row may move its value: DisCor's weights, cut off at 1."""
+        learner_kernels.next_choices(batch.next_observation, values, self._choice)
+        self._following = batch.discount * self.target[batch.next_observation, self._choice]
+        score = -self._following / self.temperature
+        weight = np.exp(score - score.max())
+        result: NDArray[np.float64] = np.minimum(weight / weight.sum() * len(weight), 1.0)
+        return result
+
+    def learn(self, batch: Batch, td_error: NDArray[np.float64]) -> None:
+        """Set the errors of the batch's rows to what they are thought to be."""
+        at = batch.observation, batch.action
+        self._predicted += float(self.table[at].mean())
+        self._count += 1
+        self.table[at] = np.abs(td_error) + self._following
+
+    def copy_target(self) -> None:
+        """Copy the target; the temperature becomes the mean prediction since the last copy."""
+        self.target[:] = self.table
+        self.temperature = max(self._predicted / max(self._count, 1), SMALLEST_TEMPERATURE)
+        self._predicted, self._count = 0.0, 0
+
+
+def initial_values(setting: Setting, data: ChainData) -> NDArray[np.float64]:
+    """Return the table that a run starts with; a terminal state is worth nothing."""
+    values = np.zeros((data.length, 2))
+    if setting.initial == "uniform":
+        generator = named_generator(setting.data_seed, "initial values")
+        values[:-1] = generator.uniform(0.0, 0.1, (data.length - 1, 2))
+    return values

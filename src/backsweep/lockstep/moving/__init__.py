@@ -1,1 +1,0 @@
-"""Moving one lane's task with its family's own kernels."""

@@ -1,1 +1,0 @@
-"""Tables in which each distinct record is kept once."""

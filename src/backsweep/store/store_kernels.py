@@ -1,0 +1,456 @@
+"""The ring of transitions.
+
+A row of the ring holds two observations by number, and its neighbours in its episode:
+
+    rows[slot]    PREVIOUS  NEXT  EPISODE  FLAGS  OBSERVATION  NEXT_OBSERVATION
+    values[slot]  REWARD  RETURN (the episode's reward up to and including this row)
+
+PREVIOUS is the slot that was written before in the same episode, -1 for the first step; it is still live if the row is
+not its episode's FIRST.
+
+An episode is a chain of rows; it loses its first row when the ring overwrites it:
+
+    episodes[episode]  FIRST  LAST  LENGTH  STATE  POSITION  NUMBER
+    live_episodes      the episodes that have rows, in any order; POSITION says where one stands
+
+A serial number counts rows since the beginning; the row with serial number n lies in slot n % capacity.
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.prefetching import prefetch
+from backsweep.jit.random_streams_kernels import draw_below
+from backsweep.store.distinct_kernels import intern_observation, release_observation, same_record
+
+# Columns of rows.
+PREVIOUS = 0
+NEXT = 1
+EPISODE = 2
+FLAGS = 3
+OBSERVATION = 4
+NEXT_OBSERVATION = 5
+ROW_COLUMNS = 6
+# Columns of values.
+REWARD = 0
+RETURN = 1
+VALUE_COLUMNS = 2
+# Bits of FLAGS.
+TERMINATED = 1
+TRUNCATED = 2
+STARTS_EPISODE = 4
+ENDED = TERMINATED | TRUNCATED
+SKIP = 255  # staged flags of a lane that adds nothing
+CONTINUES = 16  # a bit of staged flags: the observation is known to be the lane's last successor, and was not staged
+# Columns of episodes.
+FIRST = 0
+LAST = 1
+LENGTH = 2
+STATE = 3
+POSITION = 4
+NUMBER = 5
+EPISODE_COLUMNS = 6
+# Episode states.
+RUNNING = 0
+HAS_TERMINATED = 1
+HAS_TRUNCATED = 2
+BROKEN_OFF = 3
+# Counters of the ring.
+TOTAL = 0  # rows ever added: the next serial number
+LIVE = 1
+EPISODES_HIGH = 2
+EPISODES_FREE = 3
+EPISODES_LIVE = 4
+EPISODES_EVER = 5
+EPISODES_BROKEN = 6
+FRESH = 7  # of the last add: how many observations were new
+STORE_COUNTERS = 8
+# Columns of lanes.
+LANE_LAST = 0  # serial number of the lane's last row + 1, or 0
+LANE_COLUMNS = 1
+
+
+@kernel
+def stage_numbers(
+    action: NDArray[np.int64],
+    lowest_action: int,
+    highest_action: int,
+    reward: NDArray[np.float64],
+    largest_reward: float,
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    out_actions: NDArray[np.int64],
+    out_rewards: NDArray[np.float64],
+    out_flags: NDArray[np.uint8],
+) -> bool:
+    """Lay down actions, rewards and flags of all lanes; return False if any is out of range or not a number."""
+    for lane in range(action.shape[0]):
+        if action[lane] < lowest_action or action[lane] > highest_action:
+            return False
+        if not abs(reward[lane]) <= largest_reward:  # false for NaN too
+            return False
+        out_actions[lane] = action[lane]
+        out_rewards[lane] = reward[lane]
+        out_flags[lane] = (TERMINATED if terminated[lane] else 0) | (TRUNCATED if truncated[lane] else 0)
+    return True
+
+
+@inlined
+def begin_episode(
+    slot: int, episodes: NDArray[np.int64], live_episodes: NDArray[np.int32], counters: NDArray[np.int64]
+) -> int:
+    """Open an episode whose first row is `slot` and return it."""
+    if counters[EPISODES_FREE] != 0:
+        episode = counters[EPISODES_FREE] - 1
+        counters[EPISODES_FREE] = episodes[episode, FIRST]
+    else:
+        episode = counters[EPISODES_HIGH]
+        counters[EPISODES_HIGH] += 1
+    episodes[episode, FIRST] = slot
+    episodes[episode, LENGTH] = 0
+    episodes[episode, STATE] = RUNNING
+    episodes[episode, POSITION] = counters[EPISODES_LIVE]
+    episodes[episode, NUMBER] = counters[EPISODES_EVER]
+    live_episodes[counters[EPISODES_LIVE]] = episode
+    counters[EPISODES_LIVE] += 1
+    counters[EPISODES_EVER] += 1
+    return episode
+
+
+@inlined
+def shorten_episode(
+    slot: int,
+    rows: NDArray[np.int32],
+    episodes: NDArray[np.int64],
+    live_episodes: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Drop the first row of an episode, which lies in `slot`; an episode without rows is forgotten."""
+    episode = rows[slot, EPISODE]
+    episodes[episode, LENGTH] -= 1
+    if episodes[episode, LENGTH] > 0:
+        episodes[episode, FIRST] = rows[slot, NEXT]
+        return
+    position = episodes[episode, POSITION]
+    counters[EPISODES_LIVE] -= 1
+    moved = live_episodes[counters[EPISODES_LIVE]]
+    live_episodes[position] = moved
+    episodes[moved, POSITION] = position
+    episodes[episode, FIRST] = counters[EPISODES_FREE]
+    episodes[episode, LAST] = -1
+    counters[EPISODES_FREE] = episode + 1
+
+
+@kernel
+def add_rows(
+    staged: NDArray[np.uint64],
+    staged_actions: NDArray[np.uint8],
+    staged_rewards: NDArray[np.float64],
+    staged_flags: NDArray[np.uint8],
+    fresh: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    values: NDArray[np.float64],
+    actions: NDArray[np.uint8],
+    episodes: NDArray[np.int64],
+    live_episodes: NDArray[np.int32],
+    lanes: NDArray[np.int64],
+    counters: NDArray[np.int64],
+    frames: NDArray[np.uint64],
+    frame_uses: NDArray[np.int32],
+    frame_hashes: NDArray[np.uint64],
+    frame_table: NDArray[np.int32],
+    frame_changed: NDArray[np.bool_],
+    stacks: NDArray[np.uint64],
+    stack_uses: NDArray[np.int32],
+    stack_hashes: NDArray[np.uint64],
+    stack_table: NDArray[np.int32],
+    stack_changed: NDArray[np.bool_],
+    weights: NDArray[np.uint64],
+    record_counters: NDArray[np.int64],
+) -> int:
+    """Add one staged transition for each lane; return how many observations were new.
+
+    ``staged[lane]`` is the observation and ``staged[num_envs + lane]`` its successor. A lane whose flags are SKIP
+    adds nothing. ``fresh[i]`` receives the staged position and the number of the i-th observation that was not stored
+    before.
+    """
+    capacity = rows.shape[0]
+    num_envs = lanes.shape[0]
+    new = 0
+    for lane in range(num_envs):
+        if staged_flags[lane] == SKIP:
+            continue
+        slot = counters[TOTAL] % capacity
+        if counters[LIVE] == capacity:
+            shorten_episode(slot, rows, episodes, live_episodes, counters)
+            for column in range(OBSERVATION, NEXT_OBSERVATION + 1):
+                release_observation(
+                    rows[slot, column],
+                    frame_uses,
+                    frame_hashes,
+                    frame_table,
+                    stacks,
+                    stack_uses,
+                    stack_hashes,
+                    stack_table,
+                    record_counters,
+                )
+            counters[LIVE] -= 1
+
+        known = (staged_flags[lane] & CONTINUES) != 0
+        observation = find_continuation(
+            lane, slot, staged[lane], known, rows, episodes, lanes, counters, frames, stacks
+        )
+        if observation >= 0:
+            last = (lanes[lane, LANE_LAST] - 1) % capacity
+            episode = np.int64(rows[last, EPISODE])
+            rows[last, NEXT] = slot
+            rows[slot, PREVIOUS] = last
+            values[slot, RETURN] = values[last, RETURN] + staged_rewards[lane]
+            starts = 0
+        else:
+            observation = intern_observation(
+                staged[lane],
+                frames,
+                frame_uses,
+                frame_hashes,
+                frame_table,
+                frame_changed,
+                stacks,
+                stack_uses,
+                stack_hashes,
+                stack_table,
+                stack_changed,
+                weights,
+                record_counters,
+            )
+            if observation < 0:
+                observation = -1 - observation
+                fresh[new, 0] = lane
+                fresh[new, 1] = observation
+                new += 1
+            episode = begin_episode(slot, episodes, live_episodes, counters)
+            rows[slot, PREVIOUS] = -1
+            values[slot, RETURN] = staged_rewards[lane]
+            starts = STARTS_EPISODE
+        if stacks.shape[1] == 0:
+            frame_uses[observation] += 1
+        else:
+            stack_uses[observation] += 1
+        successor = intern_observation(
+            staged[num_envs + lane],
+            frames,
+            frame_uses,
+            frame_hashes,
+            frame_table,
+            frame_changed,
+            stacks,
+            stack_uses,
+            stack_hashes,
+            stack_table,
+            stack_changed,
+            weights,
+            record_counters,
+        )
+        if successor < 0:
+            successor = -1 - successor
+            fresh[new, 0] = num_envs + lane
+            fresh[new, 1] = successor
+            new += 1
+        if stacks.shape[1] == 0:
+            frame_uses[successor] += 1
+        else:
+            stack_uses[successor] += 1
+
+        rows[slot, NEXT] = -1
+        rows[slot, EPISODE] = episode
+        rows[slot, FLAGS] = (staged_flags[lane] & ENDED) | starts
+        rows[slot, OBSERVATION] = observation
+        rows[slot, NEXT_OBSERVATION] = successor
+        values[slot, REWARD] = staged_rewards[lane]
+        for i in range(actions.shape[1]):
+            actions[slot, i] = staged_actions[lane, i]
+        episodes[episode, LAST] = slot
+        episodes[episode, LENGTH] += 1
+        if staged_flags[lane] & TERMINATED:
+            episodes[episode, STATE] = HAS_TERMINATED
+        elif staged_flags[lane] & TRUNCATED:
+            episodes[episode, STATE] = HAS_TRUNCATED
+        lanes[lane, LANE_LAST] = counters[TOTAL] + 1
+        counters[TOTAL] += 1
+        counters[LIVE] += 1
+    counters[FRESH] = new
+    return new
+
+
+@inlined
+def find_continuation(
+    lane: int,
+    slot: int,
+    staged: NDArray[np.uint64],
+    known: bool,
+    rows: NDArray[np.int32],
+    episodes: NDArray[np.int64],
+    lanes: NDArray[np.int64],
+    counters: NDArray[np.int64],
+    frames: NDArray[np.uint64],
+    stacks: NDArray[np.uint64],
+) -> int:
+    """Return the number of the lane's last successor if the staged observation continues from it, else -1.
+
+    If that is `known`, nothing is compared, unless the ring has overwritten the last row meanwhile.
+
+    A running episode that is not continued (the caller left steps out) is marked as broken off.
+    """
+    serial = lanes[lane, LANE_LAST] - 1
+    if serial < 0 or serial < counters[TOTAL] - counters[LIVE]:
+        return -1
+    last = serial % rows.shape[0]
+    if rows[last, FLAGS] & ENDED:
+        return -1
+    number = rows[last, NEXT_OBSERVATION]
+    size = frames.shape[1]
+    matches = True
+    if known:
+        pass
+    elif stacks.shape[1] == 0:
+        matches = same_record(frames[number], staged)
+    else:
+        for i in range(stacks.shape[1]):
+            if not same_record(frames[np.int64(stacks[number, i])], staged[i * size : (i + 1) * size]):
+                matches = False
+                break
+    if matches:
+        return number
+    episodes[rows[last, EPISODE], STATE] = BROKEN_OFF
+    counters[EPISODES_BROKEN] += 1
+    return -1
+
+
+@kernel
+def copy_observation(
+    number: int, frames: NDArray[np.uint64], stacks: NDArray[np.uint64], out: NDArray[np.uint64]
+) -> None:
+    """Write one observation to `out`, frame after frame."""
+    size = frames.shape[1]
+    if stacks.shape[1] == 0:
+        for i in range(size):
+            out[i] = frames[number, i]
+    else:
+        for k in range(stacks.shape[1]):
+            frame = np.int64(stacks[number, k])
+            for i in range(size):
+                out[k * size + i] = frames[frame, i]
+
+
+@kernel
+def copy_pairs(
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    frames: NDArray[np.uint64],
+    stacks: NDArray[np.uint64],
+    out_first: NDArray[np.uint64],
+    out_second: NDArray[np.uint64],
+) -> None:
+    """Write pairs of observations to two outputs.
+
+    One after the other: copying both in one loop was slower on a quiet machine, though it looked faster on a busy one.
+    """
+    size = frames.shape[1]
+    if stacks.shape[1] == 0:
+        for item in range(first.shape[0]):
+            a, b = first[item], second[item]
+            for i in range(size):
+                out_first[item, i] = frames[a, i]
+            for i in range(size):
+                out_second[item, i] = frames[b, i]
+        return
+    for item in range(first.shape[0]):
+        for k in range(stacks.shape[1]):
+            a, b = np.int64(stacks[first[item], k]), np.int64(stacks[second[item], k])
+            start = k * size
+            for i in range(size):
+                out_first[item, start + i] = frames[a, i]
+            for i in range(size):
+                out_second[item, start + i] = frames[b, i]
+
+
+@kernel
+def read_rows(
+    picked: NDArray[np.int64],
+    n_step: int,
+    gamma: float,
+    rows: NDArray[np.int32],
+    values: NDArray[np.float64],
+    actions: NDArray[np.uint8],
+    frames: NDArray[np.uint64],
+    stacks: NDArray[np.uint64],
+    out_observation: NDArray[np.uint64],
+    out_next: NDArray[np.uint64],
+    out_action: NDArray[np.uint8],
+    out_reward: NDArray[np.float32],
+    out_discount: NDArray[np.float32],
+    out_terminated: NDArray[np.bool_],
+) -> None:
+    """Gather the picked rows, each with up to `n_step` steps of its own episode folded into one."""
+    capacity = rows.shape[0]
+    first = np.empty(picked.shape[0], np.int64)
+    second = np.empty(picked.shape[0], np.int64)
+    for item in range(picked.shape[0]):
+        slot = picked[item] % capacity
+        prefetch(rows, slot)
+        prefetch(values, slot)
+        prefetch(actions, slot)
+        first[item] = slot
+    for item in range(picked.shape[0]):
+        slot = first[item]
+        last = slot
+        reward = values[slot, REWARD]
+        discount = gamma
+        for _ in range(n_step - 1):
+            if rows[last, NEXT] < 0:
+                break
+            last = np.int64(rows[last, NEXT])
+            reward += discount * values[last, REWARD]
+            discount *= gamma
+        terminated = (rows[last, FLAGS] & TERMINATED) != 0
+        out_reward[item] = reward
+        out_discount[item] = 0.0 if terminated else discount
+        out_terminated[item] = terminated
+        for i in range(actions.shape[1]):
+            out_action[item, i] = actions[slot, i]
+        first[item] = rows[slot, OBSERVATION]
+        second[item] = rows[last, NEXT_OBSERVATION]
+        if stacks.shape[1] == 0:
+            prefetch(frames, first[item])
+            prefetch(frames, second[item])
+    copy_pairs(first, second, frames, stacks, out_observation, out_next)
+
+
+@kernel
+def check_updates(
+    row: NDArray[np.int64], error: NDArray[np.float64], oldest: int, total: int, refuse_negative: bool
+) -> int:
+    """Return how many rows have left the replay, or -1 if a row never existed or an error is not allowed."""
+    late = 0
+    for i in range(row.shape[0]):
+        if row[i] < 0 or row[i] >= total or not np.isfinite(error[i]) or (refuse_negative and error[i] < 0):
+            return -1
+        if row[i] < oldest:
+            late += 1
+    return late
+
+
+@kernel
+def draw_uniform(seed: np.uint64, total: int, live: int, out: NDArray[np.int64]) -> None:
+    """Draw live serial numbers uniformly, with replacement."""
+    state = np.empty(1, np.uint64)
+    state[0] = seed
+    for i in range(out.shape[0]):
+        out[i] = total - live + draw_below(state, live)

@@ -1,0 +1,497 @@
+"""The reverse breadth-first sweep, resumable after every row.
+
+    queue      vertices waiting to be expanded, a ring; each with its STAMP, because a vertex may leave the graph while
+               it waits, and with the row it was reached by (used only without stitching)
+    visited    visited[vertex] = sweep << 32 | low half of STAMP, for vertices that entered the queue in this sweep
+    pending    rows that an expansion gave beyond the end of a batch, a ring
+    roots      roots[0] are the vertices that the sweep starts from, roots[1] their STAMPs
+
+A vertex is marked when it enters the queue. Algorithm 1 of the paper marks it when it is expanded and passes over
+marked ones; both expand the same vertices in the same order, but here the queue never holds a vertex twice.
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.graph.graph_kernels import (
+    COUNT,
+    E_COUNT,
+    E_HEAD,
+    E_SIZE,
+    E_START,
+    ROW_EDGE,
+    SOURCE,
+    STAMP,
+    START,
+    TERMINALS,
+    USES,
+    VERTICES_HIGH,
+    VISITS,
+)
+from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.prefetching import prefetch
+from backsweep.jit.random_streams_kernels import draw_below, draw_unit
+from backsweep.store.store_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL
+
+# Columns of queue.
+Q_VERTEX = 0
+Q_STAMP = 1
+Q_ROW = 2
+QUEUE_COLUMNS = 3
+# Counters of a sweep.
+QUEUE_HEAD = 0
+QUEUE_COUNT = 1
+PENDING_HEAD = 2
+PENDING_COUNT = 3
+SWEEP = 4  # the number of the current visited set
+ROOTS_NEXT = 5
+ROOTS_COUNT = 6
+RESTARTS = 7
+EXPANSIONS = 8
+SWEEP_COUNTERS = 9
+
+ALL_PREDECESSORS = 0
+LOOK_AHEAD_EDGES = 8
+
+HIGH_HALF = np.int64(32)
+LOW_HALF = np.int64(0xFFFFFFFF)
+
+
+@inlined
+def wrap(place: int, size: int) -> int:
+    """Return `place` in a ring; it is at most once around, and a division would cost more than all the rest."""
+    return place - size if place >= size else place
+
+
+@inlined
+def serial_of(slot: int, oldest: int, oldest_slot: int, capacity: int) -> int:
+    """Return the serial number of the live row in `slot`."""
+    ahead = slot - oldest_slot
+    return oldest + (ahead if ahead >= 0 else ahead + capacity)
+
+
+@kernel
+def drop_departed(vertices: NDArray[np.int64], queue: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
+    """Remove the vertices that left the graph while they waited. There is room for all that can be live."""
+    kept = 0
+    size, head = queue.shape[0], counters[QUEUE_HEAD]
+    for i in range(counters[QUEUE_COUNT]):
+        place = wrap(head + i, size)
+        vertex = queue[place, Q_VERTEX]
+        if vertices[vertex, USES] > 0 and vertices[vertex, STAMP] == queue[place, Q_STAMP]:
+            target = wrap(head + kept, size)
+            for column in range(QUEUE_COLUMNS):
+                queue[target, column] = queue[place, column]
+            kept += 1
+    counters[QUEUE_COUNT] = kept
+
+
+@inlined
+def enqueue(
+    vertex: int,
+    row: int,
+    vertices: NDArray[np.int64],
+    queue: NDArray[np.int64],
+    visited: NDArray[np.int64],
+    counters: NDArray[np.int64],
+) -> None:
+    """Put a vertex in the queue unless it was there before in this sweep."""
+    mark = (counters[SWEEP] << HIGH_HALF) | (vertices[vertex, STAMP] & LOW_HALF)
+    if visited[vertex] == mark:
+        return
+    visited[vertex] = mark
+    if counters[QUEUE_COUNT] == queue.shape[0]:
+        drop_departed(vertices, queue, counters)
+    place = wrap(counters[QUEUE_HEAD] + counters[QUEUE_COUNT], queue.shape[0])
+    queue[place, Q_VERTEX] = vertex
+    queue[place, Q_STAMP] = vertices[vertex, STAMP]
+    queue[place, Q_ROW] = row
+    counters[QUEUE_COUNT] += 1
+
+
+@inlined
+def draw_distinct(
+    state: NDArray[np.uint64], bound: int, count: int, chosen: NDArray[np.int64], swapped: NDArray[np.int64]
+) -> None:
+    """Fill `chosen` with `count` distinct numbers from 0..bound-1 in random order: the start of a shuffle.
+
+    The shuffle would swap place i with a random later place. Nothing is moved here; what would stand at a place by now
+    is looked up in `swapped`, the list of swaps so far.
+    """
+    for i in range(count):
+        place = i + draw_below(state, bound - i)
+        swapped[i] = place
+        value = place
+        # What stands at `place` now: undo the earlier swaps, last first.
+        for j in range(i - 1, -1, -1):
+            if value == j:
+                value = swapped[j]
+            elif value == swapped[j]:
+                value = j
+        chosen[i] = value
+
+
+@kernel
+def draw_by_visits(
+    state: NDArray[np.uint64],
+    start: int,
+    bound: int,
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    wanted: int,
+    chosen: NDArray[np.int64],
+) -> None:
+    """Fill `chosen` with `wanted` distinct places 0..bound-1, drawn in proportion to the transitions on their edges."""
+    left = np.int64(0)
+    for i in range(bound):
+        left += edges[pool[start + i], E_COUNT]
+    for k in range(wanted):
+        ticket = draw_below(state, left)
+        for i in range(bound):
+            taken = False
+            for j in range(k):
+                if chosen[j] == i:
+                    taken = True
+                    break
+            if taken:
+                continue
+            count = edges[pool[start + i], E_COUNT]
+            if ticket < count:
+                chosen[k] = i
+                left -= count
+                break
+            ticket -= count
+
+
+@inlined
+def emit(row: int, pending: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
+    """Append a row to the pending ones."""
+    pending[wrap(counters[PENDING_HEAD] + counters[PENDING_COUNT], pending.shape[0])] = row
+    counters[PENDING_COUNT] += 1
+
+
+@inlined
+def follow_edge(
+    edge: int,
+    state: NDArray[np.uint64],
+    oldest: int,
+    oldest_slot: int,
+    capacity: int,
+    vertices: NDArray[np.int64],
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    queue: NDArray[np.int64],
+    visited: NDArray[np.int64],
+    pending: NDArray[np.int64],
+    counters: NDArray[np.int64],
+) -> None:
+    """Draw one transition of an edge and put the edge's source in the queue."""
+    count = edges[edge, E_COUNT]
+    ahead = edges[edge, E_HEAD] + draw_below(state, count)
+    slot = pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
+    row = serial_of(slot, oldest, oldest_slot, capacity)
+    emit(row, pending, counters)
+    enqueue(edges[edge, SOURCE], row, vertices, queue, visited, counters)
+
+
+@inlined
+def look_ahead(
+    vertices: NDArray[np.int64],
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    queue: NDArray[np.int64],
+    counters: NDArray[np.int64],
+) -> None:
+    """Ask for what the next expansions will look up. The queue says what that is; nothing here changes anything.
+
+    Three expansions ahead the vertex, two ahead its list of edges, one ahead the edges.
+    """
+    head, waiting, size = counters[QUEUE_HEAD], counters[QUEUE_COUNT], queue.shape[0]
+    if waiting > 3:
+        prefetch(vertices, queue[wrap(head + 3, size), Q_VERTEX])
+    if waiting > 2:
+        prefetch(pool, vertices[queue[wrap(head + 2, size), Q_VERTEX], START])
+    if waiting > 1:
+        vertex = queue[wrap(head + 1, size), Q_VERTEX]
+        start = vertices[vertex, START]
+        for i in range(min(vertices[vertex, COUNT], LOOK_AHEAD_EDGES)):
+            prefetch(edges, pool[start + i])
+
+
+@inlined
+def expand(
+    state: NDArray[np.uint64],
+    predecessors: int,
+    by_visits: bool,
+    stitch: bool,
+    rows: NDArray[np.int32],
+    episodes: NDArray[np.int64],
+    oldest: int,
+    oldest_slot: int,
+    graph_rows: NDArray[np.int32],
+    vertices: NDArray[np.int64],
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    queue: NDArray[np.int64],
+    visited: NDArray[np.int64],
+    pending: NDArray[np.int64],
+    counters: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    swapped: NDArray[np.int64],
+) -> None:
+    """Take the next vertex from the queue and follow some of the edges that lead to it."""
+    capacity = rows.shape[0]
+    look_ahead(vertices, edges, pool, queue, counters)
+    head = counters[QUEUE_HEAD]
+    vertex, stamp, row = queue[head, Q_VERTEX], queue[head, Q_STAMP], queue[head, Q_ROW]
+    counters[QUEUE_HEAD] = wrap(head + 1, queue.shape[0])
+    counters[QUEUE_COUNT] -= 1
+    if vertices[vertex, USES] == 0 or vertices[vertex, STAMP] != stamp:
+        return  # it left the graph while it waited
+    counters[EXPANSIONS] += 1
+    if not stitch and row >= 0:
+        if row < oldest:
+            return
+        slot = row % capacity
+        if episodes[rows[slot, EPISODE], FIRST] == slot:
+            return
+        before = np.int64(rows[slot, PREVIOUS])
+        serial = serial_of(before, oldest, oldest_slot, capacity)
+        emit(serial, pending, counters)
+        enqueue(edges[graph_rows[before, ROW_EDGE], SOURCE], serial, vertices, queue, visited, counters)
+        return
+    start, count = vertices[vertex, START], vertices[vertex, COUNT]
+    if predecessors == ALL_PREDECESSORS or predecessors >= count:
+        for i in range(count):
+            follow_edge(
+                pool[start + i],
+                state,
+                oldest,
+                oldest_slot,
+                capacity,
+                vertices,
+                edges,
+                pool,
+                queue,
+                visited,
+                pending,
+                counters,
+            )
+        return
+    if by_visits:
+        draw_by_visits(state, start, count, edges, pool, predecessors, chosen)
+    else:
+        draw_distinct(state, count, predecessors, chosen, swapped)
+    for i in range(predecessors):
+        source = edges[pool[start + chosen[i]], SOURCE]
+        prefetch(vertices, source)
+        prefetch(visited, source)
+        prefetch(pool, edges[pool[start + chosen[i]], E_START])
+    for i in range(predecessors):
+        follow_edge(
+            pool[start + chosen[i]],
+            state,
+            oldest,
+            oldest_slot,
+            capacity,
+            vertices,
+            edges,
+            pool,
+            queue,
+            visited,
+            pending,
+            counters,
+        )
+
+
+@kernel
+def draw_pseudo_terminals(
+    state: NDArray[np.uint64],
+    kappa: float,
+    vertices: NDArray[np.int64],
+    reward_sums: NDArray[np.float64],
+    graph_counters: NDArray[np.int64],
+    roots: NDArray[np.int64],
+) -> int:
+    """Draw roots from softmax(U / kappa) over all live vertices, with replacement; return how many.
+
+    U is a vertex's average accumulated reward. The largest U is subtracted first, so that the largest weight is 1.
+    """
+    high = graph_counters[VERTICES_HIGH]
+    largest = -np.inf
+    for vertex in range(high):
+        if vertices[vertex, USES] > 0:
+            largest = max(largest, reward_sums[vertex] / vertices[vertex, VISITS])
+    if largest == -np.inf:
+        return 0
+    total = 0.0
+    for vertex in range(high):
+        if vertices[vertex, USES] > 0:
+            total += np.exp((reward_sums[vertex] / vertices[vertex, VISITS] - largest) / kappa)
+    for i in range(roots.shape[0]):
+        ticket = draw_unit(state) * total
+        chosen = -1
+        for vertex in range(high):
+            if vertices[vertex, USES] > 0:
+                weight = np.exp((reward_sums[vertex] / vertices[vertex, VISITS] - largest) / kappa)
+                if weight > 0.0:
+                    chosen = vertex
+                    if ticket < weight:
+                        break
+                    ticket -= weight
+        roots[i] = chosen
+    return roots.shape[0]
+
+
+@kernel
+def draw_roots(
+    state: NDArray[np.uint64],
+    num_roots: int,
+    pseudo: bool,
+    kappa: float,
+    vertices: NDArray[np.int64],
+    reward_sums: NDArray[np.float64],
+    terminals: NDArray[np.int32],
+    graph_counters: NDArray[np.int64],
+    roots: NDArray[np.int64],
+    swapped: NDArray[np.int64],
+) -> int:
+    """Fill `roots` with where the next sweep starts; return how many there are."""
+    if pseudo:
+        return draw_pseudo_terminals(state, kappa, vertices, reward_sums, graph_counters, roots)
+    available = graph_counters[TERMINALS]
+    count = min(num_roots, available)
+    draw_distinct(state, available, count, roots, swapped)
+    for i in range(count):
+        roots[i] = terminals[roots[i]]
+    return count
+
+
+@kernel
+def sweep_rows(
+    state: NDArray[np.uint64],
+    num_roots: int,
+    predecessors: int,
+    pseudo: bool,
+    kappa: float,
+    separate: bool,
+    by_visits: bool,
+    stitch: bool,
+    rows: NDArray[np.int32],
+    episodes: NDArray[np.int64],
+    store_counters: NDArray[np.int64],
+    graph_rows: NDArray[np.int32],
+    vertices: NDArray[np.int64],
+    reward_sums: NDArray[np.float64],
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    terminals: NDArray[np.int32],
+    graph_counters: NDArray[np.int64],
+    queue: NDArray[np.int64],
+    visited: NDArray[np.int64],
+    pending: NDArray[np.int64],
+    roots: NDArray[np.int64],
+    counters: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> int:
+    """Fill `out` with the next rows of the sweep; return how many there were (fewer only if a whole sweep has none).
+
+    The random state goes on from call to call, so the rows do not depend on how they are cut into batches.
+    """
+    oldest = store_counters[TOTAL] - store_counters[LIVE]
+    oldest_slot = oldest % rows.shape[0]
+    chosen = np.empty(max(predecessors, 1), np.int64)
+    swapped = np.empty(max(predecessors, num_roots), np.int64)
+    filled = 0
+    since_restart = 1
+    while True:
+        while counters[PENDING_COUNT] > 0 and filled < out.shape[0]:
+            row = pending[counters[PENDING_HEAD]]
+            counters[PENDING_HEAD] = wrap(counters[PENDING_HEAD] + 1, pending.shape[0])
+            counters[PENDING_COUNT] -= 1
+            if row >= oldest:
+                out[filled] = row
+                filled += 1
+                since_restart += 1
+        if filled == out.shape[0]:
+            return filled
+        if counters[QUEUE_COUNT] == 0 and counters[ROOTS_NEXT] == counters[ROOTS_COUNT]:
+            if since_restart == 0:
+                return filled
+            since_restart = 0
+            counters[RESTARTS] += 1
+            counters[ROOTS_NEXT] = 0
+            counters[ROOTS_COUNT] = draw_roots(
+                state, num_roots, pseudo, kappa, vertices, reward_sums, terminals, graph_counters, roots[0], swapped
+            )
+            for i in range(counters[ROOTS_COUNT]):
+                roots[1, i] = vertices[roots[0, i], STAMP]
+            if counters[ROOTS_COUNT] == 0:
+                return filled
+            if not separate:
+                counters[SWEEP] += 1
+                while counters[ROOTS_NEXT] < counters[ROOTS_COUNT]:
+                    enqueue(roots[0, counters[ROOTS_NEXT]], -1, vertices, queue, visited, counters)
+                    counters[ROOTS_NEXT] += 1
+        if counters[QUEUE_COUNT] == 0:
+            # A tree of its own: a new visited set, and one root. The root may have left the graph meanwhile.
+            root, stamp = roots[0, counters[ROOTS_NEXT]], roots[1, counters[ROOTS_NEXT]]
+            counters[ROOTS_NEXT] += 1
+            counters[SWEEP] += 1
+            if vertices[root, USES] > 0 and vertices[root, STAMP] == stamp:
+                enqueue(root, -1, vertices, queue, visited, counters)
+            continue
+        expand(
+            state,
+            predecessors,
+            by_visits,
+            stitch,
+            rows,
+            episodes,
+            oldest,
+            oldest_slot,
+            graph_rows,
+            vertices,
+            edges,
+            pool,
+            queue,
+            visited,
+            pending,
+            counters,
+            chosen,
+            swapped,
+        )
+
+
+@kernel
+def exchange(
+    seed: np.uint64,
+    oldest: int,
+    window: NDArray[np.int64],
+    held: int,
+    incoming: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> int:
+    """Pass rows through a shuffling window: each incoming row takes the place of a random held one, which goes out.
+
+    Held rows that have left the replay are dropped and others drawn. Returns how many rows the window holds then.
+    """
+    state = np.empty(1, np.uint64)
+    state[0] = seed
+    for i in range(incoming.shape[0]):
+        window[held] = incoming[i]
+        held += 1
+        while True:
+            place = draw_below(state, held)
+            row = window[place]
+            held -= 1
+            window[place] = window[held]
+            if row >= oldest:
+                break
+        out[i] = row
+    return held

@@ -1,0 +1,47 @@
+"""Exact values of the tasks that are small enough to be enumerated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backsweep.tasks.chain.options import ChainOptions
+from backsweep.tasks.chain.states import ChainStates
+from backsweep.tasks.exact.model import ExactTask, PolicyReturn
+from backsweep.tasks.minigrid.enumeration import MiniGridStates
+from backsweep.tasks.minigrid.options import MiniGridOptions
+from backsweep.tasks.registry import Task, find_task
+from backsweep.tasks.state_graph import StateGraph
+
+__all__ = ["ExactTask", "PolicyReturn", "StateGraph", "exact"]
+
+
+def exact(task: str | Task, **options: Any) -> ExactTask:
+    """Return all states of all levels of an NChain or MiniGrid task, with the task's own options.
+
+    Examples
+    --------
+    >>> doorkey = exact("minigrid/doorkey")
+    >>> doorkey.num_levels, doorkey.num_states, doorkey.num_terminal
+    (36, 7056, 198)
+    >>> best = doorkey.optimal_values(discount=0.99)
+    >>> round(doorkey.expected_return(best).success, 6)
+    1.0
+    """
+    found = find_task(task)
+    chosen = found.options(**options)
+    if isinstance(chosen, MiniGridOptions):
+        if chosen.reward != "paper":
+            raise ValueError("exact values need reward='paper': the package's reward depends on the step count")
+        states: MiniGridStates | ChainStates = MiniGridStates(chosen)
+    elif isinstance(chosen, ChainOptions):
+        states = ChainStates(chosen)
+    else:
+        raise ValueError(f"{found.id} is too large to enumerate; exact values are for NChain and MiniGrid tasks")
+    return ExactTask(
+        task=found.id,
+        graph=states.graph(),
+        observer=states,
+        step_limit=chosen.step_limit,
+        return_bounds=chosen.return_bounds,
+        random_action_chance=chosen.random_action_chance,
+    )

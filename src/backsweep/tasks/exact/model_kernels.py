@@ -1,0 +1,190 @@
+"""Sweeps over the arrays of an MDP.
+
+    next_state[s, a]   where action a leads from s; states from `num_states` on are terminal and have no row
+    reward[s, a]       what it pays
+    values[s]          one entry per state, terminal ones included: theirs stay 0
+
+A chosen action is replaced by a uniformly random one with a chance, so its worth is a blend:
+
+    worth(s, a) = (1 - chance) * direct(s, a) + chance * mean over b of direct(s, b)
+    direct(s, a) = reward[s, a] + discount * values[next_state[s, a]]
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import kernel
+
+
+@kernel
+def sweep_best(
+    next_state: NDArray[np.int32],
+    reward: NDArray[np.float64],
+    discount: float,
+    random_chance: float,
+    values: NDArray[np.float64],
+) -> float:
+    """Set every value to that of the best action, in place; return the largest change."""
+    num_states, num_actions = next_state.shape
+    largest = 0.0
+    for state in range(num_states):
+        best = -np.inf
+        total = 0.0
+        for action in range(num_actions):
+            direct = reward[state, action] + discount * values[next_state[state, action]]
+            total += direct
+            best = max(best, direct)
+        worth = best
+        if random_chance > 0.0:
+            worth = (1.0 - random_chance) * best + random_chance * total / num_actions
+        largest = max(largest, abs(worth - values[state]))
+        values[state] = worth
+    return largest
+
+
+@kernel
+def sweep_policy(
+    next_state: NDArray[np.int32],
+    reward: NDArray[np.float64],
+    policy: NDArray[np.int64],
+    discount: float,
+    random_chance: float,
+    values: NDArray[np.float64],
+) -> float:
+    """Set every value to that of the policy's action, in place; return the largest change."""
+    num_states, num_actions = next_state.shape
+    largest = 0.0
+    for state in range(num_states):
+        action = policy[state]
+        worth = reward[state, action] + discount * values[next_state[state, action]]
+        if random_chance > 0.0:
+            total = 0.0
+            for other in range(num_actions):
+                total += reward[state, other] + discount * values[next_state[state, other]]
+            worth = (1.0 - random_chance) * worth + random_chance * total / num_actions
+        largest = max(largest, abs(worth - values[state]))
+        values[state] = worth
+    return largest
+
+
+@kernel
+def action_values(
+    next_state: NDArray[np.int32],
+    reward: NDArray[np.float64],
+    discount: float,
+    random_chance: float,
+    values: NDArray[np.float64],
+    result: NDArray[np.float64],
+) -> None:
+    """Write worth(s, a) for every state and action."""
+    num_states, num_actions = next_state.shape
+    for state in range(num_states):
+        total = 0.0
+        for action in range(num_actions):
+            result[state, action] = reward[state, action] + discount * values[next_state[state, action]]
+            total += result[state, action]
+        for action in range(num_actions):
+            if random_chance > 0.0:
+                result[state, action] = (1.0 - random_chance) * result[state, action]
+                result[state, action] += random_chance * total / num_actions
+
+
+@kernel
+def is_first_way(next_state: NDArray[np.int32], state: int, action: int) -> bool:
+    """Say whether no action before this one leads from a state to the same place."""
+    for earlier in range(action):
+        if next_state[state, earlier] == next_state[state, action]:
+            return False
+    return True
+
+
+@kernel
+def count_ways_in(next_state: NDArray[np.int32], count: NDArray[np.int64]) -> None:
+    """Count for each state the ways into it: the states with one action or more that leads there."""
+    num_states, num_actions = next_state.shape
+    for state in range(num_states):
+        for action in range(num_actions):
+            target = next_state[state, action]
+            if target < num_states and is_first_way(next_state, state, action):
+                count[target] += 1
+
+
+@kernel
+def list_ways_in(next_state: NDArray[np.int32], source: NDArray[np.int32], actions: NDArray[np.int32]) -> None:
+    """List the ways into each state: where they come from, and how many actions take them. All rows are equally long.
+
+    state   source        actions
+    0       0  1  5  7    4  1  1  1
+    1       0  6  0  0    1  1  0  0     no action takes the last two, which fill the row up
+    """
+    num_states, num_actions = next_state.shape
+    found = np.zeros(num_states, dtype=np.int64)
+    for state in range(num_states):
+        for action in range(num_actions):
+            target = next_state[state, action]
+            if target < num_states and is_first_way(next_state, state, action):
+                way = found[target]
+                source[target, way] = state
+                for other in range(action, num_actions):
+                    if next_state[state, other] == target:
+                        actions[target, way] += 1
+                found[target] += 1
+
+
+@kernel
+def run_policy(
+    next_state: NDArray[np.int32],
+    reward: NDArray[np.float64],
+    succeeded: NDArray[np.bool_],
+    source: NDArray[np.int32],
+    actions: NDArray[np.int32],
+    policy: NDArray[np.int64],
+    random_chance: float,
+    max_steps: int,
+    weights: NDArray[np.float64],
+) -> tuple[float, float, float]:
+    """Follow the probability of being in each state for `max_steps` steps; `weights` holds it before the first.
+
+    Almost all time goes into the steps, so each is nothing but a sum over the ways into every state (see
+    `list_ways_in`), with the chance of each worked out beforehand. What is earned on the way follows from how often
+    each state is visited.
+
+    Returns the expected sum of rewards, the probability of having ended with success, and that of having ended.
+    """
+    num_states, num_actions = next_state.shape
+    each = random_chance / num_actions
+    num_ways = source.shape[1]
+    share = np.zeros((num_states, num_ways))
+    for state in range(num_states):
+        for way in range(num_ways):
+            before = source[state, way]
+            share[state, way] = each * actions[state, way]
+            if actions[state, way] > 0 and next_state[before, policy[before]] == state:
+                share[state, way] += 1.0 - random_chance
+    visits = np.zeros(num_states)
+    arriving = np.zeros(num_states)
+    for _ in range(max_steps):
+        for state in range(num_states):
+            visits[state] += weights[state]
+            weight = 0.0
+            for way in range(num_ways):
+                weight += share[state, way] * weights[source[state, way]]
+            arriving[state] = weight
+        weights, arriving = arriving, weights
+    total, success, ended = 0.0, 0.0, 0.0
+    for state in range(num_states):
+        for action in range(num_actions):
+            often = visits[state] * each
+            if action == policy[state]:
+                often += visits[state] * (1.0 - random_chance)
+            total += often * reward[state, action]
+            if next_state[state, action] >= num_states:
+                ended += often
+                if succeeded[state, action]:
+                    success += often
+    return total, success, ended

@@ -1,0 +1,112 @@
+"""One environment for each of many runs of one task, each with the stream it would have alone, moved by threads.
+
+reset()                    every run's first episode begins
+step(actions, resting)     observations, finals, rewards, terminated, truncated, ended are written in place
+state(i) / load_state(i)   where run i stands, as `TaskEnvironments` of that run alone says it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import on_one_thread, threads_in_use
+from backsweep.tasks.lane_seeds import stream_word
+from backsweep.tasks.make import make_lanes
+from backsweep.tasks.registry import find_task
+from backsweep.tasks.resumable import State
+from backsweep.tasks.vector import checked_actions
+
+OWN_FAMILIES = ("nchain", "minigrid", "sokoban")
+
+
+class LostLanesError(RuntimeError):
+    """Some lanes found no level to begin an episode in; all others have had their turn and can go on."""
+
+    def __init__(self, lanes: NDArray[np.int64]) -> None:
+        self.lanes: list[int] = lanes.tolist()
+        named = ", ".join(str(lane) for lane in self.lanes)
+        super().__init__(f"lane{'s' if len(self.lanes) > 1 else ''} {named} found no level that can be played")
+
+
+class FleetEnvironments:
+    """Environments of many runs of one task, in the arrays that the next step overwrites.
+
+        observations         (n, ...)   what to act on next: where an episode has ended, the next one's first
+        finals               (n, ...)   where one has ended, its last observation; elsewhere older ones
+        rewards              (n,)       what the last step paid
+        terminated, truncated, ended    (n,)
+
+    What was said of a lane in an earlier step stands while it rests, save `ended`, which is then False.
+    """
+
+    def __init__(self, task: str, options: dict[str, Any], lane_seeds: Sequence[int]) -> None:
+        """Make one environment per lane seed (see `lane_seeds.py`) of one of the project's own tasks.
+
+        A run alone with root seed s has the lane seed `lane_seeds(s, 1)[0]`.
+        """
+        found = find_task(task)
+        if found.family not in OWN_FAMILIES:
+            raise ValueError(f"task must be of {', '.join(OWN_FAMILIES)}, got {found.id!r} of {found.family}")
+        if not lane_seeds:
+            raise ValueError("lane_seeds must hold one seed or more")
+        lanes = make_lanes(found.options(**options), len(lane_seeds))
+        lanes.streams[:] = [stream_word(seed) for seed in lane_seeds]
+        self._lanes = lanes
+        self.num_envs = lanes.num_lanes
+        self.observation_space: gym.Space[Any] = lanes.single_observation_space
+        self.num_actions = int(lanes.single_action_space.n)
+        self.observations: NDArray[Any] = lanes.observations
+        self.finals: NDArray[Any] = np.zeros(lanes.observations.shape, lanes.observations.dtype)
+        self.rewards, self.terminated, self.truncated = lanes.rewards, lanes.terminated, lanes.truncated
+        self.ended = np.zeros(self.num_envs, dtype=np.bool_)
+        self._final_numbers = self.finals.reshape(self.num_envs, -1)
+        self._nobody = np.zeros(self.num_envs, dtype=np.bool_)
+        self._no_actions = np.zeros(self.num_envs, dtype=np.int64)
+        self._started = False
+
+    def reset(self) -> None:
+        """Begin an episode in every environment."""
+        self._started = True
+        try:
+            self._turn(False, True, self._no_actions, self._nobody)
+        finally:
+            self.ended[:] = False
+
+    def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None, *, go_on: bool = True) -> None:
+        """Move every environment that is not resting; those whose episode ends begin the next.
+
+        Without `go_on` they do not: their last observation stays in `observations`, and they must rest from then on.
+        """
+        if not self._started:
+            raise RuntimeError("step was called before reset; call reset() first")
+        checked = checked_actions(actions, self.num_envs, self.num_actions)
+        self._turn(True, go_on, np.ascontiguousarray(checked), self._nobody if resting is None else resting)
+
+    def _turn(self, moving: bool, beginning: bool, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
+        arguments = (moving, beginning, actions, resting, self.ended, self._final_numbers)
+        if self.num_envs == 1 or (moving and self.num_envs < self._lanes.LANES_WORTH_THREADS):
+            with on_one_thread():
+                lost = self._lanes.turn(1, *arguments)
+        else:
+            # Never another number in between: a pool of threads that shrinks and grows is made anew each time.
+            lost = self._lanes.turn(threads_in_use(), *arguments)
+        if lost.size:
+            raise LostLanesError(lost)
+
+    def state(self, index: int) -> State:
+        """Return where one environment stands, as that run's environments alone would."""
+        place = slice(index, index + 1)
+        return {name: array[place].copy() for name, array in self._lanes.situation().items()}, {}
+
+    def load_state(self, index: int, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Put one environment to where `state` was called."""
+        if not self._started:
+            self.reset()
+        place = slice(index, index + 1)
+        for name, array in self._lanes.situation().items():
+            array[place] = arrays[name]

@@ -1,0 +1,6 @@
+"""MiniGrid's DoorKey, Unlock, RedBlueDoors and crossing tasks."""
+
+from backsweep.tasks.minigrid.lanes import MiniGridLanes
+from backsweep.tasks.minigrid.options import MiniGridOptions
+
+__all__ = ["MiniGridLanes", "MiniGridOptions"]

@@ -1,0 +1,222 @@
+"""Walking through every state of a MiniGrid task.
+
+A layout is a start grid without its key, its doors as drawn. Within a layout a state is a number in mixed radix:
+
+    number = (((item * door radix + door a) * door radix + door b) * cells + agent's cell) * 4 + direction
+
+where a door that does not exist has no digit.
+
+    item       the key's cell, or `cells` while it is carried; always 0 where there is no key
+    door a, b  0 open, 1 closed, 2 locked
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import kernel
+from backsweep.tasks.minigrid.codes import (
+    CARRYING,
+    DIRECTION,
+    DOOR_A,
+    DOOR_B,
+    DOOR_OPEN,
+    EMPTY,
+    GOAL,
+    KEY,
+    LANE_COLUMNS,
+    NUM_COLOURS,
+    STEPS,
+    SUCCESS,
+    WIDTH,
+    X,
+    Y,
+)
+from backsweep.tasks.minigrid.moves_kernels import act, draw_cell, ends_episode, reward_of
+
+# Columns of the layout table.
+LAYOUT_KEY = 0  # the key's cell code, EMPTY if there is none
+LAYOUT_DOOR_A = 1
+LAYOUT_DOOR_B = 2
+LAYOUT_COLUMNS = 3
+
+UNSEEN = -1
+
+
+@kernel
+def door_state(cells: NDArray[np.uint8], door: int) -> int:
+    """Return 0, 1 or 2 for an open, closed or locked door."""
+    return (int(cells[door]) - DOOR_OPEN) // NUM_COLOURS
+
+
+@kernel
+def encode(
+    cells: NDArray[np.uint8], lane: NDArray[np.int64], layout: NDArray[np.int64], door_radix: int, width: int
+) -> int:
+    """Return a situation's number within its layout."""
+    item = 0
+    if layout[LAYOUT_KEY] != EMPTY:
+        item = cells.size
+        for cell in range(cells.size):
+            if cells[cell] == layout[LAYOUT_KEY]:
+                item = cell
+    number = item
+    if layout[LAYOUT_DOOR_A] >= 0:
+        number = number * door_radix + door_state(cells, layout[LAYOUT_DOOR_A])
+    if layout[LAYOUT_DOOR_B] >= 0:
+        number = number * door_radix + door_state(cells, layout[LAYOUT_DOOR_B])
+    return int((number * cells.size + lane[Y] * width + lane[X]) * 4 + lane[DIRECTION])
+
+
+@kernel
+def decode(
+    number: int,
+    base: NDArray[np.uint8],
+    layout: NDArray[np.int64],
+    door_radix: int,
+    width: int,
+    cells: NDArray[np.uint8],
+    lane: NDArray[np.int64],
+) -> None:
+    """Write the situation that a number stands for within its layout."""
+    for cell in range(cells.size):
+        cells[cell] = base[cell]
+    lane[DIRECTION] = number % 4
+    number //= 4
+    agent = number % cells.size
+    number //= cells.size
+    lane[X], lane[Y] = agent % width, agent // width
+    lane[STEPS] = 0
+    lane[CARRYING] = EMPTY
+    lane[DOOR_A], lane[DOOR_B] = layout[LAYOUT_DOOR_A], layout[LAYOUT_DOOR_B]
+    if layout[LAYOUT_DOOR_B] >= 0:
+        colour = (base[layout[LAYOUT_DOOR_B]] - KEY) % NUM_COLOURS
+        cells[layout[LAYOUT_DOOR_B]] = DOOR_OPEN + (number % door_radix) * NUM_COLOURS + colour
+        number //= door_radix
+    if layout[LAYOUT_DOOR_A] >= 0:
+        colour = (base[layout[LAYOUT_DOOR_A]] - KEY) % NUM_COLOURS
+        cells[layout[LAYOUT_DOOR_A]] = DOOR_OPEN + (number % door_radix) * NUM_COLOURS + colour
+        number //= door_radix
+    if layout[LAYOUT_KEY] != EMPTY:
+        if number == cells.size:
+            lane[CARRYING] = layout[LAYOUT_KEY]
+        else:
+            cells[number] = layout[LAYOUT_KEY]
+
+
+@kernel
+def number_starts(
+    start_cells: NDArray[np.uint8],
+    start_lanes: NDArray[np.int64],
+    start_layouts: NDArray[np.int64],
+    layouts: NDArray[np.int64],
+    radix: int,
+    door_radix: int,
+    width: int,
+    numbers: NDArray[np.int64],
+) -> None:
+    """Write the number of every start, over all layouts: layout * radix + number within the layout."""
+    for start in range(start_cells.shape[0]):
+        layout = start_layouts[start]
+        numbers[start] = layout * radix + encode(
+            start_cells[start], start_lanes[start], layouts[layout], door_radix, width
+        )
+
+
+@kernel
+def explore(
+    starts: NDArray[np.int64],
+    bases: NDArray[np.uint8],
+    layouts: NDArray[np.int64],
+    rules: NDArray[np.int64],
+    radix: int,
+    door_radix: int,
+    num_actions: int,
+    seen: NDArray[np.int32],
+    numbers: NDArray[np.int64],
+    ending: NDArray[np.bool_],
+    successors: NDArray[np.int32],
+    rewards: NDArray[np.float64],
+    succeeds: NDArray[np.bool_],
+) -> int:
+    """Visit every state that can be reached from the starts and return how many there are.
+
+        seen         number -> place, UNSEEN where not met; one entry per number of every layout
+        numbers      place -> number, in the order of visiting
+        ending       place -> whether the state is terminal; such states have no successors
+        successors   (place, action) -> place;   rewards and succeeds likewise
+
+    When `numbers` is full the walk stops and returns one more than there is space for.
+    """
+    width = rules[WIDTH]
+    cells = np.zeros(bases.shape[1], dtype=np.uint8)
+    lane = np.zeros(LANE_COLUMNS, dtype=np.int64)
+    count = 0
+    for start in range(starts.size):
+        if seen[starts[start]] == UNSEEN:
+            seen[starts[start]] = count
+            numbers[count] = starts[start]
+            count += 1
+    place = 0
+    while place < count:
+        if not ending[place]:
+            layout = numbers[place] // radix
+            for action in range(num_actions):
+                decode(numbers[place] % radix, bases[layout], layouts[layout], door_radix, width, cells, lane)
+                was_on_goal = cells[lane[Y] * width + lane[X]] == GOAL
+                outcome = act(cells, lane, action, rules)
+                is_on_goal = cells[lane[Y] * width + lane[X]] == GOAL
+                number = layout * radix + encode(cells, lane, layouts[layout], door_radix, width)
+                if seen[number] == UNSEEN:
+                    if count == numbers.size:
+                        return count + 1
+                    seen[number] = count
+                    numbers[count] = number
+                    ending[count] = ends_episode(outcome, rules)
+                    count += 1
+                successors[place, action] = seen[number]
+                rewards[place, action] = reward_of(outcome, was_on_goal, is_on_goal, 0, rules)
+                succeeds[place, action] = outcome == SUCCESS
+        place += 1
+    return count
+
+
+@kernel
+def draw_states(
+    numbers: NDArray[np.int64],
+    bases: NDArray[np.uint8],
+    layouts: NDArray[np.int64],
+    rules: NDArray[np.int64],
+    radix: int,
+    door_radix: int,
+    tiles: NDArray[np.uint8],
+    first_row: NDArray[np.int64],
+    row_pixel: NDArray[np.int64],
+    first_column: NDArray[np.int64],
+    column_pixel: NDArray[np.int64],
+    images: NDArray[np.uint8],
+) -> None:
+    """Paint the image of every numbered state."""
+    width = rules[WIDTH]
+    cells = np.zeros(bases.shape[1], dtype=np.uint8)
+    lane = np.zeros(LANE_COLUMNS, dtype=np.int64)
+    for place in range(numbers.size):
+        layout = numbers[place] // radix
+        decode(numbers[place] % radix, bases[layout], layouts[layout], door_radix, width, cells, lane)
+        for index in range(cells.size):
+            draw_cell(
+                cells,
+                lane,
+                index,
+                width,
+                tiles,
+                first_row,
+                row_pixel,
+                first_column,
+                column_pixel,
+                images[place],
+            )

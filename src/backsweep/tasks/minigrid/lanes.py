@@ -1,0 +1,115 @@
+"""MiniGrid's lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import announce_first_compilation
+from backsweep.tasks.lanes import Lanes, Machinery
+from backsweep.tasks.minigrid import codes, moves_kernels, tiles
+from backsweep.tasks.minigrid.levels_kernels import draw_levels
+from backsweep.tasks.minigrid.options import MiniGridOptions
+from backsweep.tasks.minigrid.turns_kernels import turn
+
+PICTURE_TILE = 32
+
+
+class MiniGridLanes(Lanes):
+    """Levels of one MiniGrid task, side by side; the observation is the whole grid seen from above."""
+
+    SITUATION = ("cells", "lanes")
+    LANES_WORTH_THREADS = 512
+
+    def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
+        super().__init__(num_lanes)
+        announce_first_compilation()
+        self.options = options
+        self.rules = options.rules()
+        size = options.image_size
+        self.single_action_space = gymnasium.spaces.Discrete(len(options.action_names))
+        self.single_observation_space = gymnasium.spaces.Box(0, 255, (size, size, 3), np.uint8)
+        self.cells = np.zeros((num_lanes, options.width * options.height), dtype=np.uint8)
+        self.lanes = np.zeros((num_lanes, codes.LANE_COLUMNS), dtype=np.int64)
+        self.observations = np.zeros((num_lanes, size, size, 3), dtype=np.uint8)
+        self._numbers = self.observations.reshape(num_lanes, -1)
+        canvas = tiles.make_canvas(options.width, options.height, size)
+        self.canvas = (
+            canvas.tiles,
+            canvas.first_row,
+            canvas.row_pixel,
+            canvas.first_column,
+            canvas.column_pixel,
+        )
+        self._num_actions = len(options.action_names)
+        self._everything = (
+            self._num_actions,
+            options.random_action_chance,
+            self.rules,
+            self.streams,
+            self.cells,
+            self.lanes,
+            *self.canvas,
+            self.observations,
+            self.rewards,
+            self.terminated,
+            self.truncated,
+        )
+
+    def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
+        """Move the lanes that are not resting."""
+        moves_kernels.step_lanes(actions, resting, *self._everything)
+
+    def reset(self, chosen: NDArray[np.bool_]) -> None:
+        """Draw new levels for the chosen lanes."""
+        draw_levels(chosen, self.rules, self.streams, self.cells, self.lanes)
+        self.draw(chosen)
+
+    def turn(
+        self,
+        parts: int,
+        moving: bool,
+        beginning: bool,
+        actions: NDArray[np.int64],
+        resting: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+        finals: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Move, copy and begin in one threaded call."""
+        turn(parts, moving, beginning, actions, resting, *self._everything, ended, self._numbers, finals)
+        return np.empty(0, dtype=np.int64)
+
+    def draw(self, chosen: NDArray[np.bool_]) -> None:
+        """Paint the chosen lanes' observations from their cells."""
+        moves_kernels.draw_lanes(chosen, self.rules, self.cells, self.lanes, *self.canvas, self.observations)
+
+    def place(self, lane: int, cells: NDArray[np.uint8], row: NDArray[np.int64]) -> None:
+        """Put a lane into a given situation: its cells, and its row of the lane table (columns in `codes`)."""
+        self.cells[lane] = cells
+        self.lanes[lane] = row
+        chosen = np.zeros(self.num_lanes, dtype=np.bool_)
+        chosen[lane] = True
+        self.draw(chosen)
+
+    def machinery(self) -> Machinery:
+        """Return what `step_lanes`, `draw_levels` and `draw_lanes` take."""
+        arrays = (self.rules, self.cells, self.lanes, *self.canvas, self.observations)
+        return Machinery("minigrid", arrays, (self._num_actions,), (self.options.random_action_chance,))
+
+    def picture(self, lane: int) -> NDArray[np.uint8]:
+        """Return the lane's grid at 32 pixels per cell."""
+        return grid_picture(self.cells[lane], self.lanes[lane], self.options.width, self.options.height)
+
+
+def grid_picture(
+    cells: NDArray[np.uint8], row: NDArray[np.int64], width: int, height: int, tile_pixels: int = PICTURE_TILE
+) -> NDArray[np.uint8]:
+    """Return an RGB image of a grid without resizing, one tile per cell."""
+    table = tiles.paint_all(tile_pixels)
+    numbers = cells.astype(np.int64).reshape(height, width) * codes.TILES_PER_CODE
+    numbers[row[codes.Y], row[codes.X]] += 1 + row[codes.DIRECTION]
+    blocks = table[numbers]
+    return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3, 4).reshape(height * tile_pixels, width * tile_pixels, 3))

@@ -1,0 +1,234 @@
+"""Drawing MiniGrid levels from the originals' distributions.
+
+    DoorKey             Unlock                    RedBlueDoors              Crossing
+    ######              ###########               ############              #########
+    #  # #              #    #    #               #  #    #  #              #> ~    #
+    # >D #              # k  D    #               #  R >  #  #              #  ~    #
+    #k #G#              #   ^#    #               #  #    B  #              #       #
+    ######              ###########               ############              #  ~   G#
+
+Cells are drawn the way the originals do, by trying uniformly until one fits.
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import kernel
+from backsweep.jit.random_streams_kernels import draw_below
+from backsweep.tasks.minigrid.codes import (
+    BLUE,
+    CARRYING,
+    CROSSINGS,
+    DIRECTION,
+    DOOR_A,
+    DOOR_B,
+    DOOR_CLOSED,
+    DOOR_LOCKED,
+    EMPTY,
+    FAMILY,
+    FAMILY_DOORKEY,
+    FAMILY_REDBLUEDOORS,
+    FAMILY_UNLOCK,
+    GOAL,
+    HEIGHT,
+    KEY,
+    NUM_COLOURS,
+    OBSTACLE,
+    RED,
+    RIGHT,
+    STEPS,
+    WALL,
+    WIDTH,
+    YELLOW,
+    X,
+    Y,
+)
+from backsweep.tasks.minigrid.moves_kernels import cell_ahead
+
+HORIZONTAL_MOVE = 0  # through a vertical river
+VERTICAL_MOVE = 1  # through a horizontal river
+
+
+@kernel
+def build_walls(cells: NDArray[np.uint8], grid_width: int, left: int, width: int, height: int) -> None:
+    """Draw the outline of a room that starts at column `left` and row 0."""
+    for x in range(left, left + width):
+        cells[x] = WALL
+        cells[(height - 1) * grid_width + x] = WALL
+    for y in range(height):
+        cells[y * grid_width + left] = WALL
+        cells[y * grid_width + left + width - 1] = WALL
+
+
+@kernel
+def draw_free_cell(
+    cells: NDArray[np.uint8], grid_width: int, left: int, width: int, height: int, stream: NDArray[np.uint64]
+) -> int:
+    """Return an empty cell of a block of columns, uniformly."""
+    while True:
+        x = left + draw_below(stream, width)
+        y = draw_below(stream, height)
+        if cells[y * grid_width + x] == EMPTY:
+            return y * grid_width + x
+
+
+@kernel
+def place_agent(lane: NDArray[np.int64], index: int, grid_width: int, direction: int) -> None:
+    """Put the agent on a cell."""
+    lane[X] = index % grid_width
+    lane[Y] = index // grid_width
+    lane[DIRECTION] = direction
+
+
+@kernel
+def draw_doorkey(
+    cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
+) -> None:
+    """Split the room by a wall with a locked door; agent and key are on the left, the goal at the bottom right."""
+    width, height = rules[WIDTH], rules[HEIGHT]
+    build_walls(cells, width, 0, width, height)
+    cells[(height - 2) * width + width - 2] = GOAL
+    split = 2 + draw_below(stream, width - 4)
+    for y in range(height):
+        cells[y * width + split] = WALL
+    agent = draw_free_cell(cells, width, 0, split, height, stream)
+    place_agent(lane, agent, width, draw_below(stream, 4))
+    lane[DOOR_A] = (1 + draw_below(stream, height - 3)) * width + split
+    cells[lane[DOOR_A]] = DOOR_LOCKED + YELLOW
+    key = agent
+    while key == agent:
+        key = draw_free_cell(cells, width, 0, split, height, stream)
+    cells[key] = KEY + YELLOW
+
+
+@kernel
+def draw_unlock(
+    cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
+) -> None:
+    """Build two rooms with a locked door between them; the agent is in the left one with the key, facing no object."""
+    width, room = rules[WIDTH], rules[HEIGHT]
+    build_walls(cells, width, 0, room, room)
+    build_walls(cells, width, room - 1, room, room)
+    lane[DOOR_A] = (1 + draw_below(stream, room - 2)) * width + room - 1
+    colour = draw_below(stream, NUM_COLOURS)
+    cells[lane[DOOR_A]] = DOOR_LOCKED + colour
+    cells[draw_free_cell(cells, width, 0, room, room, stream)] = KEY + colour
+    while True:
+        agent = draw_free_cell(cells, width, 0, room, room, stream)
+        place_agent(lane, agent, width, draw_below(stream, 4))
+        ahead = cells[cell_ahead(lane, width)]
+        if ahead in (EMPTY, WALL):
+            return
+
+
+@kernel
+def draw_redbluedoors(
+    cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
+) -> None:
+    """Build a room in the middle with a red door in its left wall and a blue one in its right wall."""
+    width, size = rules[WIDTH], rules[HEIGHT]
+    left = size // 2
+    build_walls(cells, width, 0, width, size)
+    build_walls(cells, width, left, size, size)
+    agent = draw_free_cell(cells, width, left, size, size, stream)
+    place_agent(lane, agent, width, draw_below(stream, 4))
+    lane[DOOR_A] = (1 + draw_below(stream, size - 2)) * width + left
+    lane[DOOR_B] = (1 + draw_below(stream, size - 2)) * width + left + size - 1
+    cells[lane[DOOR_A]] = DOOR_CLOSED + RED
+    cells[lane[DOOR_B]] = DOOR_CLOSED + BLUE
+
+
+@kernel
+def shuffle_front(items: NDArray[np.int64], count: int, stream: NDArray[np.uint64]) -> None:
+    """Move a uniformly chosen ordered sample of `count` items to the front."""
+    for place in range(count):
+        other = place + draw_below(stream, items.size - place)
+        items[place], items[other] = items[other], items[place]
+
+
+@kernel
+def draw_crossing(
+    cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
+) -> None:
+    """Lay rivers across the room and open one crossing in each, along a random way from room to room.
+
+    River r stands for the vertical one at column 2 + 2 r, or, from `per_axis` on, the horizontal one at that row.
+    """
+    size, count = rules[WIDTH], rules[CROSSINGS]
+    build_walls(cells, size, 0, size, size)
+    place_agent(lane, size + 1, size, RIGHT)
+    cells[(size - 2) * size + size - 2] = GOAL
+    per_axis = max((size - 3) // 2, 0)
+    rivers = np.arange(2 * per_axis)
+    shuffle_front(rivers, count, stream)
+    chosen = np.zeros(rivers.size, dtype=np.bool_)
+    for place in range(count):
+        chosen[rivers[place]] = True
+    # Limits of the rooms along each axis: the outer walls and the rivers between them.
+    columns = np.zeros(count + 2, dtype=np.int64)
+    rows = np.zeros(count + 2, dtype=np.int64)
+    vertical, horizontal = 0, 0
+    for river in range(rivers.size):
+        if not chosen[river]:
+            continue
+        if river < per_axis:
+            vertical += 1
+            columns[vertical] = 2 + 2 * river
+        else:
+            horizontal += 1
+            rows[horizontal] = 2 + 2 * (river - per_axis)
+    columns[vertical + 1] = size - 1
+    rows[horizontal + 1] = size - 1
+    for place in range(1, size - 1):
+        for number in range(1, vertical + 1):
+            cells[place * size + columns[number]] = rules[OBSTACLE]
+        for number in range(1, horizontal + 1):
+            cells[rows[number] * size + place] = rules[OBSTACLE]
+    way = np.zeros(count, dtype=np.int64)
+    for move in range(vertical, count):
+        way[move] = VERTICAL_MOVE
+    shuffle_front(way, count, stream)
+    room_column, room_row = 0, 0
+    for number in range(count):
+        if way[number] == HORIZONTAL_MOVE:
+            x = columns[room_column + 1]
+            y = rows[room_row] + 1 + draw_below(stream, rows[room_row + 1] - rows[room_row] - 1)
+            room_column += 1
+        else:
+            x = columns[room_column] + 1 + draw_below(stream, columns[room_column + 1] - columns[room_column] - 1)
+            y = rows[room_row + 1]
+            room_row += 1
+        cells[y * size + x] = EMPTY
+
+
+@kernel
+def draw_levels(
+    chosen: NDArray[np.bool_],
+    rules: NDArray[np.int64],
+    streams: NDArray[np.uint64],
+    cells: NDArray[np.uint8],
+    lanes: NDArray[np.int64],
+) -> None:
+    """Draw a new level for every chosen lane from its own stream."""
+    for index in range(chosen.size):
+        if not chosen[index]:
+            continue
+        cell, lane, stream = cells[index], lanes[index], streams[index : index + 1]
+        cell[:] = EMPTY
+        lane[CARRYING] = EMPTY
+        lane[STEPS] = 0
+        lane[DOOR_A] = -1
+        lane[DOOR_B] = -1
+        if rules[FAMILY] == FAMILY_DOORKEY:
+            draw_doorkey(cell, lane, rules, stream)
+        elif rules[FAMILY] == FAMILY_UNLOCK:
+            draw_unlock(cell, lane, rules, stream)
+        elif rules[FAMILY] == FAMILY_REDBLUEDOORS:
+            draw_redbluedoors(cell, lane, rules, stream)
+        else:
+            draw_crossing(cell, lane, rules, stream)

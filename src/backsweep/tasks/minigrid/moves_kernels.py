@@ -1,0 +1,271 @@
+"""MiniGrid's moves, rewards and images.
+
+A lane is a row of `cells` and a row of `lanes` (columns in `codes.py`); x runs right, y runs down:
+
+    cells[lane]   one byte per cell, row by row: cell (x, y) is at y * width + x
+    lanes[lane]   [ x | y | direction | carrying | steps | door a | door b ]
+
+The image is kept up to date in place: a step repaints only the cells that it changed.
+
+    canvas        tiles (tile, 8, 8, 3); first_row, row_pixel, first_column, column_pixel as in `tiles.Canvas`
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import kernel
+from backsweep.jit.random_streams_kernels import draw_below, draw_unit
+from backsweep.tasks.minigrid.codes import (
+    CARRYING,
+    DIRECTION,
+    DOOR_A,
+    DOOR_B,
+    DOOR_CLOSED,
+    DOOR_LOCKED,
+    DOOR_OPEN,
+    DOWN,
+    DROP,
+    EMPTY,
+    FAILURE,
+    FAMILY,
+    FAMILY_REDBLUEDOORS,
+    FAMILY_UNLOCK,
+    FORWARD,
+    GOAL,
+    GOAL_TERMINATES,
+    HEIGHT,
+    KEY,
+    LAVA,
+    LEFT,
+    MAX_STEPS,
+    NOTHING,
+    NUM_COLOURS,
+    PICK_UP,
+    REWARD_FORM,
+    REWARD_PACKAGE,
+    RIGHT,
+    STEPS,
+    SUCCESS,
+    TILES_PER_CODE,
+    TOGGLE,
+    TURN_LEFT,
+    TURN_RIGHT,
+    UP,
+    WIDTH,
+    WRONG_DOOR_COSTS,
+    X,
+    Y,
+)
+
+
+@kernel
+def is_open_door(code: int) -> bool:
+    """Say whether a cell code is a door that stands open."""
+    return DOOR_OPEN <= code < DOOR_CLOSED
+
+
+@kernel
+def cell_ahead(lane: NDArray[np.int64], width: int) -> int:
+    """Return the index of the cell in front of the agent; walls surround every level, so there always is one."""
+    x, y, direction = lane[X], lane[Y], lane[DIRECTION]
+    if direction == RIGHT:
+        x += 1
+    elif direction == DOWN:
+        y += 1
+    elif direction == LEFT:
+        x -= 1
+    elif direction == UP:
+        y -= 1
+    return int(y * width + x)
+
+
+@kernel
+def toggled(code: int, carrying: int) -> int:
+    """Return what a cell becomes when toggled by an agent that carries `carrying`."""
+    if is_open_door(code):
+        return code - DOOR_OPEN + DOOR_CLOSED
+    if DOOR_CLOSED <= code < DOOR_LOCKED:
+        return code - DOOR_CLOSED + DOOR_OPEN
+    if code >= DOOR_LOCKED and carrying == code - DOOR_LOCKED + KEY:
+        return code - DOOR_LOCKED + DOOR_OPEN
+    return code
+
+
+@kernel
+def act(cells: NDArray[np.uint8], lane: NDArray[np.int64], action: int, rules: NDArray[np.int64]) -> int:
+    """Apply one action to one lane in place and return NOTHING, SUCCESS or FAILURE."""
+    width = rules[WIDTH]
+    family = rules[FAMILY]
+    front = cell_ahead(lane, width)
+    ahead = int(cells[front])
+    red_was_open = family == FAMILY_REDBLUEDOORS and is_open_door(cells[lane[DOOR_A]])
+    blue_was_open = family == FAMILY_REDBLUEDOORS and is_open_door(cells[lane[DOOR_B]])
+    outcome = NOTHING
+    if action == TURN_LEFT:
+        lane[DIRECTION] = (lane[DIRECTION] + 3) % 4
+    elif action == TURN_RIGHT:
+        lane[DIRECTION] = (lane[DIRECTION] + 1) % 4
+    elif action == FORWARD:
+        if ahead in (EMPTY, GOAL, LAVA) or is_open_door(ahead):
+            lane[Y] = front // width
+            lane[X] = front % width
+        if ahead == GOAL:
+            outcome = SUCCESS
+        elif ahead == LAVA:
+            outcome = FAILURE
+    elif action == PICK_UP:
+        if KEY <= ahead < KEY + NUM_COLOURS and lane[CARRYING] == EMPTY:
+            lane[CARRYING] = ahead
+            cells[front] = EMPTY
+    elif action == DROP:
+        if ahead == EMPTY and lane[CARRYING] != EMPTY:
+            cells[front] = lane[CARRYING]
+            lane[CARRYING] = EMPTY
+    elif action == TOGGLE:
+        cells[front] = toggled(ahead, lane[CARRYING])
+        if family == FAMILY_UNLOCK and is_open_door(cells[lane[DOOR_A]]):
+            outcome = SUCCESS
+    if family == FAMILY_REDBLUEDOORS:
+        if is_open_door(cells[lane[DOOR_B]]):
+            outcome = SUCCESS if red_was_open else FAILURE
+        elif is_open_door(cells[lane[DOOR_A]]) and blue_was_open:
+            outcome = FAILURE
+    return outcome
+
+
+@kernel
+def reward_of(outcome: int, was_on_goal: bool, is_on_goal: bool, steps: int, rules: NDArray[np.int64]) -> float:
+    """Return the reward of a step that led to `outcome` and was the episode's `steps`-th.
+
+    The paper's form depends on the two states only; the package's on the number of steps as well.
+    """
+    limit = np.float64(rules[MAX_STEPS])
+    if rules[REWARD_FORM] == REWARD_PACKAGE:
+        return 1.0 - 0.9 * (steps / limit) if outcome == SUCCESS else 0.0
+    if rules[GOAL_TERMINATES] == 0:
+        if was_on_goal and is_on_goal:
+            return 0.0
+        if is_on_goal:
+            return limit
+        if was_on_goal or outcome == FAILURE:
+            return -limit
+        return -1.0
+    if outcome == SUCCESS:
+        return limit
+    if outcome == FAILURE and (rules[FAMILY] != FAMILY_REDBLUEDOORS or rules[WRONG_DOOR_COSTS] == 1):
+        return -limit
+    return -1.0
+
+
+@kernel
+def ends_episode(outcome: int, rules: NDArray[np.int64]) -> bool:
+    """Say whether an outcome is a termination."""
+    return outcome == FAILURE or (outcome == SUCCESS and rules[GOAL_TERMINATES] == 1)
+
+
+@kernel
+def draw_cell(
+    cells: NDArray[np.uint8],
+    lane: NDArray[np.int64],
+    index: int,
+    width: int,
+    tiles: NDArray[np.uint8],
+    first_row: NDArray[np.int64],
+    row_pixel: NDArray[np.int64],
+    first_column: NDArray[np.int64],
+    column_pixel: NDArray[np.int64],
+    image: NDArray[np.uint8],
+) -> None:
+    """Copy one cell's tile into the image, with the agent on it if it stands there."""
+    y = index // width
+    x = index % width
+    tile = int(cells[index]) * TILES_PER_CODE
+    if lane[X] == x and lane[Y] == y:
+        tile += 1 + lane[DIRECTION]
+    for row in range(first_row[y], first_row[y + 1]):
+        for column in range(first_column[x], first_column[x + 1]):
+            for channel in range(3):
+                image[row, column, channel] = tiles[tile, row_pixel[row], column_pixel[column], channel]
+
+
+@kernel
+def draw_lanes(
+    chosen: NDArray[np.bool_],
+    rules: NDArray[np.int64],
+    cells: NDArray[np.uint8],
+    lanes: NDArray[np.int64],
+    tiles: NDArray[np.uint8],
+    first_row: NDArray[np.int64],
+    row_pixel: NDArray[np.int64],
+    first_column: NDArray[np.int64],
+    column_pixel: NDArray[np.int64],
+    images: NDArray[np.uint8],
+) -> None:
+    """Paint the whole image of every chosen lane."""
+    width = rules[WIDTH]
+    for lane in range(chosen.size):
+        if chosen[lane]:
+            for index in range(width * rules[HEIGHT]):
+                draw_cell(
+                    cells[lane],
+                    lanes[lane],
+                    index,
+                    width,
+                    tiles,
+                    first_row,
+                    row_pixel,
+                    first_column,
+                    column_pixel,
+                    images[lane],
+                )
+
+
+@kernel
+def step_lanes(
+    actions: NDArray[np.int64],
+    resting: NDArray[np.bool_],
+    num_actions: int,
+    random_action_chance: float,
+    rules: NDArray[np.int64],
+    streams: NDArray[np.uint64],
+    cells: NDArray[np.uint8],
+    lanes: NDArray[np.int64],
+    tiles: NDArray[np.uint8],
+    first_row: NDArray[np.int64],
+    row_pixel: NDArray[np.int64],
+    first_column: NDArray[np.int64],
+    column_pixel: NDArray[np.int64],
+    images: NDArray[np.uint8],
+    rewards: NDArray[np.float64],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+) -> None:
+    """Move every lane that is not resting and repaint the cells it changed."""
+    width = rules[WIDTH]
+    for index in range(actions.size):
+        if resting[index]:
+            continue
+        cell, lane, image = cells[index], lanes[index], images[index]
+        action = actions[index]
+        stream = streams[index : index + 1]
+        if random_action_chance > 0.0 and draw_unit(stream) < random_action_chance:
+            action = draw_below(stream, num_actions)
+        before = lane[Y] * width + lane[X]
+        direction_before = lane[DIRECTION]
+        front = cell_ahead(lane, width)
+        front_before = cell[front]
+        outcome = act(cell, lane, action, rules)
+        lane[STEPS] += 1
+        after = lane[Y] * width + lane[X]
+        rewards[index] = reward_of(outcome, cell[before] == GOAL, cell[after] == GOAL, lane[STEPS], rules)
+        terminated[index] = ends_episode(outcome, rules)
+        truncated[index] = lane[STEPS] >= rules[MAX_STEPS]
+        if after != before or lane[DIRECTION] != direction_before:
+            draw_cell(cell, lane, before, width, tiles, first_row, row_pixel, first_column, column_pixel, image)
+        if after != before or cell[front] != front_before:
+            draw_cell(cell, lane, front, width, tiles, first_row, row_pixel, first_column, column_pixel, image)

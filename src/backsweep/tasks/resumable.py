@@ -1,0 +1,219 @@
+"""The environments of one run behind one small interface that can be saved and restored.
+
+    reset() -> observations                       (envs, ...)
+    step(actions) -> Outcome                      observations to act on next, rewards, ends, last observations
+    state() / load_state()                        everything that the next step depends on
+
+The project's own tasks say where they stand as arrays. Environments from other packages cannot, so what is saved is
+how they got there: the seed of the current episode's reset and the actions since; restoring plays them again. That is
+exact for every environment that is deterministic given the seed of its reset, and takes as long as the episode so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
+from backsweep.tasks.lanes import Lanes
+from backsweep.tasks.make import make, make_single
+from backsweep.tasks.registry import find_task
+from backsweep.tasks.vector import LaneVectorEnv
+
+State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
+LARGEST_RESET_SEED = 2**31 - 1  # many environments take no more
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a step gave.
+
+    `observations` is what to act on next: where an episode has ended, the next one's first observation. The true
+    successor is then in `finals`.
+    """
+
+    observations: NDArray[Any]
+    rewards: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    finals: Sequence[Any] | None
+
+
+class Environments(Protocol):
+    """The environments of one run."""
+
+    num_envs: int
+    observation_space: gym.Space[Any]
+    num_actions: int
+
+    def reset(self) -> NDArray[Any]:
+        """Start an episode in every environment."""
+        ...
+
+    def step(self, actions: NDArray[np.int64]) -> Outcome:
+        """Move every environment; those whose episode ends begin the next."""
+        ...
+
+    def state(self) -> State:
+        """Return where the environments stand, as arrays and plain JSON values."""
+        ...
+
+    def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Go back to where `state` was called."""
+        ...
+
+    def picture(self) -> NDArray[np.uint8]:
+        """Return an RGB image of the first environment."""
+        ...
+
+    def close(self) -> None:
+        """Give up what the environments hold."""
+        ...
+
+
+class TaskEnvironments:
+    """Lanes of one of the project's own tasks."""
+
+    def __init__(self, env: LaneVectorEnv) -> None:
+        self._env = env
+        self.num_envs = env.num_envs
+        self.observation_space = env.single_observation_space
+        self.num_actions = int(env.lanes.single_action_space.n)
+
+    def reset(self) -> NDArray[Any]:
+        """Start an episode in every environment."""
+        observations: NDArray[Any] = self._env.reset()[0]
+        return observations
+
+    def step(self, actions: NDArray[np.int64]) -> Outcome:
+        """Move every environment."""
+        observations, rewards, terminated, truncated, infos = self._env.step(actions)
+        return Outcome(observations, rewards, terminated, truncated, infos.get("final_obs"))
+
+    @property
+    def lanes(self) -> Lanes:
+        """The lanes themselves."""
+        return self._env.lanes
+
+    def state(self) -> State:
+        """Return the lanes' arrays."""
+        return {name: array.copy() for name, array in self.lanes.situation().items()}, {}
+
+    def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Write the lanes' arrays."""
+        self._env.reset()
+        for name, array in self.lanes.situation().items():
+            array[...] = arrays[name]
+
+    def picture(self) -> NDArray[np.uint8]:
+        """Draw the first lane."""
+        return self.lanes.picture(0)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class OtherEnvironments:
+    """Environments from other packages, one `gymnasium.Env` each, every episode with a seed of its own."""
+
+    def __init__(self, makers: Sequence[Callable[[], gym.Env[Any, Any]]], seed: int) -> None:
+        self._envs = [maker() for maker in makers]
+        self._generators = [named_generator(seed, "episodes", str(index)) for index in range(len(makers))]
+        self._seeds = [0] * len(makers)
+        self._actions: list[list[int]] = [[] for _ in makers]
+        self.num_envs = len(makers)
+        self.observation_space = self._envs[0].observation_space
+        action_space = self._envs[0].action_space
+        if not isinstance(action_space, gym.spaces.Discrete):
+            raise ValueError(f"the environment must have a Discrete action space, got {action_space}")
+        self.num_actions = int(action_space.n)
+        self._first_action = int(action_space.start)
+
+    def _begin(self, index: int) -> Any:
+        self._seeds[index] = int(self._generators[index].integers(LARGEST_RESET_SEED))
+        self._actions[index] = []
+        return self._envs[index].reset(seed=self._seeds[index])[0]
+
+    def reset(self) -> NDArray[Any]:
+        """Start an episode in every environment."""
+        return np.stack([np.asarray(self._begin(index)) for index in range(self.num_envs)])
+
+    def step(self, actions: NDArray[np.int64]) -> Outcome:
+        """Move every environment."""
+        observations: list[Any] = []
+        finals: list[Any] = [None] * self.num_envs
+        rewards = np.zeros(self.num_envs)
+        terminated, truncated = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
+        for index, action in enumerate(actions.tolist()):
+            self._actions[index].append(action)
+            result = self._envs[index].step(action + self._first_action)
+            observation, rewards[index] = np.asarray(result[0]), float(result[1])
+            terminated[index], truncated[index] = result[2], result[3]
+            if terminated[index] or truncated[index]:
+                finals[index] = observation
+                observation = np.asarray(self._begin(index))
+            observations.append(observation)
+        ended = (terminated | truncated).any()
+        return Outcome(np.stack(observations), rewards, terminated, truncated, finals if ended else None)
+
+    def state(self) -> State:
+        """Return each episode's seed and actions, and the generators of further seeds."""
+        arrays = {f"actions{index}": np.array(actions, np.int64) for index, actions in enumerate(self._actions)}
+        generators = [generator_state(generator) for generator in self._generators]
+        return arrays, {"seeds": list(self._seeds), "generators": generators}
+
+    def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Play every environment's episode again up to where it was."""
+        self._seeds = list(values["seeds"])
+        for index, env in enumerate(self._envs):
+            restore_generator(self._generators[index], values["generators"][index])
+            self._actions[index] = arrays[f"actions{index}"].tolist()
+            env.reset(seed=self._seeds[index])
+            for place, action in enumerate(self._actions[index]):
+                _, _, terminated, truncated, _ = env.step(action + self._first_action)
+                if terminated or truncated:
+                    raise ValueError(
+                        f"environment {index} ended after {place + 1} of {len(self._actions[index])} steps when it "
+                        "was played again: it is not deterministic given its seed, and cannot be resumed exactly"
+                    )
+
+    def picture(self) -> NDArray[np.uint8]:
+        """Ask the first environment to draw itself."""
+        image = self._envs[0].render()
+        if not isinstance(image, np.ndarray):
+            raise ValueError("the environment cannot draw itself as an RGB image")
+        return image
+
+    def close(self) -> None:
+        """Close every environment."""
+        for env in self._envs:
+            env.close()
+
+
+def make_environments(
+    task: str | None, env: str | None, num_envs: int, seed: int, options: dict[str, Any], *, render: bool = False
+) -> Environments:
+    """Return the environments of a task, or of a Gymnasium id."""
+    mode = "rgb_array" if render else None
+    if task is None:
+        assert env is not None
+        name = env
+        return OtherEnvironments([lambda: _gymnasium_env(name, mode, options)] * num_envs, seed)
+    if find_task(task).family in ("atari", "lunarlander"):
+        return OtherEnvironments([lambda: make_single(task, mode, **options)] * num_envs, seed)
+    vector = make(task, num_envs, seed=seed, **options)
+    assert isinstance(vector, LaneVectorEnv)
+    return TaskEnvironments(vector)
+
+
+def _gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -> gym.Env[Any, Any]:
+    try:
+        made: gym.Env[Any, Any] = gym.make(name, render_mode=render_mode, **options)
+        return made
+    except gym.error.Error as error:
+        raise ValueError(f"Gymnasium cannot make {name!r}: {error}") from error

@@ -1,0 +1,267 @@
+"""Drawing Sokoban rooms: carve, place, play backwards, keep the hardest position met.
+
+Reverse play is a depth-first search over (player, boxes, which boxes have been pulled), kept on an explicit stack:
+
+    depth          0        1        2      ...
+    players        cell     cell     cell
+    boxes          cells    cells    cells          one column per box, in the order of the targets
+    pulled         bits     bits     bits           bit b set once box b has been pulled
+    pulls          count    count    count          pulls on the path so far
+    next_action    0..8     0..8     0..8           the first one not tried yet
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import kernel
+from backsweep.jit.random_streams_kernels import draw_below, draw_unit
+from backsweep.tasks.sokoban.codes import (
+    BOX,
+    BOXES_ON_TARGET,
+    FLOOR,
+    NUM_DIRECTIONS,
+    PLAYER,
+    PLAYER_CELL,
+    STEPS,
+    TARGET,
+    WALL,
+)
+from backsweep.tasks.sokoban.moves_kernels import ABSENT, add_if_new, clear_set, copy_into, offset_of, write_key
+
+TURN_CHANCE = 0.35
+NUM_MASKS = 5
+DEEPEST = 298  # depth of the last position that is looked at, the solved one being 0
+MOST_STATES = 300_000
+NUM_ACTIONS = 8  # pull up, down, left, right, then move up, down, left, right
+
+
+@kernel
+def stamp(fixed: NDArray[np.uint8], cell: int, width: int, mask: int) -> None:
+    """Turn the cell and two or three neighbours into floor.
+
+    mask   0 left and right   1 above and below   2 left and below   3 left, below and below-left   4 right and below
+    """
+    fixed[cell] = FLOOR
+    if mask == 0 or mask == 2 or mask == 3:
+        fixed[cell - 1] = FLOOR
+    if mask == 0 or mask == 4:
+        fixed[cell + 1] = FLOOR
+    if mask == 1:
+        fixed[cell - width] = FLOOR
+    if mask >= 1:
+        fixed[cell + width] = FLOOR
+    if mask == 3:
+        fixed[cell + width - 1] = FLOOR
+
+
+@kernel
+def carve(fixed: NDArray[np.uint8], height: int, width: int, stream: NDArray[np.uint64]) -> None:
+    """Carve floor along a random walk through solid wall; the border stays wall."""
+    fixed[:] = WALL
+    direction = draw_below(stream, NUM_DIRECTIONS)
+    row = 1 + draw_below(stream, height - 1)
+    column = 1 + draw_below(stream, width - 1)
+    for _ in range(int(1.7 * (height + width))):
+        if draw_unit(stream) < TURN_CHANCE:
+            direction = draw_below(stream, NUM_DIRECTIONS)
+        if direction == 0:
+            row -= 1
+        elif direction == 1:
+            row += 1
+        elif direction == 2:
+            column -= 1
+        else:
+            column += 1
+        row = min(max(row, 1), height - 2)
+        column = min(max(column, 1), width - 2)
+        stamp(fixed, row * width + column, width, draw_below(stream, NUM_MASKS))
+    for column in range(width):
+        fixed[column] = WALL
+        fixed[(height - 1) * width + column] = WALL
+    for row in range(height):
+        fixed[row * width] = WALL
+        fixed[row * width + width - 1] = WALL
+
+
+@kernel
+def draw_floor_cell(fixed: NDArray[np.uint8], taken: int, count: int, stream: NDArray[np.uint64]) -> int:
+    """Return one of the `count` plain floor cells other than `taken`, uniformly."""
+    left = draw_below(stream, count)
+    for cell in range(fixed.size):
+        if fixed[cell] == FLOOR and cell != taken:
+            if left == 0:
+                return cell
+            left -= 1
+    return ABSENT
+
+
+@kernel
+def place_targets(fixed: NDArray[np.uint8], num_boxes: int, stream: NDArray[np.uint64]) -> int:
+    """Choose the player's cell, then turn floor into targets; return the player's cell, ABSENT if room is short."""
+    floor = 0
+    for cell in range(fixed.size):
+        floor += int(fixed[cell] == FLOOR)
+    if floor <= num_boxes + 1:
+        return ABSENT
+    player = draw_floor_cell(fixed, ABSENT, floor, stream)
+    for number in range(num_boxes):
+        fixed[draw_floor_cell(fixed, player, floor - 1 - number, stream)] = TARGET
+    return player
+
+
+@kernel
+def box_at(boxes: NDArray[np.int64], cell: int) -> int:
+    """Return the number of the box on a cell, or ABSENT."""
+    for box in range(boxes.size):
+        if boxes[box] == cell:
+            return box
+    return ABSENT
+
+
+@kernel
+def score_of(
+    fixed: NDArray[np.uint8],
+    targets: NDArray[np.int64],
+    boxes: NDArray[np.int64],
+    player: int,
+    pulls: int,
+    width: int,
+) -> int:
+    """Return pulls times the boxes' total distance from their own targets, 0 if anything stands on a target."""
+    distance = 0
+    if fixed[player] == TARGET:
+        return 0
+    for box in range(boxes.size):
+        if fixed[boxes[box]] == TARGET:
+            return 0
+        distance += abs(boxes[box] // width - targets[box] // width)
+        distance += abs(boxes[box] % width - targets[box] % width)
+    return pulls * distance
+
+
+@kernel
+def play_backwards(
+    fixed: NDArray[np.uint8],
+    player: int,
+    width: int,
+    best_boxes: NDArray[np.int64],
+    keys: NDArray[np.int32],
+    slots: NDArray[np.int32],
+    table: NDArray[np.int32],
+) -> tuple[int, int]:
+    """Search from the solved position; write the best boxes and return (best score, the player's cell there).
+
+    `keys`, `slots` and `table` are an empty set (see `add_if_new`) and are left empty.
+    """
+    num_boxes = best_boxes.size
+    targets = np.zeros(num_boxes, dtype=np.int64)
+    found = 0
+    for cell in range(fixed.size):
+        if fixed[cell] == TARGET:
+            targets[found] = cell
+            found += 1
+    players = np.zeros(DEEPEST + 2, dtype=np.int64)
+    boxes = np.zeros((DEEPEST + 2, num_boxes), dtype=np.int64)
+    pulled = np.zeros(DEEPEST + 2, dtype=np.int64)
+    pulls = np.zeros(DEEPEST + 2, dtype=np.int64)
+    next_action = np.zeros(DEEPEST + 2, dtype=np.int64)
+    key = np.zeros(num_boxes + 1, dtype=np.int32)
+    things = np.zeros(num_boxes, dtype=np.int64)
+    players[0] = player
+    copy_into(boxes[0], targets)
+    copy_into(best_boxes, targets)
+    best_player = player
+    best_score = 0
+    for box in range(num_boxes):
+        things[box] = 2 * targets[box]
+    write_key(key, player, things)
+    add_if_new(key, 0, keys, slots, table)
+    count = 1
+    depth = 0
+    while depth >= 0:
+        if next_action[depth] == NUM_ACTIONS or count >= keys.shape[0]:
+            depth -= 1
+            continue
+        action = next_action[depth]
+        next_action[depth] += 1
+        offset = offset_of(action % NUM_DIRECTIONS, width)
+        here = players[depth]
+        there = here + offset
+        if depth == DEEPEST or fixed[there] == WALL or box_at(boxes[depth], there) != ABSENT:
+            continue
+        deeper = depth + 1
+        players[deeper] = there
+        copy_into(boxes[deeper], boxes[depth])
+        pulled[deeper] = pulled[depth]
+        pulls[deeper] = pulls[depth]
+        if action < NUM_DIRECTIONS:
+            box = box_at(boxes[depth], here - offset)
+            if box != ABSENT:
+                boxes[deeper, box] = here
+                pulled[deeper] |= 1 << box
+                pulls[deeper] += 1
+        for box in range(num_boxes):
+            things[box] = 2 * boxes[deeper, box] + ((pulled[deeper] >> box) & 1)
+        write_key(key, there, things)
+        if not add_if_new(key, count, keys, slots, table):
+            continue
+        count += 1
+        score = score_of(fixed, targets, boxes[deeper], there, pulls[deeper], width)
+        if score > best_score:
+            best_score = score
+            best_player = there
+            copy_into(best_boxes, boxes[deeper])
+        next_action[deeper] = 0
+        depth = deeper
+    clear_set(count, slots, table)
+    return best_score, best_player
+
+
+@kernel
+def draw_rooms(
+    chosen: NDArray[np.bool_],
+    height: int,
+    width: int,
+    num_boxes: int,
+    most_tries: int,
+    streams: NDArray[np.uint64],
+    fixed: NDArray[np.uint8],
+    rooms: NDArray[np.uint8],
+    lanes: NDArray[np.int64],
+    keys: NDArray[np.int32],
+    slots: NDArray[np.int32],
+    table: NDArray[np.int32],
+) -> int:
+    """Draw a new room for every chosen lane; return a lane for which `most_tries` tries were in vain, or ABSENT.
+
+    Tries are independent and the first with a positive score is taken. (The original starts afresh after four tries,
+    or when floor is short, which draws from the same distribution.)
+    """
+    boxes = np.zeros(num_boxes, dtype=np.int64)
+    for lane in range(chosen.size):
+        if not chosen[lane]:
+            continue
+        stream = streams[lane : lane + 1]
+        score, player = 0, ABSENT
+        for _ in range(most_tries):
+            carve(fixed[lane], height, width, stream)
+            player = place_targets(fixed[lane], num_boxes, stream)
+            if player != ABSENT:
+                score, player = play_backwards(fixed[lane], player, width, boxes, keys, slots, table)
+                if score > 0:
+                    break
+        if score == 0:
+            return lane
+        copy_into(rooms[lane], fixed[lane])
+        rooms[lane, player] = PLAYER
+        for box in range(num_boxes):
+            rooms[lane, boxes[box]] = BOX
+        lanes[lane, PLAYER_CELL] = player
+        lanes[lane, STEPS] = 0
+        lanes[lane, BOXES_ON_TARGET] = 0
+    return ABSENT

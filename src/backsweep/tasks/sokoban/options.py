@@ -1,0 +1,75 @@
+"""What can be chosen about Sokoban, and what follows from the choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backsweep.tasks.options import checked_chance, checked_choice, checked_int
+from backsweep.tasks.sokoban import codes
+
+ACTION_SETS = ("paper", "package")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SokobanOptions:
+    """Settings of one Sokoban task, checked when made."""
+
+    height: int
+    """Rows of the room, its outer walls included."""
+    width: int
+    """Columns of the room, its outer walls included."""
+    boxes: int
+    """Number of boxes and of targets."""
+    max_steps: int = 120
+    """Step limit."""
+    actions: str = "paper"
+    """"paper": the eight pushes and moves. "package": the no-operation before them."""
+    random_action_chance: float = 0.0
+    """Probability that a step's action is replaced by a uniformly random one."""
+    image_size: int = 84
+    """Side of the observed image in pixels."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        checked_int("height", self.height, 3, 1000)
+        checked_int("width", self.width, 3, 1000)
+        checked_int("boxes", self.boxes, 1, 62)
+        inside = (self.height - 2) * (self.width - 2)
+        if inside < 2 * self.boxes + 1:
+            raise ValueError(
+                f"a room of {self.height}x{self.width} has {inside} cells inside its walls, no room for "
+                f"{self.boxes} boxes, as many free targets and the player"
+            )
+        if max(self.height, self.width) < 5:
+            raise ValueError(
+                f"a room of {self.height}x{self.width} leaves no room to push: height or width must be 5 or more"
+            )
+        checked_int("max_steps", self.max_steps, 1)
+        checked_choice("actions", self.actions, ACTION_SETS)
+        chance = checked_chance("random_action_chance", self.random_action_chance)
+        object.__setattr__(self, "random_action_chance", chance)
+        checked_int("image_size", self.image_size, 1)
+
+    @property
+    def step_limit(self) -> int:
+        """The step limit."""
+        return self.max_steps
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The actions, in order."""
+        return codes.ACTION_NAMES[1:] if self.actions == "paper" else codes.ACTION_NAMES
+
+    @property
+    def return_bounds(self) -> tuple[float, float]:
+        """Bounds that no return leaves.
+
+        No box starts on a target, and the box rewards add up to the number of boxes on targets at the end, so doing
+        nothing until time is up is the worst. Each box needs a push, so no solution is shorter than the number of
+        boxes; with one box that bound is met, with more it may be a little above the best level.
+        """
+        best = codes.SOLVED_REWARD + self.boxes * codes.BOX_REWARD + self.boxes * codes.STEP_PENALTY
+        low = self.max_steps * codes.STEP_PENALTY
+        if self.max_steps < self.boxes:
+            return low, self.max_steps * (codes.BOX_REWARD + codes.STEP_PENALTY)
+        return low, best

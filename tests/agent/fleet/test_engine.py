@@ -1,0 +1,284 @@
+"""The compiled engine and plain turns write the same records, and either can go on with what the other saved."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import backsweep.agent.fleet.engine
+from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
+from backsweep.agent.config import SessionConfig
+from backsweep.agent.fleet.compiled.backward import BackwardWalks
+from backsweep.agent.fleet.engine import Engine, Group
+from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.memory_budget import bytes_on_device, uses_engine
+from backsweep.agent.fleet.observation_room import Rooms, known_observations
+from backsweep.agent.learner.executor import Stepper
+from backsweep.agent.learner.value_programs import CHUNK
+from backsweep.agent.session.session import Session
+from trainer_helpers import chain, comparable_records, grid
+
+# What a small grid needs: the episodes' random starts are the engine's business, not the network's.
+TINY: dict[str, Any] = {"convolutions": ((8, 8, 4), (8, 3, 2)), "linear": (16,), "batch_size": 16, "exact": False}
+
+
+def small(method: str, seed: int = 1, **options: Any) -> RunConfig:
+    return grid(method=method, seed=seed, **{**TINY, "shuffle": 60, **options})
+
+
+def check_same_records(first: Path, second: Path, names: Any) -> None:
+    for name in names:
+        records = comparable_records(first / name)
+        assert records == comparable_records(second / name)
+        assert sum(record["kind"] == "evaluation" for record in records) >= 2
+
+
+@pytest.mark.parametrize("method", ["uer", "per", "ebu", "discor", "ter", "ter-shuffled", "ebu-mixed"])
+def test_engines_write_the_same_records(method: str, tmp_path: Path) -> None:
+    runs = {f"seed{seed}": small(method, seed) for seed in (1, 2, 3)}
+    for engine in ("plain", "compiled"):
+        results = train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
+        assert all(result.finished for result in results)
+    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+
+
+@pytest.mark.parametrize("method", ["ebu", "ebu-mixed"])
+def test_episodes_evaluated_together_in_chunks_give_the_same(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What EBU does on a GPU, here with two groups that take turns while it waits."""
+    runs = {f"seed{seed}": small(method, seed, dtype="float64") for seed in (1, 2, 3)}
+    train_fleet(runs, tmp_path / "one by one", engine="compiled", quiet=True)
+    made = BackwardWalks.__init__
+    asked = []
+
+    def together(walks: BackwardWalks, *arguments: Any, **options: Any) -> None:
+        made(walks, *arguments, **{**options, "alone": False})
+
+    def ask(stepper: Stepper, lanes: Any, rows: Any) -> None:
+        asked.append(rows.shape)
+        ask_both(stepper, lanes, rows)
+
+    ask_both = Stepper.ask_both
+    monkeypatch.setattr(BackwardWalks, "__init__", together)
+    monkeypatch.setattr(Stepper, "ask_both", ask)
+    train_fleet(runs, tmp_path / "together", engine="compiled", groups=2, quiet=True)
+    assert {columns for _, columns in asked} == {CHUNK}
+    assert max(count for count, _ in asked) > 1
+    for name in runs:
+        first, second = (comparable_records(tmp_path / folder / name) for folder in ("one by one", "together"))
+        for one, other in zip(first, second, strict=True):
+            for field, value in one.items():
+                # Values may be rounded otherwise, of which nothing comes in double precision.
+                near = pytest.approx(value, rel=1e-6, abs=1e-8) if isinstance(value, float) else value
+                assert other[field] == near, field
+
+
+@pytest.mark.parametrize("method", ["ter", "ebu"])
+def test_groups_may_go_ahead_of_each_other(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device is done with this group or that one, in any order."""
+    runs = {f"seed{seed}": small(method, seed) for seed in (1, 2, 3)}
+    train_fleet(runs, tmp_path / "plain", engine="plain", quiet=True)
+    whims, ahead = np.random.default_rng(0), set()
+    turns = Group.turns
+
+    def watched(group: Group, step: int, last: int, clock: Any) -> Any:
+        others.add(group)
+        for turn in turns(group, step, last, clock):
+            ahead.add(max(other.step for other in others) - min(other.step for other in others))
+            yield turn
+        group.step = last
+
+    others: set[Group] = set()
+    monkeypatch.setattr(Stepper, "done", property(lambda stepper: whims.random() < 0.3))
+    monkeypatch.setattr(Group, "turns", watched)
+    train_fleet(runs, tmp_path / "whims", engine="compiled", groups=3, quiet=True)
+    assert max(ahead) > 1
+    check_same_records(tmp_path / "plain", tmp_path / "whims", runs)
+
+
+def test_tasks_and_methods_in_one_fleet_are_as_alone(tmp_path: Path) -> None:
+    runs = {
+        "crossing-ter": small("ter", 4),
+        "crossing-uer": small("uer", 4),
+        "lava-per": dataclasses.replace(small("per", 5), task="minigrid/lavacrossing-easy"),
+        "short": dataclasses.replace(small("ter-shuffled", 6), steps=400),
+    }
+    train_fleet(runs, tmp_path / "fleet", engine="compiled", groups=3, quiet=True)
+    for name, config in runs.items():
+        train(config, tmp_path / name, engine="plain", quiet=True)
+        assert comparable_records(tmp_path / name) == comparable_records(tmp_path / "fleet" / name)
+
+
+def test_several_updates_per_step_and_timeouts_as_ends(tmp_path: Path) -> None:
+    options = {"ratio": 2.0, "bootstrap_at_timeout": False, "steps": 400}
+    runs = {f"seed{seed}": small("ter", seed, **options) for seed in (1, 2)}
+    for engine in ("plain", "compiled"):
+        train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
+    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+
+
+@pytest.mark.parametrize("method", ["ter-shuffled", "ebu"])
+@pytest.mark.parametrize("engines", [("compiled", "plain"), ("plain", "compiled"), ("compiled", "compiled")])
+def test_either_engine_goes_on_with_what_the_other_saved(
+    method: str, engines: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = {f"seed{seed}": small(method, seed) for seed in (1, 2)}
+    train_fleet(runs, tmp_path / "whole", engine="plain", quiet=True)
+    look_around = Session._look_around
+
+    def stop_halfway(session: Session) -> None:
+        look_around(session)
+        if session.fleet.step >= 350:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_look_around", stop_halfway)
+        patch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 70)
+        results = train_fleet(runs, tmp_path / "halved", engine=engines[0], quiet=True)
+    assert all(350 <= result.step < 450 and not result.finished for result in results)
+    assert all(result.finished for result in resume(tmp_path / "halved", engine=engines[1], quiet=True))
+    check_same_records(tmp_path / "whole", tmp_path / "halved", runs)
+
+
+def test_a_lane_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {f"seed{seed}": small("per", seed) for seed in (1, 2, 3)}
+    advance = backsweep.agent.fleet.engine.Engine.advance
+
+    def spoil(engine: Any, steps: int, clock: Any) -> None:
+        if 300 <= engine.fleet.step < 400:
+            engine.fleet.learner.online[1].fill_(np.nan)
+        advance(engine, steps, clock)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backsweep.agent.fleet.engine.Engine, "advance", spoil)
+        results = {
+            result.folder.name: result for result in train_fleet(runs, tmp_path / "f", engine="compiled", quiet=True)
+        }
+    assert results["seed2"].error is not None
+    assert "the TD error is not a number" in results["seed2"].error
+    assert "at step 3" in results["seed2"].error
+    for name in ("seed1", "seed3"):
+        assert results[name].finished
+        train(runs[name], tmp_path / name, engine="plain", quiet=True)
+        assert comparable_records(tmp_path / name) == comparable_records(tmp_path / "f" / name)
+
+
+def test_which_fleets_are_moved_together() -> None:
+    fleet = Fleet([chain(seed=1), chain(seed=2)])
+    assert uses_engine(fleet, SessionConfig())
+    assert not uses_engine(fleet, SessionConfig(engine="plain"))
+    assert not uses_engine(Fleet([chain()]), SessionConfig())
+    assert uses_engine(Fleet([chain()]), SessionConfig(engine="compiled"))
+    several = Fleet([chain(num_envs=2), chain(num_envs=2, seed=1)])
+    assert not uses_engine(several, SessionConfig())
+    with pytest.raises(ValueError, match="engine 'compiled' moves runs of one environment"):
+        uses_engine(several, SessionConfig(engine="compiled"))
+
+
+def test_methods_with_other_targets_are_refused() -> None:
+    with pytest.raises(ValueError, match="methods that learn alike, got discor, ter"):
+        Fleet([chain(method="ter"), chain(method="discor")])
+
+
+def test_backward_and_one_step_targets_in_one_fleet(tmp_path: Path) -> None:
+    runs = {method: small(method, 3) for method in ("ebu", "ter", "ebu-mixed")}
+    for engine in ("plain", "compiled"):
+        train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
+    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+    train(runs["ter"], tmp_path / "alone", quiet=True)
+    assert comparable_records(tmp_path / "alone") == comparable_records(tmp_path / "compiled" / "ter")
+
+
+def test_a_fleet_that_would_not_fit_is_refused_with_the_size_that_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = {f"seed{seed}": small("ter", seed, capacity=100_000, steps=200_000) for seed in range(4)}
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.physical_memory", lambda: 90 * 2**20)
+    with pytest.raises(RunError, match=r"a fleet of 4 such runs needs about .* 2 of them would fit"):
+        train_fleet(runs, tmp_path / "fleet", engine="compiled", quiet=True)
+    assert not (tmp_path / "fleet").exists()
+
+
+def test_the_room_for_observations_is_known_where_the_states_are() -> None:
+    assert known_observations(chain()) == 10
+    assert known_observations(small("ter")) is not None
+    assert known_observations(dataclasses.replace(chain(), task="sokoban/5x5-1")) is None
+
+
+def sokoban(method: str, seed: int) -> RunConfig:
+    """Return a short run on Sokoban with small networks."""
+    return dataclasses.replace(small(method, seed, steps=400), task="sokoban/5x5-1", task_options={"max_steps": 60})
+
+
+def test_room_is_made_as_observations_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows how many rooms of Sokoban a run will see."""
+    runs = {f"{method}-{seed}": sokoban(method, seed) for method in ("ter", "ebu") for seed in (1, 2)}
+    train_fleet(runs, tmp_path / "plain", engine="plain", quiet=True)
+    monkeypatch.setattr("backsweep.agent.fleet.observation_room.FIRST_ROOM", 1)
+    monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 4)
+    rooms: list[list[int]] = []
+
+    class Watched(Engine):
+        def __init__(self, fleet: Fleet, observations_per_run: list[int], groups: int) -> None:
+            rooms.append(observations_per_run)
+            super().__init__(fleet, observations_per_run, groups)
+
+    monkeypatch.setattr("backsweep.agent.session.session.Engine", Watched)
+    results = train_fleet(runs, tmp_path / "growing", engine="compiled", quiet=True)
+    assert all(result.finished for result in results)
+    check_same_records(tmp_path / "plain", tmp_path / "growing", runs)
+    assert len(rooms) > 2
+    assert all(before < after for first, second in pairwise(rooms) for before, after in zip(first, second, strict=True))
+
+
+def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
+    monkeypatch.setattr("backsweep.agent.fleet.observation_room.FIRST_ROOM", 1)
+    fleet = Fleet([runs["seed1"]])
+    rooms = Rooms(fleet.lanes, SessionConfig())
+    assert rooms.grow(fleet.lanes, 300)
+    (one,) = bytes_on_device(fleet, rooms, SessionConfig())
+    monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 100)
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.free_on", lambda device: 2.5 * one)
+    results = {result.folder.name: result for result in train_fleet(runs, tmp_path / "fleet", groups=1, quiet=True)}
+    left = [result for result in results.values() if not result.finished]
+    assert left
+    for result in left:
+        assert result.error is not None
+        assert "there is no room left on cpu for" in result.error
+        assert "let fewer runs share it" in result.error
+    assert len(left) < 3
+
+
+def test_a_device_that_filled_up_meanwhile_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Unlucky(Engine):
+        def __init__(self, fleet: Fleet, observations_per_run: list[int], groups: int) -> None:
+            made.append(len(fleet.lanes))
+            if len(made) == 2:  # the first ended with its room
+                raise torch.OutOfMemoryError
+            super().__init__(fleet, observations_per_run, groups)
+
+    monkeypatch.setattr("backsweep.agent.session.session.Engine", Unlucky)
+    monkeypatch.setattr("backsweep.agent.fleet.observation_room.FIRST_ROOM", 1)
+    monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 4)
+    runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
+    results = train_fleet(runs, tmp_path / "fleet", quiet=True)
+    assert made[:3] == [3, 3, 2]
+    finished = [result for result in results if result.finished]
+    assert len(finished) == 2
+    # Nothing is recorded twice where nothing has moved.
+    for result in finished:
+        name = result.folder.name
+        train(runs[name], tmp_path / name, quiet=True)
+        assert comparable_records(tmp_path / name) == comparable_records(result.folder)

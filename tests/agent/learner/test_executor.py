@@ -1,0 +1,136 @@
+"""A stepper on the CPU is the learner's own update and greedy actions, number by number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+from backsweep.agent.learner.executor import Stepper
+from backsweep.agent.learner.memory_estimate import working_bytes
+from backsweep.agent.learner.networks import Network
+from backsweep.agent.learner.optimisers import OptimiserSettings
+from backsweep.agent.learner.rules import TargetRule
+from backsweep.types import Batch
+
+NETWORKS = {
+    "vector": Network("vector", (4,), 3, (), (16,)),
+    "image": Network("image", (20, 20, 3), 3, ((8, 4, 2), (8, 3, 2)), (16,), 1 / 255),
+    "table": Network("table", (6,), 3),
+}
+RULES = {
+    "one-step": TargetRule(),
+    "backward": TargetRule(kind="backward"),
+    "discor": TargetRule(kind="discor"),
+    "discor-released": TargetRule(kind="discor", error_target=False),
+}
+SEEDS, ROWS, SIZE = (5, 6, 7), 40, 8
+
+
+def observations_for(network: Network, generator: np.random.Generator) -> np.ndarray:
+    if network.form == "image":
+        return generator.integers(0, 256, (ROWS, *network.input_shape), np.uint8)
+    if network.form == "table":
+        return generator.integers(0, network.input_shape[0], ROWS)
+    return generator.normal(size=(ROWS, *network.input_shape)).astype(np.float32)
+
+
+def fill(stepper: Stepper, generator: np.random.Generator, known_share: float) -> None:
+    """Give a stepper one update's random inputs."""
+    shape = stepper.action.shape
+    stepper.first[:] = generator.integers(0, ROWS, shape)
+    stepper.second[:] = generator.integers(0, ROWS, shape)
+    stepper.action[:] = generator.integers(0, stepper.learner.network.actions, shape)
+    stepper.reward[:] = generator.normal(size=shape)
+    stepper.discount[:] = np.where(generator.random(shape) < 0.3, 0, 0.99)
+    stepper.weight[:] = generator.random(shape)
+    if stepper.known is not None:
+        stepper.known[:] = np.where(generator.random(shape) < known_share, generator.normal(size=shape), np.nan)
+
+
+def batches_of(stepper: Stepper, observations: np.ndarray) -> list[Batch]:
+    """Return the same inputs as the learner's own update takes them."""
+    return [
+        Batch(
+            observation=observations[stepper.first[lane]],
+            action=stepper.action[lane],
+            reward=stepper.reward[lane],
+            next_observation=observations[stepper.second[lane]],
+            terminated=stepper.discount[lane] == 0,
+            discount=stepper.discount[lane],
+            weight=stepper.weight[lane],
+            row=np.arange(SIZE),
+            source=np.zeros(SIZE, np.int64),
+        )
+        for lane in range(len(stepper.first))
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_a_stepper_does_what_the_learner_does(network: Network, rule: TargetRule, dtype: str) -> None:
+    generator = np.random.default_rng(1)
+    kind = "rmsprop" if rule.kind == "one-step" else "adam"
+    settings = LearnerSettings(optimiser=OptimiserSettings(learning_rate=0.01, kind=kind), dtype=dtype)
+    driven, alone = Learner(network, rule, settings, SEEDS), Learner(network, rule, settings, SEEDS)
+    observations = observations_for(network, generator)
+    bank = ObservationBank(ROWS, observations.shape[1:], observations.dtype, driven.device)
+    stepper = Stepper(driven, bank, SIZE)
+    stepper.write(np.arange(ROWS), observations)
+    for update in range(12):
+        fill(stepper, generator, known_share=(0.0, 0.5, 1.0)[update % 3])
+        stepper.update()
+        stepper.wait()
+        expected = alone.update(batches_of(stepper, observations), None if stepper.known is None else stepper.known)
+        assert np.array_equal(stepper.td_error, expected.td_error)
+        if update % 5 == 4:
+            stepper.copy_target()
+            alone.copy_target()
+        stepper.current[:] = generator.integers(0, ROWS, len(SEEDS))
+        stepper.act()
+        stepper.wait()
+        assert np.array_equal(stepper.best, alone.greedy(observations[stepper.current][:, None])[:, 0])
+    (arrays, values), (arrays_alone, values_alone) = driven.state(), alone.state()
+    assert values == values_alone
+    for name, array in arrays.items():
+        assert np.array_equal(array, arrays_alone[name]), name
+    assert driven.take_statistics() == alone.take_statistics()
+
+
+@pytest.mark.parametrize("target", [False, True])
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_values_are_each_lanes_own(network: Network, target: bool) -> None:
+    generator = np.random.default_rng(2)
+    learner = Learner(network, TargetRule(), LearnerSettings(), SEEDS)
+    learner.target.normal_(generator=torch.Generator().manual_seed(0))
+    observations = observations_for(network, generator)
+    bank = ObservationBank(ROWS, observations.shape[1:], observations.dtype, learner.device)
+    stepper = Stepper(learner, bank, SIZE)
+    stepper.write(np.arange(ROWS), observations)
+    lanes, rows = np.array([2, 0]), generator.integers(0, ROWS, (2, 9))
+    found = stepper.values(lanes, rows, target=target)
+    for place, lane in enumerate(lanes):
+        assert np.array_equal(found[place], learner.values(lane, observations[rows[place]], target=target))
+
+
+def test_stacks_of_frames_are_turned_when_they_are_written() -> None:
+    network = NETWORKS["image"]
+    learner = Learner(network, TargetRule(), LearnerSettings(), (0,))
+    stepper = Stepper(learner, ObservationBank(4, network.input_shape, np.uint8, learner.device), 2)
+    frames = np.random.default_rng(0).integers(0, 256, (2, 3, 20, 20), np.uint8)
+    stepper.write(np.array([1, 3]), frames)
+    assert np.array_equal(stepper.bank.rows[3].numpy(), np.moveaxis(frames[1], 0, -1))
+
+
+def test_memory_is_reckoned_for_every_rule() -> None:
+    network = NETWORKS["image"]
+    plain = working_bytes(network, TargetRule(), 10, 32, torch.float32)
+    assert plain > 6 * 4 * 10 * network.layout.count
+    assert working_bytes(network, TargetRule(kind="discor"), 10, 32, torch.float32) > 2 * plain
+    assert working_bytes(network, TargetRule(), 10, 32, torch.float32, fused=True) < plain
+    learner = Learner(network, TargetRule(), LearnerSettings(), (0, 1))
+    stepper = Stepper(learner, ObservationBank(4, network.input_shape, np.uint8, learner.device), 2)
+    assert stepper.nbytes == working_bytes(network, TargetRule(), 2, 2, torch.float32)

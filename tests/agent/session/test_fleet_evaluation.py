@@ -1,0 +1,154 @@
+"""Evaluations of many runs at once: each record is that of its run alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from backsweep.agent import RunConfig, run_config
+from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.session.evaluation import ExactEvaluator, exact_evaluator, lane_values
+from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_lanes
+from backsweep.agent.session.evaluation.lane_values import values_of_lanes
+from backsweep.agent.session.records.rows import EvaluationRecord
+from backsweep.jit.random_streams import named_generator
+
+SMALL_GRID: dict[str, Any] = {
+    "convolutions": ((16, 8, 4), (16, 3, 2)),
+    "linear": (32,),
+    "evaluation_episodes": 12,
+    "probe_size": 16,
+    "capacity": 50,
+    "dtype": "float64",
+    "evaluation_random_chance": 0.3,
+}
+
+
+def grid(task: str, seed: int, **options: Any) -> RunConfig:
+    return run_config(task, seed=seed, task_options={"size": 5, "max_steps": 40}, **{**SMALL_GRID, **options})
+
+
+def made_up_values(lane: int, observations: NDArray[Any]) -> NDArray[np.float64]:
+    """Return values that depend on the lane and on each observation, and on nothing else."""
+    table = named_generator(lane, "values").normal(size=(509, 6))
+    flat = observations.reshape(len(observations), -1).astype(np.int64)
+    return table[(flat * np.arange(1, flat.shape[1] + 1)).sum(axis=1) % 509]
+
+
+class MadeUpValues:
+    """Made-up values of several lanes, and how many rows were asked for."""
+
+    def __init__(self, actions: int) -> None:
+        self.actions = actions
+        self.rows: list[int] = []
+
+    def __call__(self, lanes: Sequence[int], observations: NDArray[Any]) -> NDArray[np.float64]:
+        assert len(lanes) == len(observations)
+        self.rows.append(len(lanes) * observations.shape[1])
+        return np.stack([self.alone(lane, seen) for lane, seen in zip(lanes, observations, strict=True)])
+
+    def alone(self, lane: int, observations: NDArray[Any]) -> NDArray[np.float64]:
+        return made_up_values(lane, observations)[:, : self.actions]
+
+
+@pytest.mark.parametrize(
+    "configs",
+    [
+        [run_config("nchain-10", seed=seed, evaluation_episodes=7, probe_size=9) for seed in range(3)],
+        [grid("minigrid/doorkey", seed) for seed in range(4)],
+        # Several tasks, in turns; some with exact scores.
+        [
+            grid("minigrid/doorkey", 0),
+            grid("minigrid/lavacrossing-easy", 1),
+            grid("minigrid/doorkey", 2, exact=False),
+            grid("minigrid/lavacrossing-easy", 1, discount=0.9),
+            grid("minigrid/doorkey", 5, evaluation_episodes=3),
+        ],
+        [
+            run_config("sokoban/5x5-1", seed=seed, task_options={"max_steps": 20}, evaluation_episodes=6, probe_size=5)
+            for seed in range(2)
+        ],
+    ],
+    ids=["chain", "grid", "several tasks", "sokoban"],
+)
+def test_each_record_is_that_of_its_run_alone(configs: list[RunConfig]) -> None:
+    assert configs[0].task is not None
+    values = MadeUpValues({"nchain": 2, "minigrid": 6, "sokoban": 8}[configs[0].task.split("/")[0].split("-")[0]])
+    if values.actions == 8:
+        values.actions = 6  # the table has no more columns; two actions are then never the best
+    together = evaluate_fleet(configs, values, step=300)
+    for lane, config in enumerate(configs):
+        assert together[lane] == evaluate(config, partial(values.alone, lane), step=300)
+    assert evaluate_fleet(configs, values, step=300) == together
+    assert evaluate_fleet(configs, values, step=400) != together
+
+
+def test_finished_episodes_are_not_looked_at_again() -> None:
+    # Steps at random into lava end soon, in one lane after another.
+    config = grid("minigrid/lavacrossing-easy", 0, exact=False, evaluation_random_chance=1.0)
+    values = MadeUpValues(6)
+    records = evaluate_fleet([dataclasses.replace(config, seed=seed) for seed in range(3)], values, step=0)
+    assert all(record.terminated > 0 for record in records)
+    rollouts = values.rows[:-1]  # the last is the probe
+    assert rollouts[0] == 36
+    assert sorted(rollouts, reverse=True) == rollouts
+    assert rollouts[-1] < 36
+
+
+def test_environments_of_other_packages_are_evaluated_as_ever() -> None:
+    config = run_config(env="CartPole-v1", evaluation_episodes=3, probe_size=8)
+    configs = [dataclasses.replace(config, seed=seed) for seed in range(2)]
+    values = MadeUpValues(2)
+    expected = [evaluate(config, partial(values.alone, lane), step=1) for lane, config in enumerate(configs)]
+    assert evaluate_fleet(configs, values, step=1) == expected
+
+
+def test_exact_scores_of_several_lanes() -> None:
+    evaluator: ExactEvaluator = exact_evaluator("minigrid/doorkey", {"size": 5}, 0.99)
+    values = MadeUpValues(6)
+    together = evaluator.fleet_scores(values, [4, 2, 7], 0.05)
+    assert together == [evaluator.scores(partial(values.alone, lane), 0.05) for lane in (4, 2, 7)]
+
+
+def comparable(record: EvaluationRecord) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(record).items() if value is not None}
+
+
+@pytest.mark.parametrize("piece", [1 << 30, 1 << 20], ids=["in one piece", "in pieces"])
+@pytest.mark.parametrize("lanes", [[0, 1, 2, 3], [3, 0, 1]], ids=["all lanes", "some lanes"])
+def test_a_learners_lanes(lanes: list[int], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(lane_values.PIECE_BYTES, "cpu", piece)
+    fleet = Fleet([grid("minigrid/doorkey", seed) for seed in range(4)])
+    configs = [fleet.lanes[lane].config for lane in lanes]
+    records = evaluate_lanes(configs, fleet.learner, lanes, step=0)
+    for lane, config, record in zip(lanes, configs, records, strict=True):
+        alone = evaluate(config, partial(fleet.learner.values, lane), step=0)
+        assert comparable(record) == pytest.approx(comparable(alone), rel=1e-9)
+
+
+@pytest.mark.parametrize("piece", [1 << 30, 1 << 17], ids=["in one piece", "in pieces"])
+def test_values_of_lanes_are_those_of_each(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(lane_values.PIECE_BYTES, "cpu", piece)
+    generator = np.random.default_rng(0)
+    chain = run_config("nchain-10", seed=1)
+    fleets = [
+        (Fleet([grid("minigrid/doorkey", seed) for seed in range(3)]), generator.integers(256, size=(2, 5, 40, 40, 3))),
+        (Fleet([dataclasses.replace(chain, seed=seed) for seed in range(3)]), generator.integers(9, size=(2, 5))),
+    ]
+    for fleet, numbers in fleets:
+        learner = fleet.learner
+        learner.online.normal_()
+        observations = numbers.astype(fleet.lanes[0].observations.dtype)
+        for lanes in ([0, 1], [2, 0]):
+            for seen in (observations, np.broadcast_to(observations[:1], observations.shape)):
+                found = values_of_lanes(learner, lanes, seen)
+                for place, lane in enumerate(lanes):
+                    alone = learner.values(lane, seen[place].copy())
+                    np.testing.assert_allclose(found[place], alone, rtol=1e-10)
+                    assert found.dtype == alone.dtype

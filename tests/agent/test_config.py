@@ -1,0 +1,231 @@
+"""Configurations: the tasks' settings, the methods, and the two ways of being faithful."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backsweep import EpisodicBackward, Mixture, Prioritized, PseudoTerminals, Topological, Uniform
+from backsweep.agent import METHOD_NAMES, RunConfig, method_for, run_config, train
+from backsweep.agent.config import SessionConfig
+from backsweep.agent.defaults import task_options
+from backsweep.agent.fleet.clock import Clock
+from backsweep.agent.fleet.run import Lane, encoder_for, epsilon_schedule
+from backsweep.agent.methods import method_table
+from backsweep.encoding import ExactBytes, Quantized, RandomProjection
+
+
+def test_the_papers_settings() -> None:
+    grid = run_config("minigrid/doorkey")
+    assert (grid.batch_size, grid.learning_rate, grid.optimiser) == (64, 3e-4, "adam")
+    assert (grid.target_interval, grid.ratio, grid.warmup_steps, grid.capacity) == (1_000, 0.25, 50_000, 1_000_000)
+    assert (grid.steps, grid.evaluation_interval, grid.evaluation_episodes) == (6_000_000, 100_000, 100)
+    assert grid.convolutions == ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+    assert grid.linear == (512,)
+    assert grid.clip_norm is None
+    sokoban = run_config("sokoban/6x6-2")
+    assert (sokoban.batch_size, sokoban.target_interval, sokoban.eta) == (32, 10_000, 0.2)
+    atari = run_config("atari/pong")
+    assert (atari.optimiser, atari.learning_rate, atari.rmsprop_alpha, atari.rmsprop_eps) == (
+        "rmsprop",
+        2.5e-4,
+        0.95,
+        1e-2,
+    )
+
+
+def test_the_table_reads_like_the_paper() -> None:
+    config = run_config("minigrid/doorkey", steps=1_000_000)
+    per = Prioritized(alpha=0.6, beta=0.4, final_beta=1.0, beta_rows=250_000, epsilon=0.01)
+    sweep = Topological(roots=8, predecessors=3, trees="separate")
+    table = method_table(config)
+    assert tuple(table) == METHOD_NAMES
+    assert table["uer"].sampler == Uniform()
+    assert table["per"].sampler == per
+    assert table["ebu"].sampler == EpisodicBackward(running=False)
+    assert table["ter"].sampler == Mixture([(0.5, sweep), (0.5, per)])
+    assert table["ter-single"].sampler == Topological(roots=1, predecessors=1, trees="separate")
+    assert table["ebu-notimeout"].sampler == EpisodicBackward(timeouts=False, running=False)
+    assert [name for name, method in table.items() if method.rule.kind == "backward"] == [
+        "ebu",
+        "ebu-mixed",
+        "ebu-notimeout",
+    ]
+    assert table["discor"].rule.kind == "discor"
+    parts = {name: method.sampler.parts[0][1] for name, method in table.items() if isinstance(method.sampler, Mixture)}
+    assert parts["ter-shuffled"].shuffle == 10_000
+    assert parts["ter-nostitch"].stitch is False
+    assert parts["ter-pseudo"].start == PseudoTerminals(kappa=0.01)
+    assert parts["ter-visits"].draw == "visits"
+    assert parts["ebu-mixed"] == EpisodicBackward(running=False)
+
+
+def test_any_option_can_be_changed() -> None:
+    method = method_for(run_config("nchain-20", eta=0.1, mix_with="uniform", roots=2, predecessors=1))
+    assert method.sampler == Mixture([(0.9, Topological(roots=2, predecessors=1, trees="separate")), (0.1, Uniform())])
+    assert isinstance(method_for(run_config("nchain-20", eta=0.0)).sampler, Topological)
+    assert method_for(run_config("nchain-20", method="ebu", diffusion=0.0)).rule.diffusion == 0.0
+    lane = Lane(run_config("minigrid/doorkey", dimension=8, capacity=100))
+    assert lane.replay._encoder_config.dim == 8
+
+
+class TestEncoder:
+    """What tells states apart."""
+
+    def test_each_choice(self) -> None:
+        assert encoder_for(run_config("lunarlander", dimension=2)) == RandomProjection(dim=2)
+        assert encoder_for(run_config("lunarlander", encoder="bytes")) == ExactBytes()
+        assert encoder_for(run_config("lunarlander", encoder="quantized")) == Quantized(0.1)
+        widths = (0.1, 0.1, 0.2, 0.2, 0.1, 0.3, 1.0, 1.0)
+        assert encoder_for(run_config("lunarlander", encoder="quantized", cell=widths)) == Quantized(widths)
+
+    def test_near_states_are_one(self) -> None:
+        vertices = {}
+        for encoder in ("projection", "quantized"):
+            lane = Lane(run_config("lunarlander", encoder=encoder, capacity=400))
+            for step in range(300):
+                lane.step(np.array([step % 4]), Clock())
+            vertices[encoder] = lane.replay.stats()["vertices"]
+        assert vertices["quantized"] < 0.9 * vertices["projection"]
+
+    def test_state_numbers_need_none(self) -> None:
+        lane = Lane(run_config("nchain-10", encoder="quantized", capacity=100))
+        for _ in range(20):
+            lane.step(np.array([1]), Clock())
+        assert lane.replay.stats()["vertices"] <= 10
+
+    @pytest.mark.parametrize("cell", [(), (0.1, -1.0)])
+    def test_cells_have_a_width(self, cell: tuple[float, ...]) -> None:
+        with pytest.raises(ValueError, match="cell must hold widths above 0"):
+            run_config("lunarlander", encoder="quantized", cell=cell)
+
+    def test_the_number_of_widths_must_fit(self) -> None:
+        with pytest.raises(ValueError, match="step has 2 entries, expected one or 8"):
+            Lane(run_config("lunarlander", encoder="quantized", cell=(0.1, 0.2)))
+
+
+class TestReleased:
+    """Where the released code differs, one assertion for each line of the table."""
+
+    def test_options(self) -> None:
+        ter = run_config("minigrid/unlock", method="ter", faithful="released")
+        assert ter.ebu_double is False  # D2
+        assert ter.ebu_skipped_steps == 3  # D3
+        assert ter.predecessors == 1  # D4
+        assert ter.evaluation_random_chance == 0.01  # D6
+        assert ter.per_beta_fraction == 1.0  # D7
+        assert ter.per_clip == 1.0  # D8
+        assert ter.bootstrap_at_timeout is False  # D11
+        assert ter.discor_error_target is False  # D13
+        assert ter.trees == "shared"  # D14
+        assert ter.random_warmup is False  # D15
+        assert epsilon_schedule(ter)(10_000) == pytest.approx(0.9901)
+
+    def test_sokoban(self) -> None:
+        assert run_config("sokoban/5x5-1", method="ter", faithful="released").capacity == 1_000_000  # D1
+        assert run_config("sokoban/5x5-1", method="per", faithful="released").capacity == 50_000
+        ter = run_config("sokoban/5x5-1", method="ter", faithful="released")
+        assert ter.predecessors == 3
+        assert ter.eta * ter.batch_size == 3  # D5
+
+    def test_tasks(self) -> None:
+        crossing = run_config("minigrid/simplecrossing-hard", faithful="released")
+        assert task_options(crossing) == {"actions": "released"}  # D9
+        assert Lane(crossing).envs.num_actions == 3
+        doors = run_config("minigrid/redbluedoors", faithful="released")
+        assert task_options(doors) == {"actions": "released", "wrong_door": "released"}  # D10
+        assert task_options(run_config("minigrid/redbluedoors")) == {}
+
+    def test_a_choice_can_be_undone(self) -> None:
+        config = run_config("minigrid/unlock", faithful="released", trees="separate", task_options={"actions": "paper"})
+        assert config.trees == "separate"
+        assert task_options(config) == {"actions": "paper"}
+
+
+def test_a_timeout_is_bootstrapped_unless_told_otherwise() -> None:
+    for bootstrap, discount in ((True, 0.99), (False, 0.0)):
+        config = run_config(
+            "nchain-10", method="uer", bootstrap_at_timeout=bootstrap, task_options={"max_steps": 3}, batch_size=64
+        )
+        lane = Lane(config)
+        for _ in range(9):
+            lane.step(np.array([1]), Clock())
+        batch = lane.sample()
+        cut = batch.row % 3 == 2
+        assert cut.any()
+        assert not batch.terminated.any()
+        assert batch.discount[cut].tolist() == pytest.approx([discount] * int(cut.sum()))
+        assert batch.discount[~cut].tolist() == pytest.approx([0.99] * int((~cut).sum()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "tre"}, "did you mean 'ter'"),
+        ({"method": "zzz"}, "known methods are"),
+        ({"faithful": "partly"}, "faithful must be"),
+        ({"eta": 1.5}, "eta must be in 0..1"),
+        ({"steps": 0}, "steps must be above 0"),
+        ({"ratio": -1.0}, "ratio must be 0 or more"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run_config("nchain-20", **options)  # type: ignore[arg-type]
+
+
+def test_more_refusals() -> None:
+    with pytest.raises(TypeError, match="did you mean 'batch_size'"):
+        run_config("nchain-20", batchsize=3)
+    with pytest.raises(ValueError, match="unknown task"):
+        run_config("nchainn")
+    with pytest.raises(ValueError, match="give a task"):
+        run_config()
+    with pytest.raises(ValueError, match="not both"):
+        run_config("nchain-20", env="CartPole-v1")
+    with pytest.raises(ValueError, match="tasks of the table"):
+        run_config(env="CartPole-v1", exact=True)
+    with pytest.raises(ValueError, match="threads"):
+        SessionConfig(threads=0)
+    with pytest.raises(ValueError, match="checkpoint_interval"):
+        SessionConfig(checkpoint_interval=-1)
+    with pytest.raises(ValueError, match="does not know: colour"):
+        RunConfig.from_json({**run_config("nchain-20").to_json(), "colour": 1})
+
+
+def test_a_configuration_survives_its_file() -> None:
+    config = run_config("minigrid/doorkey", method="ebu", task_options={"random_action_chance": 0.1}, seed=3)
+    assert RunConfig.from_json(config.to_json()) == config
+
+
+def test_a_file_from_before_an_option_still_loads() -> None:
+    config = run_config("lunarlander", seed=3)
+    before = {name: value for name, value in config.to_json().items() if name not in ("encoder", "cell")}
+    assert RunConfig.from_json(before) == config
+
+
+def test_atari_frames_are_kept_once(tmp_path: Path) -> None:
+    config = run_config(
+        "atari/pong",
+        method="ter",
+        steps=60,
+        warmup_steps=40,
+        capacity=1_000,
+        batch_size=4,
+        evaluation_interval=1_000,
+        evaluation_episodes=1,
+        task_options={"max_steps": 20},
+        probe_size=4,
+    )
+    assert config.frame_stack == 4
+    lane = Lane(config)
+    for _ in range(50):
+        lane.step(np.array([0]), Clock())
+    stats = lane.replay.stats()
+    assert stats["distinct_frames"] < 1.5 * stats["distinct_observations"]
+    result = train(config, tmp_path / "run", quiet=True)
+    assert result.finished
+    assert result.evaluation is not None
+    assert result.evaluation.mean_length <= 20

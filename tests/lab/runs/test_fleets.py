@@ -1,0 +1,156 @@
+"""Which runs share a fleet, what fleets are called, and what becomes of a lane that failed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backsweep.agent import RunConfig
+from backsweep.agent.fleet import fleet
+from backsweep.lab.claims.question import Grid
+from backsweep.lab.claims.questions.shared import MINIGRID, WITH_SHUFFLED, variant
+from backsweep.lab.runs import jobs
+from backsweep.lab.runs.estimate import estimate
+from backsweep.lab.runs.worker import work
+
+SMALL: dict[str, Any] = {
+    "steps": 120,
+    "warmup_steps": 40,
+    "evaluation_interval": 60,
+    "evaluation_episodes": 2,
+    "record_interval": 20,
+    "probe_size": 8,
+    "capacity": 200,
+}
+
+
+def plan(root: Path, grid: Grid, lanes: int = 128, workers: int = 1) -> list[jobs.Job]:
+    return jobs.plan(root, [grid], "fleet", lanes=lanes, workers=workers).jobs
+
+
+PAPER = Grid(MINIGRID, WITH_SHUFFLED, (100, 101, 102))
+
+
+def test_methods_with_one_rule_share_a_fleet(tmp_path: Path) -> None:
+    found = plan(tmp_path, PAPER)
+    methods = [{config["method"] for config in job.order["configs"].values()} for job in found]
+    assert methods == [{"uer", "per", "ebu", "ter", "ter-shuffled"}, {"discor"}]
+    assert sum(job.runs for job in found) == 7 * 6 * 3
+    for job in found:
+        fleet.check_same([RunConfig.from_json(config) for config in job.order["configs"].values()])
+        names = list(job.order["configs"])
+        assert len(set(names)) == len(names) == job.runs
+        assert len(job.log_name) < 200
+    assert "doorkey-ter-seed-100" in found[0].order["configs"]
+    assert Path(found[0].order["folder"]).parent == tmp_path / "runs" / "fleets"
+    assert len({job.order["folder"] for job in found}) == 2
+
+
+def test_lanes_are_shared_out_evenly_and_long_runs_stay_together(tmp_path: Path) -> None:
+    first, second, *_ = plan(tmp_path, PAPER, lanes=60)  # 105 runs, 15 of them of 6M steps
+    assert (first.runs, second.runs) == (52, 53)
+    assert sum(config["steps"] == 6_000_000 for config in first.order["configs"].values()) == 15
+
+
+@pytest.mark.parametrize(
+    ("lanes", "workers", "sizes"),
+    [
+        (128, 2, [105, 21]),
+        (128, 3, [52, 53, 21]),
+        (128, 16, [8] * 12 + [9] + [7] * 3),
+        (5, 16, [5] * 21 + [4] * 4 + [5]),
+        (128, 1000, [1] * 126),
+    ],
+)
+def test_every_worker_has_a_fleet(tmp_path: Path, lanes: int, workers: int, sizes: list[int]) -> None:
+    found = plan(tmp_path, PAPER, lanes, workers)  # 105 runs that learn alike, and 21 of DisCor
+    assert sorted(job.runs for job in found) == sorted(sizes)
+
+
+def test_other_actions_are_another_fleet(tmp_path: Path) -> None:
+    # The released code has three actions on the crossing tasks and seven elsewhere.
+    grid = Grid(MINIGRID, (variant("ter"),), (100, 101), {"faithful": "released"})
+    assert [job.runs for job in plan(tmp_path, grid)] == [6, 8]
+
+
+def test_two_settings_of_one_method_have_lanes_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "OWN_FIELDS", (*fleet.OWN_FIELDS, "eta"))
+    grid = Grid(("nchain-6",), (variant("ter", "low", eta=0.1), variant("ter", "high", eta=0.7)), (100,), SMALL)
+    (job,) = plan(tmp_path, grid)
+    assert len(job.order["configs"]) == 2
+
+
+def test_questions_that_share_runs_do_them_once(tmp_path: Path) -> None:
+    first = Grid(("nchain-6",), (variant("ter"),), (100, 101), SMALL)
+    second = Grid(("nchain-6", "nchain-7"), (variant("ter"),), (101, 102), SMALL)
+    found = jobs.plan(tmp_path, [first, second], "fleet")
+    assert found.total == sum(job.runs for job in found.jobs) == 5
+
+
+def test_other_observations_are_another_fleet(tmp_path: Path) -> None:
+    # Chains of different length have tables of different length.
+    grid = Grid(("nchain-6", "nchain-7"), (variant("uer"),), (100, 101), SMALL)
+    assert [job.runs for job in plan(tmp_path, grid)] == [2, 2]
+
+
+def minigrid() -> Grid:
+    small = {**SMALL, "convolutions": ((4, 8, 4),), "linear": (8,), "exact": False, "batch_size": 8}
+    short = {"task_options": {"max_steps": 20}}
+    tasks = ("minigrid/unlock", "minigrid/lavacrossing-easy")
+    return Grid(tasks, (variant("uer", **short),), (100, 101), small)
+
+
+def test_a_fleet_of_several_tasks_runs(tmp_path: Path) -> None:
+    (job,) = plan(tmp_path, minigrid())
+    assert sorted(job.order["configs"]) == [
+        "lavacrossing-easy-uer-seed-100",
+        "lavacrossing-easy-uer-seed-101",
+        "unlock-uer-seed-100",
+        "unlock-uer-seed-101",
+    ]
+    assert "minigrid/unlock, minigrid/lavacrossing-easy; uer; seeds 100 to 101" in job.name
+    assert work(job.order) == 0
+    assert jobs.plan(tmp_path, [minigrid()], "process").finished == 4
+
+
+def test_a_lane_that_failed_begins_again_and_takes_nobody_with_it(tmp_path: Path) -> None:
+    (job,) = plan(tmp_path, minigrid())
+    assert work(job.order) == 0
+    place = Path(job.order["folder"])
+    lane = place / "unlock-uer-seed-100"
+    (lane / "finished.json").unlink()
+    with open(lane / "sessions.jsonl", "a") as file:
+        file.write(json.dumps({"event": "failed"}) + "\n")
+    (again,) = plan(tmp_path, minigrid())
+    assert (again.runs, again.resumed, again.order["removed"]) == (1, False, [str(lane)])
+    assert work(again.order) == 0
+    assert not lane.exists()
+    assert len(list(place.glob("*/finished.json"))) == 3
+    assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
+
+
+def test_a_fleet_that_was_killed_early_begins_again(tmp_path: Path) -> None:
+    (job,) = plan(tmp_path, minigrid())
+    place = Path(job.order["folder"])
+    for name, config in job.order["configs"].items():
+        (place / name).mkdir(parents=True)
+        (place / name / "config.json").write_text(json.dumps(config))
+    (place / "fleet.json").write_text(json.dumps({"lanes": list(job.order["configs"])}))
+    (again,) = plan(tmp_path, minigrid())
+    assert len(again.order["removed"]) == 4
+    assert work(again.order) == 0
+    assert not place.exists()
+    assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
+
+
+def test_an_estimate_is_of_the_fleet_and_not_of_its_lanes_one_by_one(tmp_path: Path) -> None:
+    found = plan(tmp_path, PAPER)
+    steps = sum(job.steps for job in found)
+    assert estimate(found, 1, steps_per_second=1000.0) == pytest.approx(steps / 1000.0)
+    largest = max(job.steps for job in found)
+    assert estimate(found, 3, steps_per_second=1000.0) == pytest.approx(largest / 1000.0)
+    (small,) = plan(tmp_path, minigrid())
+    assert 0.0 < estimate([small], 1) < 60.0

@@ -1,0 +1,258 @@
+"""The commands from end to end, at the smallest scale."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from backsweep.agent import RunConfig, run_config
+from backsweep.lab import cli
+from backsweep.lab.claims.evidence import ADDED_LATER, configuration_key
+from backsweep.lab.claims.question import Grid, Variant
+from backsweep.lab.runs import jobs
+from backsweep.lab.runs.engine import run_jobs, shares_of
+from backsweep.lab.runs.progress import JobProgress, duration
+
+
+def call(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    cli.add_commands(parser.add_subparsers(required=True))
+    parsed = parser.parse_args(["experiment", *arguments])
+    return int(parsed.run(parsed))
+
+
+def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list") == 0
+    assert "C24" in capsys.readouterr().out
+    assert call("show", "c3") == 0
+    shown = capsys.readouterr().out
+    assert "TER beats UER, PER, EBU and DisCor on 7 MiniGrid tasks" in shown
+    assert "210 runs" in shown
+    assert call("show", "C17") == 0
+    assert "nothing to run" in capsys.readouterr().out
+
+
+def test_a_study_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("run", "C20", "--results", str(tmp_path), "--dry-run") == 0
+    assert "1 runs, 0 finished, 1 to do" in capsys.readouterr().out
+    assert call("run", "C20", "--results", str(tmp_path)) == 0
+    (file,) = (tmp_path / "sweep-order").glob("*.jsonl.gz")
+    written = file.stat().st_mtime_ns
+    assert call("run", "C20", "--results", str(tmp_path)) == 0
+    assert "all 1 runs are finished" in capsys.readouterr().out
+    assert file.stat().st_mtime_ns == written
+
+
+CHAIN = {
+    "steps": 300,
+    "warmup_steps": 100,
+    "evaluation_interval": 100,
+    "evaluation_episodes": 2,
+    "record_interval": 50,
+    "probe_size": 8,
+    "capacity": 300,
+}
+
+
+def small_grid(engine: jobs.Engine, root: Path, methods: tuple[str, ...] = ("ter",), **more: object) -> jobs.Plan:
+    variants = tuple(Variant(name, name) for name in methods)
+    grid = Grid(("nchain-6",), variants, (10_000, 10_001), {**CHAIN, **more})
+    return jobs.plan(root, [grid], engine)
+
+
+def test_a_failing_run_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    plan = small_grid("process", tmp_path)
+    assert (len(plan.jobs), plan.finished, plan.total) == (2, 0, 2)
+    plan.jobs[0].order["configs"]["."]["task"] = "nchain-nonsense"
+    failures, interrupted = run_jobs(plan.jobs, tmp_path / "logs", 2, JobProgress(2))
+    assert not interrupted
+    (failure,) = failures
+    assert "nchain-nonsense" in failure.tail()
+    again = small_grid("process", tmp_path)
+    assert (len(again.jobs), again.finished) == (1, 1)
+    (folder,) = (path.parent for path in tmp_path.rglob("finished.json"))
+    assert not (folder / "checkpoints").exists()
+    assert json.loads((folder / "config.json").read_text())["seed"] == 10_001
+
+
+def test_fleets_share_runs_with_processes_and_interrupted_runs_go_on(tmp_path: Path) -> None:
+    plan = small_grid("fleet", tmp_path)
+    (job,) = plan.jobs
+    assert job.runs == 2
+    from backsweep.lab.runs.worker import work
+
+    assert work(job.order) == 0
+    assert small_grid("process", tmp_path).finished == 2
+
+    # A run that was killed before it had anything to go on from begins again.
+    (broken,) = [job for job in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in job.name]
+    folder = Path(broken.order["folder"])
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(broken.order["configs"]["."]))
+    (again,) = [job for job in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in job.name]
+    assert (again.order["folder"], again.order["removed"], again.resumed) == (str(folder), [str(folder)], False)
+    assert work(again.order) == 0
+    assert (folder / "finished.json").exists()
+    # Other settings are another run.
+    assert small_grid("process", tmp_path, ("uer",), batch_size=7).finished == 0
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    long = {"steps": 6_000, "epsilon_steps": 1_000, "evaluation_interval": 6_000}
+    job = small_grid("process", tmp_path, **long).jobs[0]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "backsweep.lab.runs.worker", json.dumps(job.order)], stdout=subprocess.PIPE
+    )
+    (records,) = job.watched
+    while not records.exists() or records.stat().st_size < 100:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    (resumed,) = [entry for entry in small_grid("process", tmp_path, **long).jobs if entry.resumed]
+    before = records.read_bytes()
+    from backsweep.lab.runs.worker import work
+
+    assert work(resumed.order) == 0
+    assert records.read_bytes().startswith(before)
+    assert small_grid("process", tmp_path, **long).finished == 1
+
+
+def test_terminating_the_command_stops_its_jobs_in_good_order(tmp_path: Path) -> None:
+    long = {"steps": 50_000, "epsilon_steps": 1_000, "evaluation_interval": 50_000}
+    code = (
+        "import json, sys; from pathlib import Path; from backsweep.lab.runs.engine import run_jobs; "
+        "from backsweep.lab.runs.progress import JobProgress; "
+        f"from {Path(__file__).stem} import small_grid; root = Path(sys.argv[1]); "
+        "found = small_grid('process', root, **json.loads(sys.argv[2])); "
+        "sys.exit(130 if run_jobs(found.jobs, root / 'logs', 2, JobProgress(2))[1] else 0)"
+    )
+    watched = [path for job in small_grid("process", tmp_path, **long).jobs for path in job.watched]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path), json.dumps(long)], cwd=Path(__file__).parent, stdout=subprocess.PIPE
+    )
+    while not all(records.exists() and records.stat().st_size > 100 for records in watched):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [job.resumed for job in small_grid("process", tmp_path, **long).jobs] == [True, True]
+
+
+def test_runs_recorded_before_an_option_existed_are_known(tmp_path: Path) -> None:
+    """Their configuration lacks the option; a golden name makes sure that none that comes later gives them another."""
+    config = run_config("minigrid/doorkey", method="ter", seed=100).to_json()
+    assert configuration_key(config, frozenset()) == "961ba218ed13"
+    fields = {field.name: field for field in dataclasses.fields(RunConfig)}
+    for name, value in ADDED_LATER.items():
+        assert json.loads(json.dumps(fields[name].default)) == value
+    plan = small_grid("process", tmp_path)
+    folder = Path(plan.jobs[0].order["folder"])
+    folder.mkdir(parents=True)
+    before = {name: value for name, value in plan.jobs[0].order["configs"]["."].items() if name not in ADDED_LATER}
+    (folder / "config.json").write_text(json.dumps(before))
+    (folder / "finished.json").write_text("{}")
+    assert small_grid("process", tmp_path).finished == 1
+    assert small_grid("process", tmp_path, encoder="bytes").finished == 0
+
+
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    command = [sys.executable, "-m", "backsweep", "experiment", "list"]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_durations_in_words() -> None:
+    assert [duration(seconds) for seconds in (5, 600, 7200, 400_000)] == ["5 s", "10 min", "2.0 h", "4.6 days"]
+
+
+def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part = ("--tasks", "minigrid/doorkey", "minigrid/unlock", "--lines", "ter", "uer")
+    rate = ("--results", str(tmp_path), "--dry-run", "--steps-per-second", "1000", "--scale", "paper")
+    assert call("run", "C3", *part, *rate) == 0
+    assert "20 runs, 0 finished, 20 to do" in capsys.readouterr().out
+    assert call("run", "C3", *part, "--seeds", "100", "103", *rate) == 0
+    assert "8 runs, 0 finished, 8 to do" in capsys.readouterr().out
+    # Of several questions each gives what it has of what is named.
+    assert call("run", "C12", "C13", "--lines", "ter", "ter-pseudo", *rate) == 0
+    assert "15 runs, 0 finished, 15 to do" in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"there is no line 'ter-single' here, only uer, .*, ter, ter-pseudo"):
+        call("run", "C12", "C13", "--lines", "ter-single", *rate)
+    with pytest.raises(ValueError, match="there is no seed 7 here, only 100"):
+        call("run", "C3", "--seeds", "7", *rate)
+    with pytest.raises(ValueError, match="there is no task 'minigrid/doorkye' here, only minigrid/doorkey"):
+        call("run", "C3", "--tasks", "minigrid/doorkye", *rate)
+    with pytest.raises(ValueError, match="there is no line 'dqn' here, only uer"):
+        call("run", "C3", "--lines", "dqn", *rate)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "groups"), [((), 2), (("--jobs", "2"), 1), (("--jobs", "2", "--groups", "3"), 3)]
+)
+def test_fleets_side_by_side_take_turns_anyway(
+    arguments: tuple[str, ...], groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def note(todo: list[jobs.Job], *rest: object, **more: object) -> tuple[list[object], bool]:
+        asked.extend(job.order["session"]["groups"] for job in todo)
+        return [], False
+
+    monkeypatch.setattr("backsweep.lab.runs.engine.run_jobs", note)
+    assert call("run", "C3", "--engine", "fleet", "--results", str(tmp_path), *arguments) == 0
+    assert asked == [groups, groups]  # DisCor's runs, and the others'
+
+
+def test_processes_that_would_take_turns_on_a_gpu_are_told_of_mps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("backsweep.lab.runs.engine.run_jobs", lambda *_, **__: ([], False))
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    fleets = ("run", "C3", "--engine", "fleet", "--results", str(tmp_path / "results"))
+    for more, told in (
+        (("--device", "cuda", "--jobs", "2"), True),
+        (("--device", "cuda"), False),
+        (("--jobs", "2"), False),
+    ):
+        assert call(*fleets, *more) == 0
+        assert ("nvidia-cuda-mps-control -d" in capsys.readouterr().err) == told
+    (tmp_path / "control").touch()
+    assert call(*fleets, "--device", "cuda", "--jobs", "2") == 0
+    assert "mps" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "shares"), [(16, 6, [3, 3, 3, 3, 2, 2]), (16, 1, [16]), (2, 2, [1, 1]), (2, 3, [1, 1, 1])]
+)
+def test_cores_are_shared_out(cores: int, workers: int, shares: list[int]) -> None:
+    assert shares_of(cores, workers) == shares
+
+
+def test_runs_can_follow_the_released_code(tmp_path: Path) -> None:
+    grid = Grid(("minigrid/lavacrossing-easy", "sokoban/5x5-1"), (Variant("uer", "uer"),), (100,))
+    configs = [jobs.run_configuration(run) for run in grid.following("released").runs()]
+    assert [config["faithful"] for config in configs] == ["released", "released"]
+    assert [config["capacity"] for config in configs] == [1_000_000, 50_000]
+    assert grid.following("paper") == grid
+
+
+def test_the_package_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "backsweep", "experiment", "list"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "C24" in done.stdout

@@ -1,0 +1,66 @@
+"""Small runs for the trainer's tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from backsweep.agent import RunConfig, run_config
+
+SMALL_GRID: dict[str, Any] = {
+    "task_options": {"size": 5, "max_steps": 60},
+    "convolutions": ((16, 8, 4), (16, 3, 2)),
+    "linear": (64,),
+    "batch_size": 32,
+}
+
+
+def chain(**options: Any) -> RunConfig:
+    """Return a run on NChain that takes a second or two."""
+    fields: dict[str, Any] = {
+        "steps": 1_500,
+        "warmup_steps": 600,
+        "evaluation_interval": 500,
+        "evaluation_episodes": 5,
+        "record_interval": 100,
+        "probe_size": 32,
+    }
+    return run_config("nchain-10", **{**fields, **options})
+
+
+def grid(**options: Any) -> RunConfig:
+    """Return a run on a small MiniGrid level with a small network."""
+    fields: dict[str, Any] = {
+        **SMALL_GRID,
+        "steps": 600,
+        "warmup_steps": 200,
+        "epsilon_steps": 500,
+        "evaluation_interval": 200,
+        "evaluation_episodes": 5,
+        "record_interval": 100,
+        "target_interval": 50,
+        "probe_size": 16,
+        "capacity": 400,
+    }
+    return run_config("minigrid/simplecrossing-easy", **{**fields, **options})
+
+
+def comparable_records(folder: Path) -> list[dict[str, Any]]:
+    """Return a run's records without the timings, which are the only ones that may differ."""
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    return [record for line in lines if (record := json.loads(line))["kind"] != "timing"]
+
+
+def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "backsweep.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        **options,
+    )
