@@ -12,6 +12,7 @@ import importlib
 from typing import Any
 
 from backsweep.encoding import DiscreteKey, ExactBytes, Quantized, RandomProjection
+from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
 from backsweep.sweep import PseudoTerminals, Terminals
@@ -24,6 +25,7 @@ __all__ = [
     "DiscreteKey",
     "EpisodicBackward",
     "ExactBytes",
+    "GraphValues",
     "Mixture",
     "Prioritized",
     "PseudoTerminals",

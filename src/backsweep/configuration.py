@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.encoding import DiscreteKey, ExactBytes, Quantized, RandomProjection
+from backsweep.planning import GraphValues
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
 from backsweep.sweep import PseudoTerminals, Terminals
 
@@ -22,6 +23,7 @@ _KNOWN: dict[str, type] = {
         DiscreteKey,
         EpisodicBackward,
         ExactBytes,
+        GraphValues,
         Mixture,
         Prioritized,
         PseudoTerminals,

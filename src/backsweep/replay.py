@@ -19,6 +19,8 @@ from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
 from backsweep.jit.compilation import announce_first_compilation
 from backsweep.jit.random_streams import checked_seed, named_generator
+from backsweep.planning import GraphValues
+from backsweep.planning.planner import Planner, Progress, QValues, Renewal, checked_bounds
 from backsweep.samplers import Experience, Sampler, Uniform
 from backsweep.samplers.base import LiveSampler
 from backsweep.samplers.episodic_backward_kernels import episode_rows
@@ -44,6 +46,7 @@ class ReplayMachinery:
     n_step: int
     gamma: float
     num_envs: int
+    planner: Planner | None
 
 
 class Replay:
@@ -61,6 +64,9 @@ class Replay:
     encoder
         How observations become vertices of the graph. By default `DiscreteKey` for discrete observations and
         `RandomProjection(dim=3)` for all others.
+    values
+        ``GraphValues(...)`` plans on the stored graph: after each `renew_values`, batches carry finished targets. For
+        discrete actions and ``n_step=1``.
     num_envs
         With n > 1, `add` takes arrays with a leading axis n; each lane is its own stream of episodes.
     n_step, gamma
@@ -85,6 +91,7 @@ class Replay:
         sampler: Sampler | None = None,
         *,
         encoder: Encoder | None = None,
+        values: GraphValues | None = None,
         num_envs: int = 1,
         n_step: int = 1,
         gamma: float = 0.99,
@@ -112,6 +119,10 @@ class Replay:
             raise TypeError(f"sampler must be a sampler configuration such as Uniform(), got {sampler!r}")
         if encoder is not None and (isinstance(encoder, type) or not isinstance(encoder, Encoder)):
             raise TypeError(f"encoder must be an encoder configuration such as RandomProjection(), got {encoder!r}")
+        if values is not None and not isinstance(values, GraphValues):
+            raise TypeError(f"values must be a GraphValues configuration or None, got {values!r}")
+        if values is not None and n_step != 1:
+            raise ValueError(f"values: GraphValues looks ahead along the whole graph and needs n_step=1, got {n_step}")
         if encoder is None:
             encoder = DiscreteKey() if is_discrete(observation_space) else RandomProjection()
         announce_first_compilation()
@@ -123,6 +134,7 @@ class Replay:
         self._seed = checked_seed(seed)
         self._sampler_config = sampler
         self._encoder_config = encoder
+        self._values_config = values
         path = None if file is None else Path(file) / f"{FILE_NAME}-{os.getpid()}-{id(self):x}"
         self._store = Store(
             observation_space,
@@ -133,7 +145,12 @@ class Replay:
             path,
         )
         self._encoder = encoder.build(observation_space, named_generator(self._seed, "encoder"))
-        self._graph: Graph | None = Graph(self._store, self._encoder) if sampler.needs_graph else None
+        self._graph: Graph | None = Graph(self._store, self._encoder) if sampler.needs_graph or values else None
+        self._planner = (
+            None
+            if values is None or self._graph is None
+            else Planner(values, self._store, self._graph, action_space, self._gamma)
+        )
         self._use_arrays()
         self._sampler = sampler.build(Experience(self._store, self._graph), named_generator(self._seed, "sampler"))
         self._lock = threading.RLock()
@@ -146,7 +163,14 @@ class Replay:
     def machinery(self) -> ReplayMachinery:
         """The replay's parts, for those who move many replays with one kernel call; see `agent.fleet.compiled`."""
         return ReplayMachinery(
-            self._store, self._graph, self._encoder, self._sampler, self._n_step, self._gamma, self._num_envs
+            self._store,
+            self._graph,
+            self._encoder,
+            self._sampler,
+            self._n_step,
+            self._gamma,
+            self._num_envs,
+            self._planner,
         )
 
     # -- adding ---------------------------------------------------------------------------------------------------
@@ -261,6 +285,7 @@ class Replay:
             weight,
             row,
             source,
+            None if self._planner is None else self._planner.targets(row),
         )
 
     def _shared_constants(self, size: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -353,6 +378,50 @@ class Replay:
             raise ValueError(f"row must have one axis, got shape {rows.shape}")
         return np.ascontiguousarray(rows, dtype=np.int64)
 
+    # -- graph values ---------------------------------------------------------------------------------------------
+
+    def renew_values(
+        self,
+        q_values: QValues,
+        *,
+        bounds: tuple[float, float] | None = None,
+        batch_size: int = 1024,
+        progress: Progress | None = None,
+    ) -> Renewal:
+        """Plan on the stored graph; from here on batches carry targets that follow from it.
+
+        Call it about as often as you copy a target network. It costs what has changed since the last call, and a pass
+        of the network over the states that it is asked about.
+
+        Parameters
+        ----------
+        q_values
+            A function from a batch of observations to an array or tensor (n, actions): the target network. It is asked
+            only about states with actions that were never tried, or with none tried at all.
+        bounds
+            The lowest and the highest value that an episode can have, to which the network's values are clipped. None:
+            learned from the rewards that were stored; `stats` shows them.
+        batch_size
+            Observations per call of `q_values`.
+        progress
+            Called with (observations done, observations in all) after each call of `q_values`.
+
+        Returns
+        -------
+        Renewal
+            How many states the network was asked about, how many state updates it took to solve, and how many states
+            the next renewal has to continue with.
+        """
+        if self._planner is None:
+            raise ValueError("renew_values needs a replay that plans: make it with values=GraphValues()")
+        if not callable(q_values):
+            raise TypeError(f"q_values must be a function of observations, got {type(q_values).__name__}")
+        batch_size = _positive_int("batch_size", batch_size)
+        if bounds is not None:
+            bounds = checked_bounds(bounds)
+        with self._lock:
+            return self._planner.renew(q_values, bounds, batch_size, progress)
+
     # -- looking --------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -378,7 +447,8 @@ class Replay:
         """Bytes in use."""
         with self._lock:
             graph = 0 if self._graph is None else self._graph.nbytes
-            return self._store.nbytes + graph + self._sampler.nbytes
+            planner = 0 if self._planner is None else self._planner.nbytes
+            return self._store.nbytes + graph + planner + self._sampler.nbytes
 
     @property
     def graph(self) -> GraphView:
@@ -393,7 +463,7 @@ class Replay:
                 graph.build()
                 self._graph = graph
                 self._use_arrays()
-            return GraphView(self._graph, lambda: self._lock)
+            return GraphView(self._graph, lambda: self._lock, self._planner)
 
     def _use_arrays(self) -> None:
         """Take note that the graph or the encoder has other arrays than before."""
@@ -410,6 +480,8 @@ class Replay:
             numbers: dict[str, float] = dict(self._store.statistics())
             if self._graph is not None:
                 numbers.update(self._graph.statistics())
+            if self._planner is not None:
+                numbers.update(self._planner.statistics())
             numbers.update(self._sampler.statistics())
             numbers["late_priority_updates"] = self._stale_updates
             return numbers

@@ -34,6 +34,7 @@ def save_replay(replay: Replay, folder: str | os.PathLike[str]) -> None:
         "graph": {} if graph is None else graph.arrays(),
         "encoder": replay._encoder.arrays(),
         "sampler": sampler.arrays,
+        "planner": {} if replay._planner is None else replay._planner.arrays(),
     }
     for part, contents in parts.items():
         arrays.update({f"{part}/{name}": array for name, array in contents.items()})
@@ -49,6 +50,7 @@ def save_replay(replay: Replay, folder: str | os.PathLike[str]) -> None:
         "seed": replay._seed,
         "sampler": configuration_to_json(replay._sampler_config),
         "encoder": configuration_to_json(replay._encoder_config),
+        "values": configuration_to_json(replay._values_config),
         "sampler_state": sampler.values,
         "has_graph": graph is not None,
         "late_priority_updates": replay._stale_updates,
@@ -82,6 +84,7 @@ def load_replay(
         metadata["capacity"],
         configuration_from_json(metadata["sampler"], "sampler") if sampler is None else sampler,
         encoder=configuration_from_json(metadata["encoder"], "encoder") if encoder is None else encoder,
+        values=configuration_from_json(metadata.get("values"), "values"),
         num_envs=metadata["num_envs"],
         n_step=metadata["n_step"],
         gamma=metadata["gamma"],
@@ -95,6 +98,8 @@ def load_replay(
     if metadata["has_graph"]:
         graph = replay._graph_for_loading()
         destinations.update({f"graph/{name}": whole for name, whole in graph.destinations().items()})
+    if replay._planner is not None:
+        destinations.update({f"planner/{name}": whole for name, whole in replay._planner.destinations().items()})
     snapshot = read_snapshot(
         folder,
         kind=KIND,
@@ -108,6 +113,8 @@ def load_replay(
     store.mark_saved()
     if metadata["has_graph"]:
         graph.finish_loading()
+    if replay._planner is not None:
+        replay._planner.finish_loading()
     replay._ended[:] = snapshot.arrays["ended"]
     replay._stale_updates = metadata["late_priority_updates"]
     replay._encoder.load(_part(snapshot.arrays, "encoder/"))

@@ -59,6 +59,9 @@ class Batch:
         Serial numbers; hand them back to ``update_priorities``.
     source
         Which part of a ``Mixture`` the row came from; 0 for every other sampler.
+    target
+        With ``values=GraphValues(...)``: the finished target of each row, NaN where the graph has no value yet. None
+        without.
     """
 
     observation: Observations
@@ -70,6 +73,7 @@ class Batch:
     weight: NDArray[np.float32]
     row: Rows
     source: NDArray[np.int64]
+    target: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -83,6 +87,8 @@ class Batch:
         target = torch.device(device)
 
         def convert(value: Any) -> Any:
+            if value is None:
+                return None
             if isinstance(value, dict):
                 return {name: convert(part) for name, part in value.items()}
             if isinstance(value, tuple):
@@ -107,6 +113,7 @@ class TorchBatch:
     weight: torch.Tensor
     row: torch.Tensor
     source: torch.Tensor
+    target: torch.Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.row)

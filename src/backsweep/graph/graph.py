@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from backsweep.graph.graph_kernels import (
     KEY,
     POOL_USED,
     SOURCE,
+    STAMP,
     START,
     TARGET,
     TERMINALS,
@@ -59,7 +60,7 @@ class Graph:
         self.graph_rows = reserve((capacity, graph_kernels.GRAPH_ROW_COLUMNS), np.int32)
         self._returns = reserve((capacity, 2), np.float64)
         self.terminals = reserve((most_vertices,), np.int32)
-        self._observation_vertex = reserve((2 * capacity,), np.int32)
+        self.observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(graph_kernels.GRAPH_COUNTERS, np.int64)
         # The arrays never move, so the long list of arguments is put together once.
         self.add_arguments = (
@@ -74,7 +75,7 @@ class Graph:
             self.graph_rows,
             self._returns,
             self.terminals,
-            self._observation_vertex,
+            self.observation_vertex,
             self.counters,
         )
         self._no_keys = np.empty((0, encoder.words), np.int64)
@@ -140,6 +141,11 @@ class Graph:
         """Vertices have numbers below this one."""
         return int(self.counters[VERTICES_HIGH])
 
+    def stamps(self, vertices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a number for each vertex that tells it from earlier and later ones in its place."""
+        found: NDArray[np.int64] = self.vertices[vertices, STAMP]
+        return found
+
     def live_vertices(self) -> NDArray[np.int64]:
         """Return all vertices."""
         return np.flatnonzero(self.vertices[: self.counters[VERTICES_HIGH], USES] > 0)
@@ -191,7 +197,7 @@ class Graph:
             "graph_rows": (self.graph_rows, used_rows),
             "returns": (self._returns, used_rows),
             "terminals": (self.terminals, int(self.counters[TERMINALS])),
-            "observation_vertex": (self._observation_vertex, self._store.observations_high),
+            "observation_vertex": (self.observation_vertex, self._store.observations_high),
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -215,15 +221,28 @@ def _select(staged: Any, places: NDArray[np.int32]) -> Any:
     return staged[places]
 
 
+class VertexValues(Protocol):
+    """What a view asks for values; see `backsweep.planning`."""
+
+    def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return V of live vertices."""
+        ...
+
+    def action_values(self, vertex: Vertex) -> NDArray[np.float64]:
+        """Return Q of each action of a live vertex."""
+        ...
+
+
 class GraphView:
     """What a user may ask the graph; nothing here changes it.
 
     Vertices are numbers that stay the same until the next ``add``.
     """
 
-    def __init__(self, graph: Graph, locked: Callable[[], Any]) -> None:
+    def __init__(self, graph: Graph, locked: Callable[[], Any], values: VertexValues | None = None) -> None:
         self._graph = graph
         self._locked = locked
+        self._values = values
 
     @property
     def num_vertices(self) -> int:
@@ -285,6 +304,21 @@ class GraphView:
         with self._locked():
             checked = self._checked(vertex)
             return float(self._graph.reward_sums[checked] / self._graph.vertices[checked, VISITS])
+
+    def values(self) -> NDArray[np.float64]:
+        """Return V of each of `vertices`, as of the last `Replay.renew_values`; NaN for vertices that came since."""
+        with self._locked():
+            return self._planned().values(self._graph.live_vertices())
+
+    def action_values(self, vertex: Vertex) -> NDArray[np.float64]:
+        """Return Q of each action in `vertex`, as of the last `Replay.renew_values`; NaN for actions never tried."""
+        with self._locked():
+            return self._planned().action_values(self._checked(vertex))
+
+    def _planned(self) -> VertexValues:
+        if self._values is None:
+            raise ValueError("the replay plans no values: make it with values=GraphValues()")
+        return self._values
 
     def to_networkx(self) -> networkx.DiGraph[int]:
         """Return a networkx graph; nodes carry visits, terminal and average_accumulated_reward, edges their rows."""

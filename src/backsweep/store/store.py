@@ -335,6 +335,16 @@ class Store:
         return None if number < 0 else number
 
     @property
+    def discrete_actions(self) -> NDArray[Any]:
+        """The actions of all slots as numbers, for a Discrete action space."""
+        return self._actions.view(self.action_layout.space.dtype)[:, 0]
+
+    @property
+    def observation_uses(self) -> NDArray[np.int32]:
+        """By how many rows each observation is held; 0 for a number that is free."""
+        return (self._stacks if self.frame_stack > 1 else self._frames).uses
+
+    @property
     def observations_high(self) -> int:
         """Observations have numbers below this one."""
         return int(self._record_counters[RECORDS_HIGH + (RECORD_COUNTERS if self.frame_stack > 1 else 0)])

@@ -1,0 +1,279 @@
+"""The live state of graph values: the model, its solution, and what batches get from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.graph.graph import Graph
+from backsweep.jit.memory import reserve
+from backsweep.planning import model_kernels, solve_kernels, target_kernels
+from backsweep.planning.graph_values import GraphValues
+from backsweep.planning.model_kernels import (
+    ARCS_HIGH,
+    BEST,
+    CHANGED_COUNT,
+    ENOUGH_TRIED,
+    FIRST_ACTION,
+    FIRST_INTO,
+    FIRST_PAIR,
+    LARGEST_REWARD,
+    PAIRS_HIGH,
+    PAIRS_LIVE,
+    RENEWALS,
+    SMALLEST_REWARD,
+    SYNCED,
+    VALUE,
+    WORST,
+    Experience,
+    Model,
+)
+from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
+from backsweep.store.store import Store, power_of_two_at_least
+from backsweep.types import Rows, Vertex
+
+QValues = Callable[[Any], Any]
+Progress = Callable[[int, int], None]
+FLOOR_SHARE = 0.15
+"""The default floor, as a share of the distance between the bounds."""
+SMALLEST_RANGE = 1e-6
+"""What the distance between the bounds counts for at the least, so that a tolerance is never 0."""
+
+
+def checked_bounds(bounds: Any) -> tuple[float, float]:
+    """Return bounds as two numbers, or say what is wrong with them."""
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise TypeError(f"bounds must be two numbers (lowest, highest), got {bounds!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(f"bounds must be finite, the lowest first, got {bounds!r}")
+    return low, high
+
+
+class Renewal(NamedTuple):
+    """What one renewal did."""
+
+    asked: int
+    """States whose values came from the network."""
+    updates: int
+    """State updates that solving took."""
+    unsolved: int
+    """States that the next renewal continues with; 0 if all is solved to the tolerance."""
+
+
+class Planner:
+    """The model of a replay's live rows and its values.
+
+    Everything here is as of the last renewal: rows that came since join with the next one.
+    """
+
+    def __init__(
+        self, config: GraphValues, store: Store, graph: Graph, action_space: gym.Space[Any], gamma: float
+    ) -> None:
+        if not isinstance(action_space, gym.spaces.Discrete):
+            raise TypeError(f"values: GraphValues needs a Discrete action space, got {action_space}")
+        self.config = config
+        self.discount = float(gamma if config.discount is None else config.discount)
+        if not self.discount < 1:
+            raise ValueError(f"values: GraphValues needs a discount below 1, got gamma={gamma}")
+        self.num_actions = int(action_space.n)
+        self._store, self._graph = store, graph
+        capacity, most_vertices = store.capacity, 2 * store.capacity
+        self.model = Model(
+            vertices=reserve((most_vertices, model_kernels.VERTEX_COLUMNS), np.int32),
+            tried=reserve((most_vertices,), np.uint64),
+            numbers=reserve((most_vertices, model_kernels.NUMBER_COLUMNS), np.float64),
+            stamps=reserve((most_vertices,), np.int64),
+            pairs=reserve((capacity, model_kernels.PAIR_COLUMNS), np.int32),
+            pair_numbers=reserve((capacity, model_kernels.PAIR_NUMBER_COLUMNS), np.float64),
+            arcs=reserve((capacity, model_kernels.ARC_COLUMNS), np.int32),
+            arc_table=reserve((power_of_two_at_least(2 * capacity),), np.int32),
+            rows=reserve((capacity, model_kernels.MODEL_ROW_COLUMNS), np.int32),
+            row_numbers=reserve((capacity, model_kernels.ROW_NUMBER_COLUMNS), np.float64),
+            changed=reserve((most_vertices,), np.int32),
+            extremes=np.array([math.inf, -math.inf, math.inf, -math.inf, math.inf]),
+            counters=np.zeros(model_kernels.MODEL_COUNTERS, np.int64),
+        )
+        self.experience = Experience(
+            rows=store.rows,
+            values=store.values,
+            actions=store.discrete_actions,
+            vertices=graph.vertices,
+            observation_vertex=graph.observation_vertex,
+        )
+        self.model.counters[FIRST_ACTION] = action_space.start
+        self.model.counters[ENOUGH_TRIED] = self.num_actions if config.untried == "network" else 1
+        self.queue = Queue(
+            links=reserve((most_vertices, QUEUE_COLUMNS), np.int32),
+            heads=np.zeros(BUCKETS, np.int32),
+            highest=np.full(1, -1, np.int64),
+            waiting=reserve((most_vertices,), np.int32),
+        )
+        self._asked = reserve((most_vertices,), np.int32)
+        self._asked_observations = reserve((most_vertices,), np.int32)
+        self.bounds = np.zeros(2)
+        """The lowest and the highest value, as of the last renewal."""
+
+    # -- renewing -------------------------------------------------------------------------------------------------
+
+    def renew(
+        self, q_values: QValues, bounds: tuple[float, float] | None, batch_size: int, progress: Progress | None
+    ) -> Renewal:
+        """Take in the rows since the last renewal, ask the network where it is needed, and solve."""
+        vertices, observations = self.begin_renewal()
+        asked = self._ask(q_values, observations, batch_size, progress)
+        return self.finish_renewal(vertices, asked, bounds)
+
+    def begin_renewal(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Take in new rows; return the vertices whose values need the network, and observations of them by number."""
+        store = self._store
+        model_kernels.follow(store.oldest, store.total, self.experience, self.model)
+        count = target_kernels.list_vertices_to_ask(
+            self._graph.vertices_high,
+            store.observations_high,
+            store.observation_uses,
+            self.experience,
+            self.model,
+            self._asked,
+            self._asked_observations,
+        )
+        return self._asked[:count], self._asked_observations[:count]
+
+    def finish_renewal(
+        self, vertices: NDArray[np.int32], values: NDArray[np.float64], bounds: tuple[float, float] | None
+    ) -> Renewal:
+        """Take the network's values (n, actions) of the vertices that `begin_renewal` named, and solve."""
+        self.bounds[:] = self.learned_bounds() if bounds is None else bounds
+        tolerance = self.config.tolerance * max(float(self.bounds[1] - self.bounds[0]), SMALLEST_RANGE)
+        target_kernels.take_network_values(vertices, values, self.bounds, tolerance, self.model)
+        most = int(self.config.most_backups * max(self._graph.vertices_high, 1))
+        updates = solve_kernels.solve(self.discount, tolerance, most, self.bounds, self.model, self.queue)
+        self.model.counters[RENEWALS] += 1
+        return Renewal(len(vertices), int(updates), int(self.model.counters[CHANGED_COUNT]))
+
+    def learned_bounds(self) -> tuple[float, float]:
+        """Return the lowest and highest value that what was stored gives reason to expect.
+
+        No stretch of a stored episode has paid more, nor would the largest reward do so if it came for ever; and 0 lies
+        in between, which is what an end without a reward is worth. Nothing is forgotten when rows are overwritten.
+        """
+        extremes, ever = self.model.extremes, 1.0 / (1.0 - self.discount)
+        if not math.isfinite(extremes[BEST]):
+            return 0.0, 0.0
+        high = max(0.0, min(float(extremes[BEST]), float(extremes[LARGEST_REWARD]) * ever))
+        low = min(0.0, max(float(extremes[WORST]), float(extremes[SMALLEST_REWARD]) * ever))
+        return low, high
+
+    def _ask(
+        self, q_values: QValues, observations: NDArray[np.int32], batch_size: int, progress: Progress | None
+    ) -> NDArray[np.float64]:
+        values = np.empty((len(observations), self.num_actions))
+        for first in range(0, len(observations), batch_size):
+            numbers = observations[first : first + batch_size].astype(np.int64)
+            batch = self._store.layout.views(self._store.observation_words(numbers))
+            values[first : first + len(numbers)] = self._checked(q_values(batch), len(numbers))
+            if progress is not None:
+                progress(first + len(numbers), len(observations))
+        return values
+
+    def _checked(self, answer: Any, count: int) -> NDArray[Any]:
+        if hasattr(answer, "detach"):
+            answer = answer.detach().cpu().numpy()
+        array = np.asarray(answer)
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"q_values must return numbers, got dtype {array.dtype}")
+        if array.shape != (count, self.num_actions):
+            raise ValueError(
+                f"q_values must return shape {(count, self.num_actions)} for {count} observations and "
+                f"{self.num_actions} actions, got {array.shape}"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"q_values must return finite values, got {array[~np.isfinite(array)][0]}")
+        return array
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def floor(self) -> float:
+        """How far below the best action a target may lie."""
+        if self.config.floor is not None:
+            return float(self.config.floor)
+        return FLOOR_SHARE * float(self.bounds[1] - self.bounds[0])
+
+    def targets(self, row: Rows) -> NDArray[np.float32]:
+        """Return the finished target of each live row, NaN where there is none yet."""
+        out = np.empty(len(row), np.float32)
+        target_kernels.read_targets(row, self.config.gap, self.floor, self.discount, self.experience, self.model, out)
+        return out
+
+    def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return V of live vertices, NaN for those that are newer than the last renewal."""
+        known = self.model.stamps[vertices] == self._graph.stamps(vertices) + 1
+        values: NDArray[np.float64] = np.where(known, self.model.numbers[vertices, VALUE], np.nan)
+        only_ends = (self.model.vertices[vertices][:, [FIRST_PAIR, FIRST_INTO]] == 0).all(axis=1)
+        values[known & only_ends] = 0.0  # episodes terminate there and nowhere else
+        return values
+
+    def action_values(self, vertex: Vertex) -> NDArray[np.float64]:
+        """Return Q of each action of a live vertex, NaN for actions never tried there."""
+        out = np.full(self.num_actions, np.nan)
+        if not np.isnan(self.values(np.array([vertex]))[0]):
+            target_kernels.read_action_values(vertex, self.model, out)
+        return out
+
+    def statistics(self) -> dict[str, float]:
+        """Count what the model holds."""
+        counters = self.model.counters
+        return {
+            "tried_actions": int(counters[PAIRS_LIVE]),
+            "value_renewals": int(counters[RENEWALS]),
+            "rows_since_renewal": self._store.total - int(counters[SYNCED]),
+            "lowest_value": float(self.bounds[0]),
+            "highest_value": float(self.bounds[1]),
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return self.model.arc_table.nbytes + sum(array.nbytes for array in self.arrays().values())
+
+    # -- saving ---------------------------------------------------------------------------------------------------
+
+    def _all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
+        """Return every array that a save must hold, with the length of its used part."""
+        model, counters = self.model, self.model.counters
+        rows = min(int(counters[SYNCED]), self._store.capacity)
+        vertices, pairs, arcs = self._graph.vertices_high, int(counters[PAIRS_HIGH]), int(counters[ARCS_HIGH])
+        return {
+            "counters": (counters, len(counters)),
+            "extremes": (model.extremes, len(model.extremes)),
+            "bounds": (self.bounds, 2),
+            "vertices": (model.vertices, vertices),
+            "tried": (model.tried, vertices),
+            "numbers": (model.numbers, vertices),
+            "stamps": (model.stamps, vertices),
+            "pairs": (model.pairs, pairs),
+            "pair_numbers": (model.pair_numbers, pairs),
+            "arcs": (model.arcs, arcs),
+            "rows": (model.rows, rows),
+            "row_numbers": (model.row_numbers, rows),
+            "changed": (model.changed, int(counters[CHANGED_COUNT])),
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the used part of every array that a save must hold."""
+        return {name: array[:length] for name, (array, length) in self._all_arrays().items()}
+
+    def destinations(self) -> dict[str, NDArray[Any]]:
+        """Return the whole arrays that a save is read into."""
+        return {name: array for name, (array, _) in self._all_arrays().items()}
+
+    def finish_loading(self) -> None:
+        """Build the table after the arrays have been filled."""
+        model_kernels.rebuild_arc_table(self._graph.vertices_high, self.model)

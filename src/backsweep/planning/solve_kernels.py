@@ -1,0 +1,349 @@
+"""Solving the model: from what changed to every value that depends on it.
+
+A value may rise or fall. A rise is passed on from state to state, highest value first, so that nearly every state is
+updated once. A fall must not be passed on like that: two states that lead to each other would keep each other's value
+up and sink by one discount a turn. So all states whose value rests on one that fell begin at -inf, and rise again from
+those that did not:
+
+    1. judge      each changed vertex: has its value risen, or fallen?
+    2. collapse   the fallen, and whatever rests on them through its best action
+    3. rise       highest first, until nothing changes by more than the tolerance
+    4. settle     what is still at -inf is a closed loop, or waits for itself through chance: plain value iteration,
+                  largest change first
+
+An action that may lead back to its own state is solved at once: V = x + loop * V gives the candidate x / (1 - loop).
+
+Kernels take the whole model; what they call for every state takes single arrays, because numba counts references to
+all arrays of a bundle whenever it is handed on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import inlined, kernel
+from backsweep.planning.model_kernels import (
+    CANDIDATE,
+    CHANGED,
+    CHANGED_COUNT,
+    COUNT,
+    FALLEN,
+    FIRST_ARC,
+    FIRST_INTO,
+    FIRST_PAIR,
+    LOOP,
+    MARK,
+    NEXT_INTO,
+    NEXT_OF_PAIR,
+    NEXT_PAIR,
+    PAIR,
+    REWARDS,
+    ROWS,
+    SMALLEST_STEP,
+    SUCCESSOR,
+    TOLD,
+    UNTRIED,
+    VALUE,
+    VERTEX,
+    Model,
+    in_use,
+    mark_changed,
+)
+
+BUCKETS = 1024
+# Columns of queue: the neighbours in a bucket, and the bucket, each plus one.
+NEXT_IN_BUCKET = 0
+PREVIOUS_IN_BUCKET = 1
+BUCKET = 2
+QUEUE_COLUMNS = 3
+
+
+class Queue(NamedTuple):
+    """Vertices in buckets of falling priority; a vertex is in one bucket at the most."""
+
+    links: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    highest: NDArray[np.int64]
+    """One number: no bucket above it has entries."""
+    waiting: NDArray[np.int32]
+    """Room for a list of vertices."""
+
+
+# -- the queue --------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def leave_bucket(vertex: int, links: NDArray[np.int32], heads: NDArray[np.int32]) -> None:
+    """Take a vertex out of its bucket."""
+    following, previous = links[vertex, NEXT_IN_BUCKET], links[vertex, PREVIOUS_IN_BUCKET]
+    if following:
+        links[following - 1, PREVIOUS_IN_BUCKET] = previous
+    if previous:
+        links[previous - 1, NEXT_IN_BUCKET] = following
+    else:
+        heads[links[vertex, BUCKET] - 1] = following
+    links[vertex, BUCKET] = 0
+
+
+@inlined
+def put(
+    vertex: int, bucket: int, links: NDArray[np.int32], heads: NDArray[np.int32], highest: NDArray[np.int64]
+) -> None:
+    """Put a vertex into a bucket; one that is in a higher bucket stays there."""
+    if links[vertex, BUCKET] > bucket:
+        return
+    if links[vertex, BUCKET]:
+        leave_bucket(vertex, links, heads)
+    first = heads[bucket]
+    links[vertex, NEXT_IN_BUCKET] = first
+    links[vertex, PREVIOUS_IN_BUCKET] = 0
+    links[vertex, BUCKET] = bucket + 1
+    if first:
+        links[first - 1, PREVIOUS_IN_BUCKET] = vertex + 1
+    heads[bucket] = vertex + 1
+    highest[0] = max(highest[0], bucket)
+
+
+@inlined
+def take_highest(links: NDArray[np.int32], heads: NDArray[np.int32], highest: NDArray[np.int64]) -> int:
+    """Take a vertex out of the highest bucket that has one; -1 if all are empty."""
+    while highest[0] >= 0:
+        first = heads[highest[0]]
+        if first:
+            leave_bucket(np.int64(first - 1), links, heads)
+            return np.int64(first - 1)
+        highest[0] -= 1
+    return np.int64(-1)
+
+
+@inlined
+def value_bucket(value: float, bounds: NDArray[np.float64]) -> int:
+    """Return the bucket of a value between two bounds."""
+    low, high = bounds[0], bounds[1]
+    share = (value - low) / (high - low) if high > low else 0.0
+    return np.int64(min(max(share, 0.0), 1.0) * (BUCKETS - 1))
+
+
+@inlined
+def change_bucket(change: float, tolerance: float) -> int:
+    """Return the bucket of a change: sixteen for each doubling above the tolerance."""
+    return np.int64(min(max(16.0 * np.log2(change / tolerance), 0.0), BUCKETS - 1.0))
+
+
+# -- one state --------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def renew_candidate(
+    pair: int,
+    discount: float,
+    numbers: NDArray[np.float64],
+    pairs: NDArray[np.int32],
+    pair_numbers: NDArray[np.float64],
+    arcs: NDArray[np.int32],
+) -> float:
+    """Compute and return what a vertex is worth if this action is taken for good; -inf if a successor has no value."""
+    vertex, count = pairs[pair, VERTEX], pairs[pair, COUNT]
+    total, loop = pair_numbers[pair, REWARDS], 0
+    link = pairs[pair, FIRST_ARC]
+    while link:
+        successor, rows = arcs[link - 1, SUCCESSOR], arcs[link - 1, ROWS]
+        if successor == vertex:
+            loop += rows
+        else:
+            value = numbers[successor, VALUE]
+            total += discount * rows * (-np.inf if np.isnan(value) else value)
+        link = arcs[link - 1, NEXT_OF_PAIR]
+    pair_numbers[pair, LOOP] = discount * loop / count
+    candidate = total / (count - discount * loop)
+    pair_numbers[pair, CANDIDATE] = candidate
+    return candidate
+
+
+@inlined
+def backup(
+    vertex: int,
+    discount: float,
+    vertices: NDArray[np.int32],
+    numbers: NDArray[np.float64],
+    pairs: NDArray[np.int32],
+    pair_numbers: NDArray[np.float64],
+    arcs: NDArray[np.int32],
+) -> float:
+    """Compute all candidates of a vertex; return the best of them and of what an untried action is worth."""
+    best = numbers[vertex, UNTRIED]
+    if np.isnan(best):
+        best = -np.inf
+    link = vertices[vertex, FIRST_PAIR]
+    while link:
+        best = max(best, renew_candidate(np.int64(link - 1), discount, numbers, pairs, pair_numbers, arcs))
+        link = pairs[link - 1, NEXT_PAIR]
+    return best
+
+
+# -- the four parts ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model: Model, queue: Queue) -> int:
+    """Look at each changed vertex: queue those that rose, list those that fell or are new; return how many do."""
+    vertices, numbers = model.vertices, model.numbers
+    pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
+    links, heads, highest = queue.links, queue.heads, queue.highest
+    changed, waiting = model.changed, queue.waiting
+    fallen = 0
+    for i in range(model.counters[CHANGED_COUNT]):
+        vertex = np.int64(changed[i])
+        vertices[vertex, MARK] &= ~CHANGED
+        if not in_use(vertex, vertices):
+            continue
+        best = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
+        value, told = numbers[vertex, VALUE], numbers[vertex, TOLD]
+        if np.isnan(value) or best < value - tolerance or value < told - tolerance:
+            if not vertices[vertex, MARK] & FALLEN:
+                vertices[vertex, MARK] |= FALLEN
+                waiting[fallen] = vertex
+                fallen += 1
+        else:
+            numbers[vertex, VALUE] = max(best, value)
+            if numbers[vertex, VALUE] > told + tolerance:
+                put(vertex, value_bucket(best, bounds), links, heads, highest)
+    model.counters[CHANGED_COUNT] = 0
+    return fallen
+
+
+@kernel
+def collapse(fallen: int, tolerance: float, model: Model, queue: Queue) -> int:
+    """Add to the list of the fallen whatever rests on them, and take all their values away; return how many there are.
+
+    A vertex rests on a successor if an action that may lead there is as good as its best one.
+    """
+    vertices, numbers = model.vertices, model.numbers
+    pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
+    waiting = queue.waiting
+    done = 0
+    while done < fallen:
+        vertex = waiting[done]
+        done += 1
+        link = vertices[vertex, FIRST_INTO]
+        while link:
+            pair = arcs[link - 1, PAIR]
+            before = pairs[pair, VERTEX]
+            if not vertices[before, MARK] & FALLEN and (
+                pair_numbers[pair, CANDIDATE] >= numbers[before, VALUE] - 2.0 * tolerance
+            ):
+                vertices[before, MARK] |= FALLEN
+                waiting[fallen] = before
+                fallen += 1
+            link = arcs[link - 1, NEXT_INTO]
+    for i in range(fallen):
+        vertex = waiting[i]
+        numbers[vertex, VALUE] = -np.inf
+        numbers[vertex, TOLD] = -np.inf
+        if queue.links[vertex, BUCKET]:
+            leave_bucket(np.int64(vertex), queue.links, queue.heads)
+    return fallen
+
+
+@kernel
+def rise(
+    fallen: int, discount: float, tolerance: float, most: int, bounds: NDArray[np.float64], model: Model, queue: Queue
+) -> int:
+    """Give the fallen what does not rest on themselves, and pass all rises on, from at most `most` states.
+
+    Returns from how many. What is left over is marked as changed.
+    """
+    vertices, numbers = model.vertices, model.numbers
+    pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
+    links, heads, highest = queue.links, queue.heads, queue.highest
+    for i in range(fallen):
+        vertex = np.int64(queue.waiting[i])
+        best = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
+        if best > -np.inf:
+            numbers[vertex, VALUE] = best
+            put(vertex, value_bucket(best, bounds), links, heads, highest)
+    passed = 0
+    vertex = take_highest(links, heads, highest)
+    while vertex >= 0:
+        if passed >= most:
+            mark_changed(vertex, vertices, model.changed, model.counters)
+            vertex = take_highest(links, heads, highest)
+            continue
+        passed += 1
+        numbers[vertex, TOLD] = numbers[vertex, VALUE]
+        link = vertices[vertex, FIRST_INTO]
+        while link:
+            pair = np.int64(arcs[link - 1, PAIR])
+            before = np.int64(pairs[pair, VERTEX])
+            if before != vertex:
+                candidate = renew_candidate(pair, discount, numbers, pairs, pair_numbers, arcs)
+                if candidate > numbers[before, VALUE]:
+                    numbers[before, VALUE] = candidate
+                    if not candidate <= numbers[before, TOLD] + tolerance:
+                        put(before, value_bucket(candidate, bounds), links, heads, highest)
+            link = arcs[link - 1, NEXT_INTO]
+        vertex = take_highest(links, heads, highest)
+    return passed
+
+
+@inlined
+def lowest_start(discount: float, low: float, smallest_step: float) -> float:
+    """Return where the value of a closed loop starts: going round for ever at the smallest reward."""
+    return max(low, smallest_step / (1.0 - discount)) if np.isfinite(smallest_step) else low
+
+
+@kernel
+def settle(fallen: int, discount: float, tolerance: float, most: int, low: float, model: Model, queue: Queue) -> int:
+    """Solve what nothing has reached by value iteration, at most `most` updates; return how many it took.
+
+    What is left over is marked as changed.
+    """
+    vertices, numbers = model.vertices, model.numbers
+    pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
+    links, heads, highest = queue.links, queue.heads, queue.highest
+    for i in range(fallen):
+        vertex = np.int64(queue.waiting[i])
+        vertices[vertex, MARK] &= ~FALLEN
+        if numbers[vertex, VALUE] == -np.inf:
+            numbers[vertex, VALUE] = lowest_start(discount, low, model.extremes[SMALLEST_STEP])
+            put(vertex, BUCKETS - 1, links, heads, highest)
+    updates = 0
+    vertex = take_highest(links, heads, highest)
+    while vertex >= 0:
+        if updates >= most:
+            mark_changed(vertex, vertices, model.changed, model.counters)
+            vertex = take_highest(links, heads, highest)
+            continue
+        updates += 1
+        value = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
+        numbers[vertex, VALUE] = value
+        if not abs(value - numbers[vertex, TOLD]) <= tolerance:
+            numbers[vertex, TOLD] = value
+            link = vertices[vertex, FIRST_INTO]
+            while link:
+                pair = np.int64(arcs[link - 1, PAIR])
+                before = np.int64(pairs[pair, VERTEX])
+                old = pair_numbers[pair, CANDIDATE]
+                new = renew_candidate(pair, discount, numbers, pairs, pair_numbers, arcs)
+                matters = max(old, new) >= numbers[before, VALUE] - tolerance
+                if before != vertex and matters and abs(new - old) > 0.1 * tolerance:
+                    put(before, change_bucket(abs(new - old), tolerance), links, heads, highest)
+                link = arcs[link - 1, NEXT_INTO]
+        vertex = take_highest(links, heads, highest)
+    return updates
+
+
+@kernel
+def solve(discount: float, tolerance: float, most: int, bounds: NDArray[np.float64], model: Model, queue: Queue) -> int:
+    """Solve all that changed; return how many state updates it took.
+
+    `bounds` are the lowest and the highest value to be expected; they only guide the order.
+    """
+    queue.highest[0] = -1
+    changed = model.counters[CHANGED_COUNT]
+    fallen = collapse(judge(discount, tolerance, bounds, model, queue), tolerance, model, queue)
+    passed = rise(fallen, discount, tolerance, most, bounds, model, queue)
+    return changed + passed + settle(fallen, discount, tolerance, most, bounds[0], model, queue)
