@@ -17,15 +17,16 @@ class GraphValues:
         Q(s, a) = mean of (reward + discount * V(successor)), without V after a termination
         V(s)    = max over actions of Q(s, a); an action that was never tried counts for `untried`
 
-    and a batch then carries ``target = V + max(gap * (Q - V), -floor)``. The best action keeps its value; all others are
-    pushed further below it, so that a network that is slightly wrong still ranks the actions right.
+    and a batch then carries ``target = V + max(gap * (Q - V), -floor)``. The best action keeps its value; the others
+    are pushed further below it, so that a network that is slightly wrong still ranks the actions right.
 
     Parameters
     ----------
     gap
         What the difference between an action's value and the best one is multiplied with; 1 leaves it as it is.
     floor
-        How far below the best action a target may lie at most. None: 0.15 of the distance between the bounds.
+        How far below the best action a target may lie at most. None: 0.15 of the distance between the bounds, and no
+        limit with ``gap=1``.
     untried
         What an action that was never tried in a state counts for: ``"network"``, the value that `q_values` gives it,
         clipped to the bounds; or ``"never"``, nothing. A state without any tried action, such as the last one before a

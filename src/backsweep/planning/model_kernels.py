@@ -26,6 +26,7 @@ Links and entries are one more than the number they stand for, so that 0 means n
     extremes              the smallest and the largest reward, and what the best and worst stretch of an episode paid
 """
 
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -33,8 +34,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.compilation import inlined, kernel
 from backsweep.graph.graph_kernels import ONE, STAMP, find_edge, hash_edge, insert_entry, remove_edge_entry
+from backsweep.jit.compilation import inlined, kernel
 from backsweep.store.store_kernels import (
     FLAGS,
     NEXT_OBSERVATION,

@@ -204,6 +204,8 @@ class Planner:
         """How far below the best action a target may lie."""
         if self.config.floor is not None:
             return float(self.config.floor)
+        if self.config.gap == 1:
+            return math.inf
         return FLOOR_SHARE * float(self.bounds[1] - self.bounds[0])
 
     def targets(self, row: Rows) -> NDArray[np.float32]:

@@ -1,12 +1,13 @@
 """What the model takes from the network, and what it gives to batches."""
 
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.compilation import inlined, kernel
 from backsweep.graph.graph_kernels import ONE, STAMP
+from backsweep.jit.compilation import inlined, kernel
 from backsweep.planning.model_kernels import (
     ACTION,
     CANDIDATE,

@@ -337,7 +337,7 @@ class Store:
     @property
     def discrete_actions(self) -> NDArray[Any]:
         """The actions of all slots as numbers, for a Discrete action space."""
-        return self._actions.view(self.action_layout.space.dtype)[:, 0]
+        return self._actions.view(np.dtype(self.action_layout.space.dtype))[:, 0]
 
     @property
     def observation_uses(self) -> NDArray[np.int32]:

@@ -1,0 +1,70 @@
+"""Graph values in plain Python: a dict for the model, value iteration over all states for the solution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Row(NamedTuple):
+    """One transition between states that are numbers."""
+
+    state: int
+    action: int
+    reward: float
+    successor: int
+    terminated: bool
+
+
+class PlainModel:
+    """What followed each action in each state."""
+
+    def __init__(self, rows: Iterable[Row], actions: int) -> None:
+        self.rows = list(rows)
+        self.actions = actions
+        self.outcomes: dict[tuple[int, int], list[Row]] = {}
+        self.states: set[int] = set()
+        self.ends: set[int] = set()
+        for row in self.rows:
+            self.outcomes.setdefault((row.state, row.action), []).append(row)
+            self.states.add(row.state)
+            (self.ends if row.terminated else self.states).add(row.successor)
+        self.ends -= self.states
+
+    def tried(self, state: int) -> list[int]:
+        """Return the actions that have rows in a state."""
+        return [action for action in range(self.actions) if (state, action) in self.outcomes]
+
+    def q_value(self, state: int, action: int, values: dict[int, float], discount: float) -> float:
+        """Return the mean over the rows of a state and an action."""
+        rows = self.outcomes[state, action]
+        return sum(row.reward + (0.0 if row.terminated else discount * values[row.successor]) for row in rows) / len(
+            rows
+        )
+
+    def solve(
+        self, network: NDArray[Any], bounds: tuple[float, float], discount: float, untried_counts: bool = True
+    ) -> dict[int, float]:
+        """Return V of every state; `network` (states, actions) speaks for untried actions."""
+        values = dict.fromkeys(self.states, 0.0)
+        change = math.inf
+        while change > 1e-11:
+            change = 0.0
+            for state in self.states:
+                tried = self.tried(state)
+                found = [self.q_value(state, action, values, discount) for action in tried]
+                if not tried or untried_counts:
+                    untried = [action for action in range(self.actions) if action not in tried]
+                    found += [float(np.clip(network[state, action], *bounds)) for action in untried]
+                change = max(change, abs(max(found) - values[state]))
+                values[state] = max(found)
+        return values | dict.fromkeys(self.ends, 0.0)
+
+
+def widened(q_value: float, value: float, gap: float, floor: float) -> float:
+    """Return the target of an action that is worth `q_value` where the best is worth `value`."""
+    return value + max(gap * (q_value - value), -floor)
