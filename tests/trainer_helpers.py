@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from backsweep.agent import RunConfig, run_config
 
 SMALL_GRID: dict[str, Any] = {
@@ -52,6 +54,29 @@ def comparable_records(folder: Path) -> list[dict[str, Any]]:
     """Return a run's records without the timings, which are the only ones that may differ."""
     lines = (folder / "records.jsonl").read_text().splitlines()
     return [record for line in lines if (record := json.loads(line))["kind"] != "timing"]
+
+
+def check_same_records(first: Path, second: Path) -> list[dict[str, Any]]:
+    """Check that two runs recorded the same, up to what matrix products may round otherwise; return the records.
+
+    Sums of another shape (more lanes, other groups) may differ in their last bits from machine to machine. Runs in
+    double precision carry that through a few hundred updates without a change of any action; what is really another
+    number is further away.
+    """
+    records = comparable_records(first)
+    for one, other in zip(records, comparable_records(second), strict=True):
+        _check_same(one, other, f"{one['kind']} at step {one['step']}")
+    return records
+
+
+def _check_same(one: dict[str, Any], other: dict[str, Any], place: str) -> None:
+    assert one.keys() == other.keys(), place
+    for field, value in one.items():
+        if isinstance(value, dict):
+            _check_same(value, other[field], f"{place}, {field}")
+        else:
+            near = pytest.approx(value, rel=1e-9, abs=1e-11) if isinstance(value, float) else value
+            assert other[field] == near, f"{place}, {field}"
 
 
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

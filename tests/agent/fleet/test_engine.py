@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,20 +25,34 @@ from backsweep.agent.fleet.observation_room import Rooms, known_observations
 from backsweep.agent.learner.executor import Stepper
 from backsweep.agent.learner.value_programs import CHUNK
 from backsweep.agent.session.session import Session
-from trainer_helpers import chain, comparable_records, grid
+from rounding import RoundsByShape
+from trainer_helpers import chain, check_same_records, grid
 
 # What a small grid needs: the episodes' random starts are the engine's business, not the network's.
-TINY: dict[str, Any] = {"convolutions": ((8, 8, 4), (8, 3, 2)), "linear": (16,), "batch_size": 16, "exact": False}
+# In double precision, so that other roundings of the same sums never come to another action.
+TINY: dict[str, Any] = {
+    "convolutions": ((8, 8, 4), (8, 3, 2)),
+    "linear": (16,),
+    "batch_size": 16,
+    "exact": False,
+    "dtype": "float64",
+}
+
+
+@pytest.fixture(autouse=True)
+def rounds_by_shape() -> Iterator[None]:
+    """Let every sum depend on its shape in its last bits: no test here may ask for equality to the last bit."""
+    with RoundsByShape():
+        yield
 
 
 def small(method: str, seed: int = 1, **options: Any) -> RunConfig:
     return grid(method=method, seed=seed, **{**TINY, "shuffle": 60, **options})
 
 
-def check_same_records(first: Path, second: Path, names: Any) -> None:
+def check_all_records(first: Path, second: Path, names: Any) -> None:
     for name in names:
-        records = comparable_records(first / name)
-        assert records == comparable_records(second / name)
+        records = check_same_records(first / name, second / name)
         assert sum(record["kind"] == "evaluation" for record in records) >= 2
 
 
@@ -47,7 +62,7 @@ def test_engines_write_the_same_records(method: str, tmp_path: Path) -> None:
     for engine in ("plain", "compiled"):
         results = train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
         assert all(result.finished for result in results)
-    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+    check_all_records(tmp_path / "plain", tmp_path / "compiled", runs)
 
 
 @pytest.mark.parametrize("method", ["ebu", "ebu-mixed"])
@@ -55,7 +70,7 @@ def test_episodes_evaluated_together_in_chunks_give_the_same(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What EBU does on a GPU, here with two groups that take turns while it waits."""
-    runs = {f"seed{seed}": small(method, seed, dtype="float64") for seed in (1, 2, 3)}
+    runs = {f"seed{seed}": small(method, seed) for seed in (1, 2, 3)}
     train_fleet(runs, tmp_path / "one by one", engine="compiled", quiet=True)
     made = BackwardWalks.__init__
     asked = []
@@ -73,13 +88,7 @@ def test_episodes_evaluated_together_in_chunks_give_the_same(
     train_fleet(runs, tmp_path / "together", engine="compiled", groups=2, quiet=True)
     assert {columns for _, columns in asked} == {CHUNK}
     assert max(count for count, _ in asked) > 1
-    for name in runs:
-        first, second = (comparable_records(tmp_path / folder / name) for folder in ("one by one", "together"))
-        for one, other in zip(first, second, strict=True):
-            for field, value in one.items():
-                # Values may be rounded otherwise, of which nothing comes in double precision.
-                near = pytest.approx(value, rel=1e-6, abs=1e-8) if isinstance(value, float) else value
-                assert other[field] == near, field
+    check_all_records(tmp_path / "one by one", tmp_path / "together", runs)
 
 
 @pytest.mark.parametrize("method", ["ter", "ebu"])
@@ -102,7 +111,7 @@ def test_groups_may_go_ahead_of_each_other(method: str, tmp_path: Path, monkeypa
     monkeypatch.setattr(Group, "turns", watched)
     train_fleet(runs, tmp_path / "whims", engine="compiled", groups=3, quiet=True)
     assert max(ahead) > 1
-    check_same_records(tmp_path / "plain", tmp_path / "whims", runs)
+    check_all_records(tmp_path / "plain", tmp_path / "whims", runs)
 
 
 def test_tasks_and_methods_in_one_fleet_are_as_alone(tmp_path: Path) -> None:
@@ -115,7 +124,7 @@ def test_tasks_and_methods_in_one_fleet_are_as_alone(tmp_path: Path) -> None:
     train_fleet(runs, tmp_path / "fleet", engine="compiled", groups=3, quiet=True)
     for name, config in runs.items():
         train(config, tmp_path / name, engine="plain", quiet=True)
-        assert comparable_records(tmp_path / name) == comparable_records(tmp_path / "fleet" / name)
+        check_same_records(tmp_path / name, tmp_path / "fleet" / name)
 
 
 def test_several_updates_per_step_and_timeouts_as_ends(tmp_path: Path) -> None:
@@ -123,7 +132,7 @@ def test_several_updates_per_step_and_timeouts_as_ends(tmp_path: Path) -> None:
     runs = {f"seed{seed}": small("ter", seed, **options) for seed in (1, 2)}
     for engine in ("plain", "compiled"):
         train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
-    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+    check_all_records(tmp_path / "plain", tmp_path / "compiled", runs)
 
 
 @pytest.mark.parametrize("method", ["ter-shuffled", "ebu"])
@@ -146,7 +155,7 @@ def test_either_engine_goes_on_with_what_the_other_saved(
         results = train_fleet(runs, tmp_path / "halved", engine=engines[0], quiet=True)
     assert all(350 <= result.step < 450 and not result.finished for result in results)
     assert all(result.finished for result in resume(tmp_path / "halved", engine=engines[1], quiet=True))
-    check_same_records(tmp_path / "whole", tmp_path / "halved", runs)
+    check_all_records(tmp_path / "whole", tmp_path / "halved", runs)
 
 
 def test_a_lane_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +178,7 @@ def test_a_lane_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypat
     for name in ("seed1", "seed3"):
         assert results[name].finished
         train(runs[name], tmp_path / name, engine="plain", quiet=True)
-        assert comparable_records(tmp_path / name) == comparable_records(tmp_path / "f" / name)
+        check_same_records(tmp_path / name, tmp_path / "f" / name)
 
 
 def test_which_fleets_are_moved_together() -> None:
@@ -193,9 +202,9 @@ def test_backward_and_one_step_targets_in_one_fleet(tmp_path: Path) -> None:
     runs = {method: small(method, 3) for method in ("ebu", "ter", "ebu-mixed")}
     for engine in ("plain", "compiled"):
         train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
-    check_same_records(tmp_path / "plain", tmp_path / "compiled", runs)
+    check_all_records(tmp_path / "plain", tmp_path / "compiled", runs)
     train(runs["ter"], tmp_path / "alone", quiet=True)
-    assert comparable_records(tmp_path / "alone") == comparable_records(tmp_path / "compiled" / "ter")
+    check_same_records(tmp_path / "alone", tmp_path / "compiled" / "ter")
 
 
 def test_a_fleet_that_would_not_fit_is_refused_with_the_size_that_would(
@@ -235,7 +244,7 @@ def test_room_is_made_as_observations_are_seen(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("backsweep.agent.session.session.Engine", Watched)
     results = train_fleet(runs, tmp_path / "growing", engine="compiled", quiet=True)
     assert all(result.finished for result in results)
-    check_same_records(tmp_path / "plain", tmp_path / "growing", runs)
+    check_all_records(tmp_path / "plain", tmp_path / "growing", runs)
     assert len(rooms) > 2
     assert all(before < after for first, second in pairwise(rooms) for before, after in zip(first, second, strict=True))
 
@@ -281,4 +290,4 @@ def test_a_device_that_filled_up_meanwhile_is_no_end(tmp_path: Path, monkeypatch
     for result in finished:
         name = result.folder.name
         train(runs[name], tmp_path / name, quiet=True)
-        assert comparable_records(tmp_path / name) == comparable_records(result.folder)
+        check_same_records(tmp_path / name, result.folder)
