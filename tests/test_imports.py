@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from backsweep.jit import compilation
-from backsweep.jit.compilation import COMPILED
+from backsweep.jit.kernel_cache import COMPILED
 
 SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 
@@ -150,6 +150,16 @@ def test_compiled_code_is_in_files_that_name_the_cache() -> None:
     assert len(found) > 20
     wrong = [str(path.relative_to(SOURCE)) for path in found if not any(path.match(name) for name in COMPILED)]
     assert not wrong, wrong
+
+
+def test_what_compiled_code_imports_names_the_cache_too() -> None:
+    """Constants are compiled in, so a file that only has constants counts as well."""
+    for path in SOURCE.rglob("*.py"):
+        if path.name.endswith("_kernels.py"):
+            for found in imports_of(path):
+                if found.module.startswith("backsweep."):
+                    source = SOURCE.parent / (found.module.replace(".", "/") + ".py")
+                    assert any(source.match(name) for name in COMPILED), (path.name, found.module)
 
 
 def test_nothing_reads_pickles_or_global_randomness() -> None:

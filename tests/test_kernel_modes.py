@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from backsweep.jit.compilation import cache_folder
+from backsweep.jit.kernel_cache import cache_folder
 from backsweep.store.distinct_kernels import same_record
 from backsweep.store.store_kernels import shorten_episode
 

@@ -1,7 +1,7 @@
 """The command `backsweep compile`: compile the kernels now rather than when each is first needed.
 
 For images of machines, clusters and timings. Parts are used a little, each in a process of its own, all at the same
-time; what that compiles is kept where it always is (`jit.compilation.cache_folder`).
+time; what that compiles is kept where it always is (`jit.kernel_cache.cache_folder`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from backsweep.jit.compilation import cache_folder
+from backsweep.jit.kernel_cache import cache_folder
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
 from backsweep.tasks import exact, make
@@ -48,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         names.remove("training")
     began = time.monotonic()
     failed = _one_after_another(names) if arguments.here else _side_by_side(names)
-    print(f"{'done' if not failed else 'failed'} after {time.monotonic() - began:.0f} s; kept in {cache_folder()}")
+    kept = "not kept" if cache_folder() is None else f"kept in {cache_folder()}"
+    print(f"{'done' if not failed else 'failed'} after {time.monotonic() - began:.0f} s; {kept}")
     return 1 if failed else 0
 
 

@@ -10,18 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-import xxhash
+
+from backsweep.jit.kernel_cache import cache_folder, with_cache
 
 _numba: Any = numba.config
-COMPILED = ("*_kernels.py", "codes.py", "prefetching.py", "array_table.py", "compilation.py")
-"""The files that compiled code is made of: kernels, constants of some, the tools they share, and their decorators."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # GNU's OpenMP, which lends threaded kernels their threads, lets one that waits for the others spin for milliseconds
@@ -34,15 +31,13 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 def kernel(function: Function) -> Function:
     """Compile a function with numba when it is first called, and keep the result on disk."""
-    with _own_cache_folder():
-        # Called like the function it was made of, which is what the type says.
-        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    # Called like the function it was made of, which is what the type says.
+    return cast(Function, with_cache(numba.njit(nogil=True)(function)))
 
 
 def inlined(function: Function) -> Function:
     """Compile a small function into the kernels that call it: passing arrays on costs more than its work."""
-    with _own_cache_folder():
-        return cast(Function, numba.njit(cache=True, nogil=True, forceinline=True)(function))
+    return cast(Function, with_cache(numba.njit(nogil=True, forceinline=True)(function)))
 
 
 def exact_sums(function: Function) -> Function:
@@ -50,8 +45,7 @@ def exact_sums(function: Function) -> Function:
 
     That is so where every number and every partial sum is a whole number below 2**53.
     """
-    with _own_cache_folder():
-        return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})(function))
+    return cast(Function, with_cache(numba.njit(nogil=True, fastmath={"reassoc", "contract"})(function)))
 
 
 def threaded(function: Function) -> Function:
@@ -59,8 +53,7 @@ def threaded(function: Function) -> Function:
 
     Kernels that it calls are compiled on their own as ever, so what is compiled here should do little beside calling.
     """
-    with _own_cache_folder():
-        return cast(Function, numba.njit(cache=True, nogil=True, parallel=True)(function))
+    return cast(Function, with_cache(numba.njit(nogil=True, parallel=True)(function)))
 
 
 @cache
@@ -108,36 +101,6 @@ def on_one_thread() -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-@cache
-def cache_folder() -> Path:
-    """Return where compiled kernels are kept: below NUMBA_CACHE_DIR if that is set, else in the user's cache."""
-    package = Path(__file__).parent.parent
-    digest = xxhash.xxh3_64(f"bounds checks: {_numba.BOUNDSCHECK}".encode())
-    for path in sorted(path for pattern in COMPILED for path in package.rglob(pattern)):
-        digest.update(path.relative_to(package).as_posix().encode())
-        digest.update(path.read_bytes())
-    base = _numba.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base) / "backsweep" / f"kernels-{digest.hexdigest()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:  # no home, or a read-only one
-        pass
-    return Path(tempfile.gettempdir()) / "backsweep" / folder.name
-
-
-@contextlib.contextmanager
-def _own_cache_folder() -> Iterator[None]:
-    """Let numba choose our folder for what is compiled here, and leave its settings as they were."""
-    before = _numba.CACHE_DIR
-    _numba.CACHE_DIR = str(cache_folder())
-    try:
-        yield
-    finally:
-        _numba.CACHE_DIR = before
-
-
 def interpreted() -> bool:
     """Say whether kernels run as plain Python (NUMBA_DISABLE_JIT), for debugging."""
     return bool(_numba.DISABLE_JIT)
@@ -153,5 +116,7 @@ def announce_first_compilation(
     if kernel in _announced or _numba.DISABLE_JIT:
         return
     _announced.add(kernel)
-    if not any(cache_folder().rglob(f"*{kernel}-*.nbi")):
-        print(f"backsweep: compiling {what}, once after an installation ({how_long}) ...", file=sys.stderr, flush=True)
+    folder = cache_folder()
+    if folder is None or not any(folder.rglob(f"*{kernel}-*.nbi")):
+        often = "once after an installation" if folder is not None else "in every process"
+        print(f"backsweep: compiling {what}, {often} ({how_long}) ...", file=sys.stderr, flush=True)

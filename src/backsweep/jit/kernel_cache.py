@@ -1,0 +1,146 @@
+"""Where compiled kernels are kept, and what happens when they cannot be.
+
+numba's cache files are pickles, so whoever can write them can run code as the user who loads them. They are therefore
+kept only in a folder that belongs to this user and that nobody else can write to: below NUMBA_CACHE_DIR, XDG_CACHE_HOME
+or the home's cache, else in a folder of this user's own for temporary files. Where there is none, on a full disk or
+where a file is damaged, kernels are compiled anew in each process: slower, and nothing worse.
+"""
+
+# numba is not typed.
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import xxhash
+from numba.core.caching import FunctionCache
+
+_numba: Any = numba.config
+COMPILED = ("*_kernels.py", "codes.py", "prefetching.py", "array_table.py", "compilation.py", "kernel_cache.py")
+"""The files that compiled code is made of: kernels, constants of some, the tools they share, decorators and cache."""
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH if os.name == "posix" else 0
+
+
+class KernelCache(FunctionCache):
+    """numba's cache of one function, which the function can do without."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what is kept for a signature, None if it is not there or cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # damaged pickles raise anything; compiling anew is the answer to all of it
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep compiled code if that can be done."""
+        try:
+            try:
+                super().save_overload(sig, data)
+            except OSError:
+                raise
+            except Exception:  # an index that is damaged is begun anew
+                self.flush()
+                super().save_overload(sig, data)
+        except OSError as error:
+            say_once(f"compiled kernels cannot be kept in {self.cache_path} ({error.strerror}); going on without")
+
+
+def with_cache(dispatcher: Any) -> Any:
+    """Give a function compiled by numba a cache in our folder, if there is one; return it."""
+    folder = cache_folder()
+    if folder is None or _numba.DISABLE_JIT:
+        return dispatcher
+    with _numbas_folder(folder), contextlib.suppress(RuntimeError, OSError):
+        kept = KernelCache(dispatcher.py_func)
+        if Path(kept.cache_path).is_relative_to(folder):
+            dispatcher._cache = kept
+    return dispatcher
+
+
+@contextlib.contextmanager
+def _numbas_folder(folder: Path) -> Iterator[None]:
+    """Let numba choose our folder for what is set up here, and leave its settings as they were."""
+    before = _numba.CACHE_DIR
+    _numba.CACHE_DIR = str(folder)
+    try:
+        yield
+    finally:
+        _numba.CACHE_DIR = before
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Return where compiled kernels are kept, None if no folder is this user's alone."""
+    name = f"kernels-{contents_digest()}"
+    for base in _bases():
+        try:
+            folder = base() / name
+            if not _is_ours(folder.parent):
+                continue
+            folder.parent.chmod(0o700)
+            if not _is_ours(folder):
+                continue
+            if folder.stat().st_mode & WRITABLE_BY_OTHERS:
+                shutil.rmtree(folder)  # what is in there may be theirs
+                folder.mkdir(mode=0o700)
+            if os.access(folder, os.W_OK | os.X_OK):
+                return folder
+        except (OSError, RuntimeError):  # no home, a read-only one, somebody else's, a full disk
+            continue
+    say_once("no folder for compiled kernels is this user's alone; they are compiled anew in every process")
+    return None
+
+
+def _bases() -> list[Callable[[], Path]]:
+    """Return how to find our folder, in the order in which places are tried."""
+    bases: list[Callable[[], Path]] = []
+    for given in (_numba.CACHE_DIR, os.environ.get("XDG_CACHE_HOME")):
+        if given:
+            bases.append(lambda given=given: Path(given) / "backsweep")  # type: ignore[misc]
+    bases.append(lambda: Path.home() / ".cache" / "backsweep")
+    bases.append(lambda: Path(tempfile.gettempdir()) / f"backsweep-{_user()}")
+    return bases
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _is_ours(folder: Path) -> bool:
+    """Make a folder that only this user can write to; say whether it is a folder of this user's."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()  # which does not follow a link
+    return stat.S_ISDIR(found.st_mode) and (os.name != "posix" or found.st_uid == _user())
+
+
+def contents_digest() -> str:
+    """Return a digest of all that compiled code is made of and that numba does not look at itself."""
+    package = Path(__file__).parent.parent
+    digest = xxhash.xxh3_64(f"bounds checks: {_numba.BOUNDSCHECK}".encode())
+    for path in sorted(path for pattern in COMPILED for path in package.rglob(pattern)):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return str(digest.hexdigest())
+
+
+_said: set[str] = set()
+
+
+def say_once(message: str) -> None:
+    """Say something on stderr, once per process."""
+    if message not in _said:
+        _said.add(message)
+        print(f"backsweep: {message}", file=sys.stderr, flush=True)
