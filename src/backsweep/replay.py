@@ -18,6 +18,7 @@ from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
 from backsweep.jit.compilation import announce_first_compilation
+from backsweep.jit.forks import guard
 from backsweep.jit.random_streams import checked_seed, named_generator
 from backsweep.planning import GraphValues
 from backsweep.planning.planner import Planner, Progress, QValues, Renewal, checked_bounds
@@ -154,6 +155,7 @@ class Replay:
         self._use_arrays()
         self._sampler = sampler.build(Experience(self._store, self._graph), named_generator(self._seed, "sampler"))
         self._lock = threading.RLock()
+        guard(self)
         self._ended = np.zeros(self._num_envs, np.bool_)
         self._stale_updates = 0
         self._snapshot_memory = SnapshotMemory()
@@ -172,6 +174,14 @@ class Replay:
             self._num_envs,
             self._planner,
         )
+
+    def _why_not_after_a_fork(self) -> str | None:
+        if self._store.in_file:
+            return (
+                "its observations lie in a file (file=...) that it shares with the process it was forked from. "
+                "Save it there and load it here, or start the process by spawning"
+            )
+        return None
 
     # -- adding ---------------------------------------------------------------------------------------------------
 
@@ -209,6 +219,8 @@ class Replay:
             store.stage(observation, action, reward, next_observation, terminated, truncated, mask)
             if final_observation is not None:
                 self._stage_finals(final_observation)
+            if store.in_file:
+                store.make_room()
             first = store.total
             if self._tables is not None:
                 add_staged(*self._tables)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.configuration import (
@@ -16,11 +17,13 @@ from backsweep.configuration import (
 from backsweep.encoding import Encoder
 from backsweep.samplers import Sampler, SamplerState
 from backsweep.snapshot import Destination, SnapshotError, read_metadata, read_snapshot, write_snapshot
+from backsweep.store.store import Store
 
 if TYPE_CHECKING:
     from backsweep.replay import Replay
 
 KIND = "backsweep replay"
+NOT_OURS = "Do not use this folder: no release of backsweep writes such a save"
 VERSION = 1
 
 
@@ -104,7 +107,7 @@ def load_replay(
         folder,
         kind=KIND,
         versions={VERSION},
-        into={name: _first_entries(whole) for name, whole in destinations.items()},
+        into={name: _first_entries(folder, name, whole, store) for name, whole in destinations.items()},
         memory=replay._snapshot_memory,
     )
     if snapshot.metadata != metadata:
@@ -123,8 +126,21 @@ def load_replay(
     return replay
 
 
-def _first_entries(whole: NDArray[Any]) -> Destination:
-    return lambda shape, dtype: whole[: shape[0]]
+def _first_entries(folder: str | os.PathLike[str], name: str, whole: NDArray[Any], store: Store) -> Destination:
+    """Return what hands over the first entries of a whole array, if what is saved fits there."""
+
+    def hand_over(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        if not shape or shape[0] > len(whole) or shape[1:] != whole.shape[1:] or dtype != whole.dtype:
+            raise SnapshotError(
+                folder,
+                f"its array {name!r} is {dtype} {shape}, expected {whole.dtype} of at most {whole.shape}",
+                NOT_OURS,
+            )
+        if name == "store/frames":
+            store.make_room_for_frames(shape[0])
+        return whole[: shape[0]]
+
+    return hand_over
 
 
 def _part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

@@ -12,7 +12,6 @@ import math
 import mmap
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,19 +36,6 @@ def reserve(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         with contextlib.suppress(OSError):
             block.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(block, dtype).reshape(shape)
-
-
-def reserve_in_file(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return a zeroed array that lives in a new sparse file at `path`.
-
-    The file is the replay's working memory, not a save: it is unlinked from its folder at once where the system allows
-    that, so that nothing is left behind however the process ends.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mapped = np.memmap(path, dtype=dtype, mode="w+", shape=shape)
-    if os.name == "posix":
-        path.unlink()
-    return np.asarray(mapped)  # a plain array: kernels are compiled once for both kinds of memory
 
 
 def physical_memory() -> int | None:

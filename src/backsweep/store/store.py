@@ -10,7 +10,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.memory import physical_memory, reserve, reserve_in_file
+from backsweep.jit.mapped_file import MappedFile
+from backsweep.jit.memory import physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
 from backsweep.store import distinct_kernels as distinct
 from backsweep.store import store_kernels
@@ -34,11 +35,17 @@ class RecordTable:
 
     def __init__(self, most: int, words: int, file: Path | None = None) -> None:
         shape = (most, words)
-        self.records = reserve(shape, np.uint64) if file is None else reserve_in_file(file, shape, np.uint64)
+        self._file = None if file is None else MappedFile(file, shape, np.uint64)
+        self.records = reserve(shape, np.uint64) if self._file is None else self._file.array
         self.uses = reserve((most,), np.int32)
         self.hashes = reserve((most,), np.uint64)
         self.table = reserve((power_of_two_at_least(2 * most),), np.int32)
         self.changed = reserve((most // distinct.CHANGED_BLOCK + 1,), np.bool_)
+
+    def make_room(self, count: int) -> None:
+        """Make sure that the first `count` records can be written; OSError says that the disk is full."""
+        if self._file is not None:
+            self._file.allocate(min(count, len(self.records)) * self.records.strides[0])
 
     def may_have_changed(self, start: int, stop: int) -> bool:
         """Say whether any of the records start..stop-1 may differ from the last save."""
@@ -88,6 +95,7 @@ class Store:
         # A row needs two observations that no other row shares at the most, and each of those its own frames.
         self._frames = RecordTable(2 * capacity * max(depth, 1), frame_words, file)
         self._stacks = RecordTable(2 * capacity if depth else 0, depth)
+        self.in_file = file is not None
         with np.errstate(over="ignore"):
             self._weights = np.array(
                 [mix(np.uint64(i + 1)) | np.uint64(1) for i in range(max(frame_words, depth))], np.uint64
@@ -260,6 +268,15 @@ class Store:
         second = self.layout.check(next_observation, n, "next_observation")
         lay_down(self.staged, first, slice(0, n))
         lay_down(self.staged, second, slice(n, 2 * n))
+
+    def make_room(self) -> None:
+        """Make sure that a file has room for what is staged; to be called before any kernel that adds."""
+        most_new = 2 * self.num_envs * self.frame_stack
+        self.make_room_for_frames(int(self._record_counters[RECORDS_HIGH]) + most_new)
+
+    def make_room_for_frames(self, count: int) -> None:
+        """Make sure that a file has room for the first `count` frames; to be called before they are loaded."""
+        self._frames.make_room(count)
 
     def add(self) -> int:
         """Take in what was staged; return how many observations were new (`fresh` says which)."""

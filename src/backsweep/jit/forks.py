@@ -1,0 +1,82 @@
+"""What forking does to an object with a lock.
+
+A forked child has a copy of all memory and only one of the threads. If another thread held the lock, it is held in the
+child for ever, over a half-done change. So a fork waits until no thread is inside of a guarded object, and the child
+gets a new lock. What is shared with the parent and not copied (a mapped file) must not be touched by the child at all.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Protocol
+
+PATIENCE = 10.0
+"""Seconds that a fork waits for each lock; a thread that waits for the fork itself would hold its lock for ever."""
+
+
+class Guarded(Protocol):
+    """An object whose methods all enter `_lock` first."""
+
+    _lock: Any
+
+    def _why_not_after_a_fork(self) -> str | None:
+        """Return why a forked child must not use the object, None if it may."""
+
+
+class Refusal(AbstractContextManager[None]):
+    """Stands in place of the lock of an object that must not be used in this process."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __enter__(self) -> None:
+        raise RuntimeError(self.reason)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Do nothing: it is never entered."""
+
+
+_guarded: weakref.WeakSet[Any] = weakref.WeakSet()
+_held: list[tuple[Any, bool]] = []
+
+
+def guard(thing: Guarded) -> None:
+    """Keep an object whole across forks of this process."""
+    _guarded.add(thing)
+
+
+def _before() -> None:
+    for thing in list(_guarded):
+        lock = thing._lock
+        _held.append((thing, not isinstance(lock, Refusal) and lock.acquire(timeout=PATIENCE)))
+
+
+def _in_parent() -> None:
+    for thing, locked in _held:
+        if locked:
+            thing._lock.release()
+    _held.clear()
+
+
+def _in_child() -> None:
+    for thing, locked in _held:
+        if isinstance(thing._lock, Refusal):
+            continue
+        reason = thing._why_not_after_a_fork()
+        if not locked:
+            reason = "it was in use by another thread when this process was forked, and is only half there"
+        if reason is None:
+            thing._lock = threading.RLock()
+        else:
+            thing._lock = Refusal(f"this {type(thing).__name__} cannot be used in a forked process: {reason}")
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
