@@ -68,3 +68,38 @@ class PlainModel:
 def widened(q_value: float, value: float, gap: float, floor: float) -> float:
     """Return the target of an action that is worth `q_value` where the best is worth `value`."""
     return value + max(gap * (q_value - value), -floor)
+
+
+class Outcome(NamedTuple):
+    """What the rows of a state and an action have in common."""
+
+    count: int
+    rewards: float
+    successors: dict[int, int]
+    """How many of the rows went on in each state; a row that terminated went on nowhere."""
+
+
+def outcomes(rows: Iterable[Row]) -> dict[tuple[int, int], Outcome]:
+    """Return the outcome of every state and action that has rows."""
+    found: dict[tuple[int, int], Outcome] = {}
+    for row in rows:
+        count, rewards, successors = found.get((row.state, row.action), Outcome(0, 0.0, {}))
+        if not row.terminated:
+            successors = successors | {row.successor: successors.get(row.successor, 0) + 1}
+        found[row.state, row.action] = Outcome(count + 1, rewards + row.reward, successors)
+    return found
+
+
+def stretch_bounds(episodes: Iterable[list[float]], discount: float) -> tuple[float, float]:
+    """Return the lowest and the highest value that the rewards of episodes give reason to expect."""
+    episodes = list(episodes)
+    paid = [
+        sum(episode[first:last])
+        for episode in episodes
+        for first in range(len(episode))
+        for last in range(first + 1, len(episode) + 1)
+    ]
+    rewards = [reward for episode in episodes for reward in episode]
+    low = max(min(paid), min(rewards) / (1 - discount))
+    high = min(max(paid), max(rewards) / (1 - discount))
+    return min(0.0, low), max(0.0, high)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
 from backsweep.jit.memory import reserve
-from backsweep.planning import model_kernels, solve_kernels, target_kernels
+from backsweep.planning import follow_kernels, model_kernels, solve_kernels, target_kernels
 from backsweep.planning.graph_values import GraphValues
 from backsweep.planning.model_kernels import (
     ARCS_HIGH,
@@ -82,6 +82,7 @@ class Planner:
         self.discount = float(gamma if config.discount is None else config.discount)
         if not self.discount < 1:
             raise ValueError(f"values: GraphValues needs a discount below 1, got gamma={gamma}")
+        self._gap = float(config.gap)
         self.num_actions = int(action_space.n)
         self._store, self._graph = store, graph
         capacity, most_vertices = store.capacity, 2 * store.capacity
@@ -115,10 +116,15 @@ class Planner:
             highest=np.full(1, -1, np.int64),
             waiting=reserve((most_vertices,), np.int32),
         )
+        model = self.model
+        # What most rows of a batch need: taking all arrays into compiled code would cost more than the rows.
+        self._target_arrays = (model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters)
         self._asked = reserve((most_vertices,), np.int32)
         self._asked_observations = reserve((most_vertices,), np.int32)
         self.bounds = np.zeros(2)
         """The lowest and the highest value, as of the last renewal."""
+        self.floor = self._floor_between(self.bounds)
+        """How far below the best action a target may lie."""
 
     # -- renewing -------------------------------------------------------------------------------------------------
 
@@ -133,7 +139,7 @@ class Planner:
     def begin_renewal(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Take in new rows; return the vertices whose values need the network, and observations of them by number."""
         store = self._store
-        model_kernels.follow(store.oldest, store.total, self.experience, self.model)
+        follow_kernels.follow(store.oldest, store.total, self.experience, self.model)
         count = target_kernels.list_vertices_to_ask(
             self._graph.vertices_high,
             store.observations_high,
@@ -150,6 +156,7 @@ class Planner:
     ) -> Renewal:
         """Take the network's values (n, actions) of the vertices that `begin_renewal` named, and solve."""
         self.bounds[:] = self.learned_bounds() if bounds is None else bounds
+        self.floor = self._floor_between(self.bounds)
         tolerance = self.config.tolerance * max(float(self.bounds[1] - self.bounds[0]), SMALLEST_RANGE)
         target_kernels.take_network_values(vertices, values, self.bounds, tolerance, self.model)
         most = int(self.config.most_backups * max(self._graph.vertices_high, 1))
@@ -199,19 +206,20 @@ class Planner:
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    @property
-    def floor(self) -> float:
-        """How far below the best action a target may lie."""
+    def _floor_between(self, bounds: NDArray[np.float64]) -> float:
+        """Return the configured floor, or the default one for these bounds."""
         if self.config.floor is not None:
             return float(self.config.floor)
         if self.config.gap == 1:
             return math.inf
-        return FLOOR_SHARE * float(self.bounds[1] - self.bounds[0])
+        return FLOOR_SHARE * float(bounds[1] - bounds[0])
 
     def targets(self, row: Rows) -> NDArray[np.float32]:
         """Return the finished target of each live row, NaN where there is none yet."""
         out = np.empty(len(row), np.float32)
-        target_kernels.read_targets(row, self.config.gap, self.floor, self.discount, self.experience, self.model, out)
+        gap, floor = self._gap, self.floor
+        if target_kernels.read_solved_targets(row, gap, floor, *self._target_arrays, out):
+            target_kernels.read_newer_targets(row, gap, floor, self.discount, self.experience, self.model, out)
         return out
 
     def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -277,5 +285,6 @@ class Planner:
         return {name: array for name, (array, _) in self._all_arrays().items()}
 
     def finish_loading(self) -> None:
-        """Build the table after the arrays have been filled."""
+        """Build what is not saved after the arrays have been filled."""
+        self.floor = self._floor_between(self.bounds)
         model_kernels.rebuild_arc_table(self._graph.vertices_high, self.model)

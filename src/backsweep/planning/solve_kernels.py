@@ -46,6 +46,7 @@ from backsweep.planning.model_kernels import (
     SMALLEST_STEP,
     SUCCESSOR,
     TOLD,
+    UNSETTLED,
     UNTRIED,
     VALUE,
     VERTEX,
@@ -190,17 +191,26 @@ def backup(
 
 @kernel
 def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model: Model, queue: Queue) -> int:
-    """Look at each changed vertex: queue those that rose, list those that fell or are new; return how many do."""
+    """Look at each changed vertex: queue those that rose, list those that fell or are new; return how many do.
+
+    Those that are unsettled stay on the list of the changed: `settle` goes on with them where it broke off.
+    """
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
     links, heads, highest = queue.links, queue.heads, queue.highest
     changed, waiting = model.changed, queue.waiting
-    fallen = 0
+    fallen, unsettled = 0, 0
     for i in range(model.counters[CHANGED_COUNT]):
         vertex = np.int64(changed[i])
-        vertices[vertex, MARK] &= ~CHANGED
         if not in_use(vertex, vertices):
+            vertices[vertex, MARK] = 0
+            numbers[vertex] = np.nan  # should it come into use again, what it was worth is long out of date
             continue
+        if vertices[vertex, MARK] & UNSETTLED:
+            changed[unsettled] = vertex
+            unsettled += 1
+            continue
+        vertices[vertex, MARK] &= ~CHANGED
         best = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
         value, told = numbers[vertex, VALUE], numbers[vertex, TOLD]
         if np.isnan(value) or best < value - tolerance or value < told - tolerance:
@@ -212,7 +222,7 @@ def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model:
             numbers[vertex, VALUE] = max(best, value)
             if numbers[vertex, VALUE] > told + tolerance:
                 put(vertex, value_bucket(best, bounds), links, heads, highest)
-    model.counters[CHANGED_COUNT] = 0
+    model.counters[CHANGED_COUNT] = unsettled
     return fallen
 
 
@@ -296,15 +306,38 @@ def lowest_start(discount: float, low: float, smallest_step: float) -> float:
     return max(low, smallest_step / (1.0 - discount)) if np.isfinite(smallest_step) else low
 
 
+@inlined
+def go_on_with_unsettled(
+    vertices: NDArray[np.int32],
+    changed: NDArray[np.int32],
+    counters: NDArray[np.int64],
+    links: NDArray[np.int32],
+    heads: NDArray[np.int32],
+    highest: NDArray[np.int64],
+) -> None:
+    """Move the unsettled from the list of the changed to the queue."""
+    others = 0
+    for i in range(counters[CHANGED_COUNT]):
+        vertex = np.int64(changed[i])
+        if vertices[vertex, MARK] & UNSETTLED:
+            vertices[vertex, MARK] &= ~(CHANGED | UNSETTLED)
+            put(vertex, BUCKETS - 1, links, heads, highest)
+        else:
+            changed[others] = vertex
+            others += 1
+    counters[CHANGED_COUNT] = others
+
+
 @kernel
 def settle(fallen: int, discount: float, tolerance: float, most: int, low: float, model: Model, queue: Queue) -> int:
     """Solve what nothing has reached by value iteration, at most `most` updates; return how many it took.
 
-    What is left over is marked as changed.
+    What is left over is marked as changed and unsettled.
     """
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
     links, heads, highest = queue.links, queue.heads, queue.highest
+    go_on_with_unsettled(vertices, model.changed, model.counters, links, heads, highest)
     for i in range(fallen):
         vertex = np.int64(queue.waiting[i])
         vertices[vertex, MARK] &= ~FALLEN
@@ -316,6 +349,7 @@ def settle(fallen: int, discount: float, tolerance: float, most: int, low: float
     while vertex >= 0:
         if updates >= most:
             mark_changed(vertex, vertices, model.changed, model.counters)
+            vertices[vertex, MARK] |= UNSETTLED
             vertex = take_highest(links, heads, highest)
             continue
         updates += 1

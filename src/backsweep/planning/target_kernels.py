@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from backsweep.graph.graph_kernels import ONE, STAMP
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.prefetching import prefetch
 from backsweep.planning.model_kernels import (
     ACTION,
     CANDIDATE,
@@ -23,6 +24,7 @@ from backsweep.planning.model_kernels import (
     TRIED,
     UNTRIED,
     VALUE,
+    VERTEX,
     Experience,
     Model,
     in_use,
@@ -99,18 +101,95 @@ def take_network_values(
 
 
 @inlined
-def known_value(vertex: int, experience: Experience, model: Model) -> float:
-    """Return the value of a vertex, NaN if it is newer than the last renewal."""
-    if model.stamps[vertex] != experience.vertices[vertex, STAMP] + 1:
-        return np.nan
-    return model.numbers[vertex, VALUE]
+def pair_value(pair: int, value: float, pair_numbers: NDArray[np.float64]) -> float:
+    """Return Q of a pair, given the value of its vertex."""
+    loop = pair_numbers[pair, LOOP]
+    return pair_numbers[pair, CANDIDATE] * (1.0 - loop) + loop * value
 
 
 @inlined
-def pair_value(pair: int, value: float, model: Model) -> float:
-    """Return Q of a pair, given the value of its vertex."""
-    loop = model.pair_numbers[pair, LOOP]
-    return model.pair_numbers[pair, CANDIDATE] * (1.0 - loop) + loop * value
+def widened(q_value: float, value: float, gap: float, floor: float) -> float:
+    """Return the target of an action that is worth `q_value` where the best one is worth `value`, NaN if not known."""
+    return value + max(gap * (q_value - value), -floor) if q_value < value else q_value
+
+
+@kernel
+def read_solved_targets(
+    row: NDArray[np.int64],
+    gap: float,
+    floor: float,
+    rows: NDArray[np.int32],
+    pairs: NDArray[np.int32],
+    pair_numbers: NDArray[np.float64],
+    numbers: NDArray[np.float64],
+    counters: NDArray[np.int64],
+    target: NDArray[np.float32],
+) -> int:
+    """Write the target of each live row whose state and action are solved, NaN for others.
+
+    Returns how many of those others `read_newer_targets` may know more about.
+    """
+    if counters[RENEWALS] == 0:
+        target[:] = np.nan
+        return 0
+    count, capacity, synced, newer = row.shape[0], rows.shape[0], counters[SYNCED], 0
+    found = np.empty(count, np.int64)
+    # Three look-ups depend on each other. Each is asked for in all rows before any row goes on to the next.
+    for i in range(count):
+        found[i] = row[i] % capacity
+        prefetch(rows, found[i])
+    for i in range(count):
+        found[i] = rows[found[i], ROW_PAIR] - 1 if row[i] < synced else -1
+        if found[i] >= 0:
+            prefetch(pairs, found[i])
+            prefetch(pair_numbers, found[i])
+    for i in range(count):
+        if found[i] >= 0:
+            prefetch(numbers, pairs[found[i], VERTEX])
+    for i in range(count):
+        pair = found[i]
+        if pair >= 0 and pair_numbers[pair, CANDIDATE] > -np.inf:
+            value = numbers[pairs[pair, VERTEX], VALUE]
+            target[i] = widened(pair_value(pair, value, pair_numbers), value, gap, floor)
+        else:
+            target[i] = np.nan
+            newer += 1
+    return newer
+
+
+@inlined
+def known_value(
+    vertex: int, graph_vertices: NDArray[np.int64], stamps: NDArray[np.int64], numbers: NDArray[np.float64]
+) -> float:
+    """Return the value of a vertex, NaN if it is newer than the last renewal."""
+    return numbers[vertex, VALUE] if stamps[vertex] == graph_vertices[vertex, STAMP] + 1 else np.nan
+
+
+@kernel
+def read_newer_targets(
+    row: NDArray[np.int64],
+    gap: float,
+    floor: float,
+    discount: float,
+    experience: Experience,
+    model: Model,
+    target: NDArray[np.float32],
+) -> None:
+    """Write targets where they are NaN: the value of the row's own outcome, if its successor's value is known."""
+    rows, values, observation_vertex = experience.rows, experience.values, experience.observation_vertex
+    graph_vertices, stamps, numbers = experience.vertices, model.stamps, model.numbers
+    capacity = rows.shape[0]
+    for i in range(row.shape[0]):
+        if not np.isnan(target[i]):
+            continue
+        slot = row[i] % capacity
+        q_value = values[slot, REWARD]
+        if not rows[slot, FLAGS] & TERMINATED:
+            successor = np.int64(observation_vertex[rows[slot, NEXT_OBSERVATION]] - 1)
+            q_value += discount * known_value(successor, graph_vertices, stamps, numbers)
+        vertex = np.int64(observation_vertex[rows[slot, OBSERVATION]] - 1)
+        value = known_value(vertex, graph_vertices, stamps, numbers)
+        target[i] = widened(q_value, value, gap, floor)
 
 
 @kernel
@@ -123,35 +202,19 @@ def read_targets(
     model: Model,
     target: NDArray[np.float32],
 ) -> None:
-    """Write the finished target of each live row, NaN where the graph has no value yet.
-
-    A row that is newer than the last renewal has the value of its own outcome, if its successor's value is known.
-    """
-    capacity = experience.rows.shape[0]
-    for i in range(row.shape[0]):
-        target[i] = np.nan
-        if model.counters[RENEWALS] == 0:
-            continue
-        slot = row[i] % capacity
-        entry = experience.rows[slot]
-        value = known_value(np.int64(experience.observation_vertex[entry[OBSERVATION]] - 1), experience, model)
-        if row[i] < model.counters[SYNCED]:
-            q_value = pair_value(np.int64(model.rows[slot, ROW_PAIR] - 1), value, model)
-        else:
-            q_value = experience.values[slot, REWARD]
-            if not entry[FLAGS] & TERMINATED:
-                successor = np.int64(experience.observation_vertex[entry[NEXT_OBSERVATION]] - 1)
-                q_value += discount * known_value(successor, experience, model)
-        if q_value < value:
-            q_value = value + max(gap * (q_value - value), -floor)
-        target[i] = q_value
+    """Write the target of each live row, NaN where the graph has no value yet."""
+    if read_solved_targets(
+        row, gap, floor, model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters, target
+    ):
+        read_newer_targets(row, gap, floor, discount, experience, model, target)
 
 
 @kernel
 def read_action_values(vertex: int, model: Model, out: NDArray[np.float64]) -> None:
     """Write Q of each tried action of a vertex; the others keep what is there."""
+    pairs, pair_numbers, value = model.pairs, model.pair_numbers, model.numbers[vertex, VALUE]
     link = model.vertices[vertex, FIRST_PAIR]
     while link:
-        value = model.numbers[vertex, VALUE]
-        out[model.pairs[link - 1, ACTION]] = pair_value(np.int64(link - 1), value, model)
-        link = model.pairs[link - 1, NEXT_PAIR]
+        if pair_numbers[link - 1, CANDIDATE] > -np.inf:
+            out[pairs[link - 1, ACTION]] = pair_value(np.int64(link - 1), value, pair_numbers)
+        link = pairs[link - 1, NEXT_PAIR]

@@ -1,0 +1,333 @@
+"""Keeping the model up to date with the live rows.
+
+`follow` is called by each renewal and takes in all rows since the last one, so adding to a replay costs nothing more.
+
+Kernels take whole bundles of arrays; what they call for every row takes single arrays, because numba counts references
+to all arrays of a bundle whenever it is handed on.
+"""
+
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.graph.graph_kernels import ONE, STAMP, find_edge, hash_edge, insert_entry, remove_edge_entry
+from backsweep.jit.compilation import inlined, kernel
+from backsweep.planning.model_kernels import (
+    ACTION,
+    ARCS_FREE,
+    ARCS_HIGH,
+    ARCS_LIVE,
+    BEST,
+    BEST_STRETCH,
+    CANDIDATE,
+    COUNT,
+    ENOUGH_TRIED,
+    FIRST_ACTION,
+    FIRST_ARC,
+    FIRST_INTO,
+    FIRST_PAIR,
+    LARGEST_REWARD,
+    LOOP,
+    MASKED_ACTIONS,
+    NEXT_INTO,
+    NEXT_OF_PAIR,
+    NEXT_PAIR,
+    PAIR,
+    PAIRS_FREE,
+    PAIRS_HIGH,
+    PAIRS_LIVE,
+    PREVIOUS_INTO,
+    PREVIOUS_OF_PAIR,
+    PREVIOUS_PAIR,
+    REWARDS,
+    ROW_ARC,
+    ROW_PAIR,
+    ROW_REWARD,
+    ROWS,
+    SEEN,
+    SMALLEST_REWARD,
+    SMALLEST_STEP,
+    SUCCESSOR,
+    SYNCED,
+    TOLD,
+    TRIED,
+    UNTRIED,
+    VALUE,
+    VERTEX,
+    WORST,
+    WORST_STRETCH,
+    Experience,
+    Model,
+    mark_changed,
+)
+from backsweep.store.store_kernels import (
+    FLAGS,
+    NEXT_OBSERVATION,
+    OBSERVATION,
+    PREVIOUS,
+    REWARD,
+    STARTS_EPISODE,
+    TERMINATED,
+)
+
+# -- taking rows out --------------------------------------------------------------------------------------------------
+
+
+@inlined
+def drop_arc(
+    arc: int,
+    vertices: NDArray[np.int32],
+    pairs: NDArray[np.int32],
+    arcs: NDArray[np.int32],
+    arc_table: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Take an arc without rows out of its two lists and the table."""
+    following, previous = arcs[arc, NEXT_OF_PAIR], arcs[arc, PREVIOUS_OF_PAIR]
+    if following:
+        arcs[following - 1, PREVIOUS_OF_PAIR] = previous
+    if previous:
+        arcs[previous - 1, NEXT_OF_PAIR] = following
+    else:
+        pairs[arcs[arc, PAIR], FIRST_ARC] = following
+    following, previous = arcs[arc, NEXT_INTO], arcs[arc, PREVIOUS_INTO]
+    if following:
+        arcs[following - 1, PREVIOUS_INTO] = previous
+    if previous:
+        arcs[previous - 1, NEXT_INTO] = following
+    else:
+        vertices[arcs[arc, SUCCESSOR], FIRST_INTO] = following
+    remove_edge_entry(arc, arcs, arc_table)
+    arcs[arc, PAIR] = counters[ARCS_FREE]
+    counters[ARCS_FREE] = arc + 1
+    counters[ARCS_LIVE] -= 1
+
+
+@inlined
+def drop_pair(
+    pair: int,
+    vertices: NDArray[np.int32],
+    tried: NDArray[np.uint64],
+    pairs: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> None:
+    """Take a pair without rows out of its vertex's list."""
+    vertex = pairs[pair, VERTEX]
+    following, previous = pairs[pair, NEXT_PAIR], pairs[pair, PREVIOUS_PAIR]
+    if following:
+        pairs[following - 1, PREVIOUS_PAIR] = previous
+    if previous:
+        pairs[previous - 1, NEXT_PAIR] = following
+    else:
+        vertices[vertex, FIRST_PAIR] = following
+    vertices[vertex, TRIED] -= 1
+    if pairs[pair, ACTION] < MASKED_ACTIONS:
+        tried[vertex] &= ~(ONE << np.uint64(pairs[pair, ACTION]))
+    pairs[pair, VERTEX] = counters[PAIRS_FREE]
+    counters[PAIRS_FREE] = pair + 1
+    counters[PAIRS_LIVE] -= 1
+
+
+@kernel
+def take_out(first: int, total: int, model: Model) -> None:
+    """Undo the rows that the model has in the slots of the rows from `first` to `total` - 1."""
+    vertices, tried, pairs, pair_numbers = model.vertices, model.tried, model.pairs, model.pair_numbers
+    arcs, arc_table, rows, row_numbers = model.arcs, model.arc_table, model.rows, model.row_numbers
+    changed, counters = model.changed, model.counters
+    capacity = rows.shape[0]
+    for serial in range(first, total):
+        slot = serial % capacity
+        pair = np.int64(rows[slot, ROW_PAIR] - 1)
+        if pair < 0:
+            continue
+        mark_changed(np.int64(pairs[pair, VERTEX]), vertices, changed, counters)
+        pairs[pair, COUNT] -= 1
+        pair_numbers[pair, REWARDS] -= row_numbers[slot, ROW_REWARD]
+        arc = np.int64(rows[slot, ROW_ARC] - 1)
+        if arc >= 0:
+            arcs[arc, ROWS] -= 1
+            if arcs[arc, ROWS] == 0:
+                drop_arc(arc, vertices, pairs, arcs, arc_table, counters)
+        if pairs[pair, COUNT] == 0:
+            drop_pair(pair, vertices, tried, pairs, counters)
+        rows[slot, ROW_PAIR] = 0
+
+
+# -- taking rows in ---------------------------------------------------------------------------------------------------
+
+
+@inlined
+def know_vertex(
+    vertex: int,
+    observation: int,
+    graph_vertices: NDArray[np.int64],
+    vertices: NDArray[np.int32],
+    numbers: NDArray[np.float64],
+    stamps: NDArray[np.int64],
+) -> None:
+    """Note an observation of a vertex, and begin anew with one whose place belonged to another vertex before."""
+    vertices[vertex, SEEN] = observation
+    stamp = graph_vertices[vertex, STAMP] + 1
+    if stamps[vertex] != stamp:
+        stamps[vertex] = stamp
+        numbers[vertex, VALUE] = np.nan
+        numbers[vertex, TOLD] = np.nan
+        numbers[vertex, UNTRIED] = np.nan
+
+
+@inlined
+def find_or_make_pair(
+    vertex: int,
+    action: int,
+    vertices: NDArray[np.int32],
+    tried: NDArray[np.uint64],
+    numbers: NDArray[np.float64],
+    pairs: NDArray[np.int32],
+    pair_numbers: NDArray[np.float64],
+    counters: NDArray[np.int64],
+) -> int:
+    """Return the pair of a vertex and an action."""
+    link = vertices[vertex, FIRST_PAIR]
+    while link:
+        if pairs[link - 1, ACTION] == action:
+            return np.int64(link - 1)
+        link = pairs[link - 1, NEXT_PAIR]
+    if counters[PAIRS_FREE]:
+        pair = counters[PAIRS_FREE] - 1
+        counters[PAIRS_FREE] = pairs[pair, VERTEX]
+    else:
+        pair = counters[PAIRS_HIGH]
+        counters[PAIRS_HIGH] += 1
+    first = vertices[vertex, FIRST_PAIR]
+    if first:
+        pairs[first - 1, PREVIOUS_PAIR] = pair + 1
+    pairs[pair, VERTEX] = vertex
+    pairs[pair, ACTION] = action
+    pairs[pair, COUNT] = 0
+    pairs[pair, FIRST_ARC] = 0
+    pairs[pair, NEXT_PAIR] = first
+    pairs[pair, PREVIOUS_PAIR] = 0
+    pair_numbers[pair, REWARDS] = 0.0
+    pair_numbers[pair, CANDIDATE] = -np.inf
+    pair_numbers[pair, LOOP] = 0.0
+    vertices[vertex, FIRST_PAIR] = pair + 1
+    vertices[vertex, TRIED] += 1
+    if action < MASKED_ACTIONS:
+        tried[vertex] |= ONE << np.uint64(action)
+    if vertices[vertex, TRIED] >= counters[ENOUGH_TRIED]:
+        numbers[vertex, UNTRIED] = -np.inf
+    counters[PAIRS_LIVE] += 1
+    return pair
+
+
+@inlined
+def find_or_make_arc(
+    pair: int,
+    successor: int,
+    vertices: NDArray[np.int32],
+    pairs: NDArray[np.int32],
+    arcs: NDArray[np.int32],
+    arc_table: NDArray[np.int32],
+    counters: NDArray[np.int64],
+) -> int:
+    """Return the arc from a pair to a vertex."""
+    arc = np.int64(find_edge(pair, successor, arcs, arc_table))
+    if arc >= 0:
+        return arc
+    if counters[ARCS_FREE]:
+        arc = counters[ARCS_FREE] - 1
+        counters[ARCS_FREE] = arcs[arc, PAIR]
+    else:
+        arc = counters[ARCS_HIGH]
+        counters[ARCS_HIGH] += 1
+    of_pair, into = pairs[pair, FIRST_ARC], vertices[successor, FIRST_INTO]
+    if of_pair:
+        arcs[of_pair - 1, PREVIOUS_OF_PAIR] = arc + 1
+    if into:
+        arcs[into - 1, PREVIOUS_INTO] = arc + 1
+    arcs[arc, PAIR] = pair
+    arcs[arc, SUCCESSOR] = successor
+    arcs[arc, ROWS] = 0
+    arcs[arc, NEXT_OF_PAIR] = of_pair
+    arcs[arc, PREVIOUS_OF_PAIR] = 0
+    arcs[arc, NEXT_INTO] = into
+    arcs[arc, PREVIOUS_INTO] = 0
+    pairs[pair, FIRST_ARC] = arc + 1
+    vertices[successor, FIRST_INTO] = arc + 1
+    insert_entry(hash_edge(pair, successor), arc, arc_table)
+    counters[ARCS_LIVE] += 1
+    return arc
+
+
+@kernel
+def note_extremes(first: int, total: int, oldest: int, experience: Experience, model: Model) -> None:
+    """Keep the bounds of what rewards and stretches of episodes have paid.
+
+    The best stretch that ends with a row is the row alone, or the best one that ends with the row before and this row.
+    """
+    rows, values, row_numbers, extremes = experience.rows, experience.values, model.row_numbers, model.extremes
+    capacity = rows.shape[0]
+    for serial in range(first, total):
+        slot = serial % capacity
+        reward = values[slot, REWARD]
+        best, worst = reward, reward
+        previous = rows[slot, PREVIOUS]
+        if not rows[slot, FLAGS] & STARTS_EPISODE and serial - (slot - previous) % capacity >= oldest:
+            best += max(row_numbers[previous, BEST_STRETCH], 0.0)
+            worst += min(row_numbers[previous, WORST_STRETCH], 0.0)
+        row_numbers[slot, BEST_STRETCH] = best
+        row_numbers[slot, WORST_STRETCH] = worst
+        extremes[SMALLEST_REWARD] = min(extremes[SMALLEST_REWARD], reward)
+        extremes[LARGEST_REWARD] = max(extremes[LARGEST_REWARD], reward)
+        extremes[BEST] = max(extremes[BEST], best)
+        extremes[WORST] = min(extremes[WORST], worst)
+        if not rows[slot, FLAGS] & TERMINATED:
+            extremes[SMALLEST_STEP] = min(extremes[SMALLEST_STEP], reward)
+
+
+@kernel
+def take_in(first: int, total: int, experience: Experience, model: Model) -> None:
+    """Add the live rows from `first` to `total` - 1, which the model does not have yet."""
+    store_rows, values, actions = experience.rows, experience.values, experience.actions
+    graph_vertices, observation_vertex = experience.vertices, experience.observation_vertex
+    vertices, tried, numbers, stamps = model.vertices, model.tried, model.numbers, model.stamps
+    pairs, pair_numbers, arcs, arc_table = model.pairs, model.pair_numbers, model.arcs, model.arc_table
+    rows, row_numbers, changed, counters = model.rows, model.row_numbers, model.changed, model.counters
+    capacity = store_rows.shape[0]
+    for serial in range(first, total):
+        slot = serial % capacity
+        observation, next_observation = store_rows[slot, OBSERVATION], store_rows[slot, NEXT_OBSERVATION]
+        source = np.int64(observation_vertex[observation] - 1)
+        successor = np.int64(observation_vertex[next_observation] - 1)
+        know_vertex(source, observation, graph_vertices, vertices, numbers, stamps)
+        know_vertex(successor, next_observation, graph_vertices, vertices, numbers, stamps)
+        action = np.int64(actions[slot]) - counters[FIRST_ACTION]
+        pair = find_or_make_pair(source, action, vertices, tried, numbers, pairs, pair_numbers, counters)
+        reward = values[slot, REWARD]
+        pairs[pair, COUNT] += 1
+        pair_numbers[pair, REWARDS] += reward
+        row_numbers[slot, ROW_REWARD] = reward
+        rows[slot, ROW_PAIR] = pair + 1
+        rows[slot, ROW_ARC] = 0
+        if not store_rows[slot, FLAGS] & TERMINATED:
+            arc = find_or_make_arc(pair, successor, vertices, pairs, arcs, arc_table, counters)
+            arcs[arc, ROWS] += 1
+            rows[slot, ROW_ARC] = arc + 1
+            if np.isnan(numbers[successor, VALUE]):
+                mark_changed(successor, vertices, changed, counters)
+        mark_changed(source, vertices, changed, counters)
+
+
+@kernel
+def follow(oldest: int, total: int, experience: Experience, model: Model) -> None:
+    """Bring the model up to date with the live rows, which are those from serial number `oldest` to `total` - 1.
+
+    All rows that were overwritten go first: a vertex may have been released and its place taken by another one since.
+    """
+    first = max(model.counters[SYNCED], oldest)
+    take_out(first, total, model)
+    note_extremes(first, total, oldest, experience, model)
+    take_in(first, total, experience, model)
+    model.counters[SYNCED] = total
