@@ -25,7 +25,7 @@ def state_of(replay: Replay) -> dict[str, Any]:
     if replay._graph is not None:
         state["graph/pool"] = _used_places(replay._graph, state["graph/pool"])
     state["values"] = copy.deepcopy(sampler.values)
-    state["ended"] = replay._ended.copy()
+    state["ended"] = replay._autoreset.ended.copy()
     state["late"] = replay._stale_updates
     return state
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from backsweep import EpisodicBackward, Mixture, Prioritized, PseudoTerminals, Terminals, Topological, Uniform
 from backsweep.samplers import Sampler
-from twins.store import Step
+from twins.store import Step, Unseen
 
 MORE = 30 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 1
 """What to multiply a test's own number of examples with."""
@@ -44,6 +44,8 @@ class Walker:
     num_envs: int
     terminals: int = 2
     """Terminations lead to the states 0..terminals-1, if there is more than 0."""
+    hides_ends: bool = False
+    """Every second termination comes without the observation that it leads to."""
     places: list[int | None] = field(default_factory=list)
     count: int = 0
 
@@ -64,7 +66,8 @@ class Walker:
         target = move.target % self.terminals if terminated and self.terminals else move.target
         self.places[lane] = None if terminated or truncated else target
         self.count += 1
-        return Step(place, self.count, move.reward, target, terminated, truncated)
+        hidden = self.hides_ends and terminated and move.target % 2 == 0
+        return Step(place, self.count, move.reward, Unseen(place) if hidden else target, terminated, truncated)
 
 
 def moves(states: int, float_rewards: bool) -> st.SearchStrategy[Move]:
@@ -167,10 +170,11 @@ class Plan:
     n_step: int
     gamma: float
     seed: int
+    hides_ends: bool = False
 
     def run(self) -> Iterator[tuple[str, Any]]:
         """Yield the commands, moves turned into steps."""
-        walker = Walker(self.num_envs, self.terminals)
+        walker = Walker(self.num_envs, self.terminals, self.hides_ends)
         for kind, argument in self.commands:
             yield kind, walker.steps(argument) if kind == "add" else argument
 
@@ -197,6 +201,7 @@ def plans(
         n_step=draw(st.integers(1, 4)),
         gamma=draw(st.sampled_from([1.0, 0.9, 0.5, 0.0])),
         seed=draw(st.integers(0, 3)),
+        hides_ends=draw(st.sampled_from([False, False, True])),
     )
 
 

@@ -34,6 +34,7 @@ FLOATS = gym.spaces.Box(-1, 1, (3,), np.float32)
 def filled(num_envs: int = 1, observation_space: gym.Space[Any] = PIXELS, **options: Any) -> Replay:
     """A replay that has been in use for a while."""
     action_space = options.pop("action_space", gym.spaces.Discrete(4))
+    options.setdefault("check_autoreset", "off")  # nothing is reset here
     replay = Replay(observation_space, action_space, 20, SAMPLER, num_envs=num_envs, **options)
     for t in range(33):
         replay.add(**step(replay, t))
@@ -101,12 +102,20 @@ ONE_LANE: list[tuple[dict[str, Any], type[Exception], tuple[str, ...]]] = [
     ({"reward": "1"}, TypeError, ("reward", "number")),
     ({"reward": None}, TypeError, ("reward", "number")),
     ({"reward": [1.0, 2.0]}, ValueError, ("reward", "(1,)", "(2,)")),
-    ({"terminated": 1}, TypeError, ("terminated", "bool", "int64")),
-    ({"terminated": None}, TypeError, ("terminated", "bool")),
-    ({"truncated": 0.0}, TypeError, ("truncated", "bool", "float64")),
+    ({"terminated": 2}, ValueError, ("terminated", "True or False", "2")),
+    ({"terminated": nan}, ValueError, ("terminated", "True or False", "nan")),
+    ({"terminated": None}, TypeError, ("terminated", "number", "object")),
+    ({"truncated": 0.5}, ValueError, ("truncated", "True or False", "0.5")),
     ({"truncated": [True, False]}, ValueError, ("truncated", "(1,)", "(2,)")),
     ({"mask": [True, False]}, ValueError, ("mask", "(1,)", "(2,)")),
     ({"mask": [1]}, TypeError, ("mask", "bool")),
+    ({"lanes": [0, 0]}, ValueError, ("lanes", "once", "[0, 0]")),
+    ({"lanes": [1]}, ValueError, ("lanes", "0 to 0", "1")),
+    ({"lanes": []}, TypeError, ("lanes", "integers", "float64")),
+    ({"lanes": np.array([], int)}, ValueError, ("lanes", "at least one", "(0,)")),
+    ({"lanes": [True]}, TypeError, ("lanes", "integers", "bool")),
+    ({"successor_unknown": True}, ValueError, ("successor_unknown", "neither terminates", "lane 0")),
+    ({"successor_unknown": 3, "terminated": True}, ValueError, ("successor_unknown", "True or False", "3")),
     ({"final_observation": []}, ValueError, ("final_observation", "1")),
     ({"final_observation": [None], "terminated": True}, ValueError, ("final_observation[0]", "None")),
     ({"final_observation": [np.zeros(3, np.uint8)], "truncated": True}, ValueError, ("final_observation[0]", "(3,)")),
@@ -282,10 +291,12 @@ CONSTRUCTIONS: list[tuple[dict[str, Any], type[Exception], tuple[str, ...]]] = [
     ({"gamma": 1.5}, ValueError, ("gamma", "between 0 and 1", "1.5")),
     ({"gamma": nan}, ValueError, ("gamma", "between 0 and 1", "nan")),
     ({"gamma": "0.9"}, ValueError, ("gamma", "between 0 and 1", "'0.9'")),
-    ({"frame_stack": 3}, ValueError, ("frame_stack=3", "first axis")),
+    ({"frame_stack": 3}, ValueError, ("frame_stack=3", "first or last axis")),
     ({"frame_stack": 4}, ValueError, ("frame_stack=4", "multiple of 8 bytes", "2")),
     ({"frame_stack": 0}, ValueError, ("frame_stack", "1 or more")),
-    ({"autoreset": "same_step"}, ValueError, ("autoreset", "next_step", "same_step")),
+    ({"autoreset": "sometimes"}, ValueError, ("autoreset", "next_step", "sometimes")),
+    ({"check_autoreset": "yes"}, ValueError, ("check_autoreset", "refuse", "yes")),
+    ({"cast": 1}, TypeError, ("cast", "True or False", "1")),
     ({"seed": -1}, ValueError, ("seed", "0 or more", "-1")),
     ({"seed": 1.0}, TypeError, ("seed", "int", "float")),
     ({"seed": None}, TypeError, ("seed", "int", "NoneType")),

@@ -146,6 +146,31 @@ def test_dictionaries_and_tuples() -> None:
     np.testing.assert_array_equal(one.reward, other.reward)
 
 
+def test_a_data_set_goes_into_a_replay_that_then_goes_on_online() -> None:
+    dataset = filled("nchain-5", 60).to_minari("backsweep/before-v0")
+    space = gymnasium.spaces.Discrete(dataset.observation_space.n)
+    replay = Replay(space, dataset.action_space, 1_000, num_envs=2, autoreset="next_step", check_autoreset="refuse")
+    stopped = np.array([True, False])
+    replay.add([0, 0], [0, 0], [0.0, 0.0], [1, 2], stopped, [False, False])
+    rows = replay.add_minari(dataset)
+    assert rows.tolist() == list(range(2, 2 + dataset.total_steps))
+    lanes = {tuple(replay.episode(row)) for row in rows}
+    assert len(lanes) == dataset.total_episodes
+    # Lane 0 was to be reset by the next call, and still is; lane 1 goes on with a new episode.
+    numbers = replay.add([1, 2], [0, 0], [0.0, 1.0], [0, 3], [False, False], [False, False])
+    assert numbers.tolist() == [-1, rows[-1] + 1]
+    assert replay.add([0, 3], [1, 1], [0.0, 1.0], [1, 4], [False, False], [False, False]).tolist() == [
+        rows[-1] + 2,
+        rows[-1] + 3,
+    ]
+
+
+def test_a_small_replay_keeps_the_last_of_a_data_set() -> None:
+    dataset = filled("nchain-5", 60).to_minari("backsweep/large-v0")
+    replay = Replay.from_minari(dataset, capacity=30, num_envs=3)
+    assert (len(replay), replay.total) == (30, dataset.total_steps)
+
+
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = Replay(gymnasium.spaces.Discrete(3), gymnasium.spaces.Discrete(2), capacity=4)
     with pytest.raises(ValueError, match="at least one transition"):
@@ -153,8 +178,9 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="dataset must be a Minari data set"):
         Replay.from_minari(3)
     dataset = filled("nchain-3", 20).to_minari("backsweep/small-v0")
-    with pytest.raises(ValueError, match="num_envs must be 1"):
-        Replay.from_minari(dataset, num_envs=2)
+    other = Replay(gymnasium.spaces.Box(0, 1, (3,)), gymnasium.spaces.Discrete(2), capacity=4)
+    with pytest.raises(ValueError, match="dataset must have the replay's observation_space"):
+        other.add_minari(dataset)
     monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(ImportError, match=r"backsweep\[minari\]"):
         Replay.from_minari("backsweep/small-v0")

@@ -104,7 +104,7 @@ def use_replay() -> None:
     )
     for sampler in samplers:
         for num_envs in (1, 4):
-            replay = Replay(space, actions, capacity=200, sampler=sampler, num_envs=num_envs)
+            replay = Replay(space, actions, 200, sampler, num_envs=num_envs, check_autoreset="off")
             pictures = np.random.default_rng(0).integers(0, 256, (61, num_envs, *space.shape), np.uint8)
             nothing, unending = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
             for step in range(60):

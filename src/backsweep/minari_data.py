@@ -6,8 +6,10 @@ rows of a replay          (o0, a0, r0, o1), (o1, a1, r1, o2), ..., (oT-1, aT-1, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,44 +21,78 @@ if TYPE_CHECKING:
 
 
 def replay_from_minari(dataset: Any, **replay_options: Any) -> Replay:
-    """Return a replay that holds every transition of a data set.
+    """Return a replay that holds the transitions of a data set.
 
     Parameters
     ----------
     dataset
         A `minari.MinariDataset`, or the id of one that is stored locally.
     replay_options
-        What `Replay` takes beside the spaces; the capacity is by default the number of steps in the data set. Episodes
-        are added one after another, so `num_envs` stays 1.
+        What `Replay` takes beside the spaces; the capacity is by default the number of steps in the data set.
     """
     from backsweep.replay import Replay
 
+    dataset = _loaded(dataset)
+    options = {"capacity": int(dataset.total_steps), **replay_options}
+    replay = Replay(dataset.observation_space, dataset.action_space, **options)
+    add_minari(replay, dataset)
+    return replay
+
+
+def add_minari(replay: Replay, dataset: Any, actions: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> Rows:
+    """Add the transitions of a data set to a replay, one episode after another, and return their row numbers.
+
+    `actions`, if given, turns an episode's actions into those that the replay is to hold.
+    """
+    dataset = _loaded(dataset)
+    for name in ("observation_space", "action_space") if actions is None else ("observation_space",):
+        theirs, ours = getattr(dataset, name), getattr(replay, name)
+        if _form(theirs) != _form(ours):
+            raise ValueError(f"dataset must have the replay's {name}, {ours}, got {theirs}")
+    rows = []
+    with replay._lock:
+        for number, episode in enumerate(dataset.iterate_episodes()):
+            lane = number % replay.num_envs
+            ended = np.asarray(episode.terminations) | np.asarray(episode.truncations)
+            ended[-1] = True
+            taken = episode.actions if actions is None else actions(episode.actions)
+            start = 0
+            for end in np.flatnonzero(ended).tolist():
+                terminated = bool(episode.terminations[end])
+                part = slice(start, end + 1)
+                rows.append(
+                    replay.extend(
+                        _at(episode.observations, slice(start, end + 2)),
+                        _at(taken, part),
+                        np.asarray(episode.rewards)[part],
+                        terminated,
+                        # Data that stops without a flag was cut off: the next episode is not its continuation.
+                        bool(episode.truncations[end]) or not terminated,
+                        lane=lane,
+                    )
+                )
+                start = end + 1
+    return np.concatenate(rows)
+
+
+def _loaded(dataset: Any) -> Any:
     minari = _import_minari()
     if isinstance(dataset, str):
         dataset = minari.load_dataset(dataset)
     if not isinstance(dataset, minari.MinariDataset):
         raise TypeError(f"dataset must be a Minari data set or the id of one, got {type(dataset).__name__}")
-    if replay_options.get("num_envs", 1) != 1:
-        raise ValueError(f"num_envs must be 1 for a data set, got {replay_options['num_envs']}")
-    steps = int(dataset.total_steps)
-    if steps == 0:
+    if int(dataset.total_steps) == 0:
         raise ValueError("dataset must hold at least one step, got none")
-    replay = Replay(dataset.observation_space, dataset.action_space, **{"capacity": steps, **replay_options})
-    for episode in dataset.iterate_episodes():
-        length = len(episode.rewards)
-        for step in range(length):
-            terminated, truncated = bool(episode.terminations[step]), bool(episode.truncations[step])
-            # Data that stops without a flag was cut off: the next episode is not its continuation.
-            cut = step == length - 1 and not terminated
-            replay.add(
-                _at(episode.observations, step),
-                _at(episode.actions, step),
-                float(episode.rewards[step]),
-                _at(episode.observations, step + 1),
-                terminated,
-                truncated or cut,
-            )
-    return replay
+    return dataset
+
+
+def _form(space: gym.Space[Any]) -> Any:
+    """Return what two spaces must have in common for one to take the other's values; bounds may differ."""
+    if isinstance(space, gym.spaces.Dict):
+        return {name: _form(part) for name, part in space.spaces.items()}
+    if isinstance(space, gym.spaces.Tuple):
+        return tuple(_form(part) for part in space.spaces)
+    return type(space).__name__, space.shape, str(space.dtype)
 
 
 def replay_to_minari(replay: Replay, dataset_id: str, **details: Any) -> Any:
@@ -137,8 +173,8 @@ def _with_last(observations: Any, successors: Any) -> Any:
     return joined
 
 
-def _at(tree: Any, step: int) -> Any:
-    """Return one step of an array, or of a dict or tuple of arrays."""
+def _at(tree: Any, step: slice) -> Any:
+    """Return some steps of an array, or of a dict or tuple of arrays."""
     if isinstance(tree, dict):
         return {name: _at(part, step) for name, part in tree.items()}
     if isinstance(tree, tuple):

@@ -7,12 +7,32 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from backsweep.autoreset import (
+    CHECKS,
+    MODES,
+    Autoreset,
+    Check,
+    Mode,
+    options_of_env,
+    options_of_envs,
+    require_finals,
+    stage_finals,
+)
+from backsweep.checking import (
+    checked_errors,
+    checked_lanes,
+    checked_mask,
+    checked_rows,
+    positive_int,
+    refuse_update,
+    spread,
+)
 from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import is_discrete
@@ -28,9 +48,10 @@ from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.snapshot import SnapshotMemory
 from backsweep.store import store_kernels
 from backsweep.store.ingest import add_staged, tables_for
+from backsweep.store.staging import as_flags
 from backsweep.store.store import Store
-from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, TRUNCATED
-from backsweep.types import Batch, Rows
+from backsweep.store.store_kernels import CLEARED, EPISODE, FLAGS, LENGTH, TOTAL, TRUNCATED
+from backsweep.types import Batch, Picks, Rows
 
 FILE_NAME = "backsweep-observations"
 BUILT_IN_ENCODERS = (DiscreteKey, ExactBytes, Quantized, RandomProjection)
@@ -73,10 +94,18 @@ class Replay:
     n_step, gamma
         Fold up to `n_step` steps into one transition when rows are read; `gamma` is the discount.
     frame_stack
-        With k > 1, observations are stacks of k frames along their first axis, and each frame is kept once.
+        With k > 1, observations are stacks of k frames along their first or last axis (which has k times the channels
+        of a frame), and each frame is kept once.
     autoreset
-        ``"next_step"`` for Gymnasium vector environments in that mode (their default): the call after an episode's end
-        carries no transition for that lane and is left out.
+        How the environments start their next episode: ``"disabled"``, ``"next_step"``, ``"same_step"`` or
+        ``"hidden"``; `for_envs` reads it from the environment. In next-step mode, Gymnasium's default for vector
+        environments, the call after an episode's end carries no transition for that lane and is left out. In same-step
+        mode the last observations come as `final_observation`. ``"hidden"`` is for environments that reset in the same
+        step and never show those.
+    check_autoreset
+        What to do if the first episodes that end contradict that: ``"warn"``, ``"refuse"`` or nothing (``"off"``).
+    cast
+        Whether floats of another size are rounded to those of their space; without it they are refused.
     file
         A folder for a memory-mapped file that holds the observations, for replays larger than memory. It is working
         memory, not a save.
@@ -97,7 +126,9 @@ class Replay:
         n_step: int = 1,
         gamma: float = 0.99,
         frame_stack: int = 1,
-        autoreset: Literal["next_step"] | None = None,
+        autoreset: Mode | None = None,
+        check_autoreset: Check = "warn",
+        cast: bool = False,
         file: str | os.PathLike[str] | None = None,
         seed: int = 0,
     ) -> None:
@@ -106,15 +137,19 @@ class Replay:
                 raise TypeError(f"{name} must be a gymnasium space, got {type(space).__name__}")
         if isinstance(action_space, (gym.spaces.Dict, gym.spaces.Tuple)):
             raise TypeError(f"action_space must be Box, Discrete, MultiDiscrete or MultiBinary, got {action_space}")
-        self._capacity = _positive_int("capacity", capacity)
-        self._num_envs = _positive_int("num_envs", num_envs)
+        self._capacity = positive_int("capacity", capacity)
+        self._num_envs = positive_int("num_envs", num_envs)
         if self._num_envs > self._capacity:
             raise ValueError(f"capacity must be at least num_envs={num_envs}, got {capacity}")
-        self._n_step = _positive_int("n_step", n_step)
+        self._n_step = positive_int("n_step", n_step)
         if isinstance(gamma, bool) or not isinstance(gamma, (int, float)) or not 0 <= gamma <= 1:
             raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
-        if autoreset not in (None, "next_step"):
-            raise ValueError(f"autoreset must be None or 'next_step', got {autoreset!r}")
+        if autoreset not in (None, *MODES):
+            raise ValueError(f"autoreset must be None or one of {', '.join(map(repr, MODES))}, got {autoreset!r}")
+        if check_autoreset not in CHECKS:
+            raise ValueError(f"check_autoreset must be one of {', '.join(map(repr, CHECKS))}, got {check_autoreset!r}")
+        if not isinstance(cast, bool):
+            raise TypeError(f"cast must be True or False, got {cast!r}")
         sampler = Uniform() if sampler is None else sampler
         if isinstance(sampler, type) or not isinstance(sampler, Sampler):
             raise TypeError(f"sampler must be a sampler configuration such as Uniform(), got {sampler!r}")
@@ -131,35 +166,60 @@ class Replay:
         self.observation_space = observation_space
         self.action_space = action_space
         self._gamma = float(gamma)
-        self._autoreset = autoreset
         self._seed = checked_seed(seed)
         self._sampler_config = sampler
         self._encoder_config = encoder
         self._values_config = values
-        path = None if file is None else Path(file) / f"{FILE_NAME}-{os.getpid()}-{id(self):x}"
+        self._check_autoreset = check_autoreset
+        self._cast = cast
+        self._frame_stack = positive_int("frame_stack", frame_stack)
+        self._file = None if file is None else Path(file)
+        self._encoder = encoder.build(observation_space, named_generator(self._seed, "encoder"))
+        self._lock = threading.RLock()
+        guard(self)
+        self._stale_updates = 0
+        self._left_out = 0
+        self._constants: dict[int, tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._make_parts(autoreset, named_generator(self._seed, "sampler"))
+
+    def _make_parts(self, autoreset: Mode | None, generator: np.random.Generator) -> None:
+        """Make all that holds transitions, empty."""
+        path = None if self._file is None else self._file / f"{FILE_NAME}-{os.getpid()}-{id(self):x}"
         self._store = Store(
-            observation_space,
-            action_space,
+            self.observation_space,
+            self.action_space,
             self._capacity,
             self._num_envs,
-            _positive_int("frame_stack", frame_stack),
+            self._frame_stack,
             path,
+            self._cast,
         )
-        self._encoder = encoder.build(observation_space, named_generator(self._seed, "encoder"))
-        self._graph: Graph | None = Graph(self._store, self._encoder) if sampler.needs_graph or values else None
+        self._autoreset = Autoreset(autoreset, self._check_autoreset, self._num_envs)
+        values = self._values_config
+        with_graph = self._sampler_config.needs_graph or values is not None
+        self._graph: Graph | None = Graph(self._store, self._encoder) if with_graph else None
         self._planner = (
             None
             if values is None or self._graph is None
-            else Planner(values, self._store, self._graph, action_space, self._gamma)
+            else Planner(values, self._store, self._graph, self.action_space, self._gamma)
         )
         self._use_arrays()
-        self._sampler = sampler.build(Experience(self._store, self._graph), named_generator(self._seed, "sampler"))
-        self._lock = threading.RLock()
-        guard(self)
-        self._ended = np.zeros(self._num_envs, np.bool_)
-        self._stale_updates = 0
+        self._sampler = self._sampler_config.build(Experience(self._store, self._graph), generator)
         self._snapshot_memory = SnapshotMemory()
-        self._constants: dict[int, tuple[NDArray[np.float32], NDArray[np.int64]]] = {}
+
+    @classmethod
+    def for_env(cls, env: Any, capacity: int = 1_000_000, sampler: Sampler | None = None, **options: Any) -> Replay:
+        """Return a replay for one environment, whose spaces it reads; `options` are those of `Replay`."""
+        return cls(**{**options_of_env(env), "capacity": capacity, "sampler": sampler, **options})
+
+    @classmethod
+    def for_envs(cls, envs: Any, capacity: int = 1_000_000, sampler: Sampler | None = None, **options: Any) -> Replay:
+        """Return a replay for a vector environment: spaces, number of lanes and autoreset mode are read from it.
+
+        It knows vector environments of Gymnasium, EnvPool, PufferLib and Stable-Baselines3. `options` are those of
+        `Replay` and win over what was read.
+        """
+        return cls(**{**options_of_envs(envs), "capacity": capacity, "sampler": sampler, **options})
 
     @property
     def machinery(self) -> ReplayMachinery:
@@ -196,8 +256,10 @@ class Replay:
         *,
         final_observation: Sequence[Any] | None = None,
         mask: ArrayLike | None = None,
-    ) -> None:
-        """Add one transition per lane.
+        lanes: ArrayLike | None = None,
+        successor_unknown: ArrayLike | None = None,
+    ) -> Rows:
+        """Add one transition per lane and return their row numbers, -1 for lanes that added nothing.
 
         Parameters
         ----------
@@ -209,49 +271,102 @@ class Replay:
             ``infos.get("final_obs")``. Where a lane has ended, its entry is the true successor.
         mask
             Lanes with False add nothing.
+        lanes
+            Numbers of the lanes that the arrays are about, if those are not all of them in order. All the other
+            arguments then have one entry for each lane that is named.
+        successor_unknown
+            Lanes with True ended in a state that was never observed; `next_observation` is not looked at. Terminations
+            are kept, with a state of its own in the graph. Truncations are left out, for want of a state to bootstrap
+            from, and counted in `stats`.
         """
         with self._lock:
+            store, autoreset = self._store, self._autoreset
+            chosen = None if lanes is None else checked_lanes(lanes, self._num_envs)
+            store.staging.stage(observation, action, reward, next_observation, terminated, truncated, chosen)
             if mask is not None:
-                mask = self._checked_mask(mask)
-            if self._autoreset is not None:
-                mask = ~self._ended if mask is None else mask & ~self._ended
-            store = self._store
-            store.stage(observation, action, reward, next_observation, terminated, truncated, mask)
+                store.staging.skip(~checked_mask(mask, self._num_envs, chosen))
+            resets = autoreset.before(store, chosen)
+            if resets is not None:
+                store.staging.skip(resets)
             if final_observation is not None:
-                self._stage_finals(final_observation)
-            if store.in_file:
-                store.make_room()
+                stage_finals(store, final_observation, chosen)
+            elif autoreset.mode == "same_step" and successor_unknown is None:
+                require_finals(store)
+            left_out = 0
+            if successor_unknown is not None or autoreset.mode == "hidden":
+                left_out = self._forget_successors(successor_unknown, chosen)
             first = store.total
-            if self._tables is not None:
-                add_staged(*self._tables)
-            else:
-                # An encoder of the user's own may fail, and must do so before anything has changed.
-                foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
-                keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
-                new = store.add()
-                if self._graph is not None:
-                    self._graph.follow(first, new, keys)
+            self._take_in()
             self._sampler.added(first, store.total)
-            if self._autoreset is not None:
-                self._ended = store.staged_ends()
+            self._left_out += left_out
+            if autoreset.follows_ends:
+                autoreset.note_ends(store, chosen)
+            rows = store.staging.row_numbers(first)
+            return rows if chosen is None else rows[chosen]
 
-    def _checked_mask(self, mask: ArrayLike) -> NDArray[np.bool_]:
-        array = np.asarray(mask)
-        if array.dtype != np.bool_:
-            raise TypeError(f"mask must be bool, got dtype {array.dtype}")
-        if array.shape != (self._num_envs,):
-            raise ValueError(f"mask must have shape {(self._num_envs,)}, got {array.shape}")
-        return array
+    def _take_in(self) -> None:
+        """Add what is staged to the store and to the graph."""
+        store, first = self._store, self._store.total
+        if store.in_file:
+            store.make_room()
+        if self._tables is not None and not store.staging.hides_successors:
+            add_staged(*self._tables)
+            return
+        # An encoder of the user's own may fail, and must do so before anything has changed.
+        foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
+        keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
+        new = store.add()
+        if self._graph is not None:
+            self._graph.follow(first, new, keys)
 
-    def _stage_finals(self, final_observation: Sequence[Any]) -> None:
-        if len(final_observation) != self._num_envs:
-            raise ValueError(
-                f"final_observation must have one entry per lane ({self._num_envs}), got {len(final_observation)}"
-            )
-        for lane in np.flatnonzero(self._store.staged_ends()).tolist():
-            if final_observation[lane] is None:
-                raise ValueError(f"final_observation[{lane}] must be given where a lane has ended, got None")
-            self._store.stage_successor(lane, final_observation[lane])
+    def _forget_successors(self, unknown: ArrayLike | None, lanes: NDArray[np.int64] | None) -> int:
+        staging = self._store.staging
+        if unknown is None:
+            return staging.forget_successors(staging.ends())
+        flags = as_flags(unknown, self._num_envs if lanes is None else len(lanes), "successor_unknown")
+        return staging.forget_successors(flags if lanes is None else spread(flags, lanes, self._num_envs))
+
+    def extend(
+        self,
+        observation: Any,
+        action: ArrayLike,
+        reward: ArrayLike,
+        terminated: ArrayLike = False,
+        truncated: ArrayLike = False,
+        *,
+        lane: int = 0,
+    ) -> Rows:
+        """Add a whole trajectory, or a stretch of one, to a lane and return its row numbers.
+
+        Parameters
+        ----------
+        observation
+            One more than there are actions: the last is where the last step led.
+        action, reward
+            One for each step.
+        terminated, truncated
+            How the last step ended: a bool, or one for each step, of which only the last may be True.
+        lane
+            The lane that the trajectory goes to. If it does not continue there, an episode begins.
+        """
+        if not 0 <= lane < self._num_envs:
+            raise ValueError(f"lane must be from 0 to {self._num_envs - 1}, got {lane}")
+        with self._lock:
+            staging, first = self._store.staging, self._store.total
+            trajectory = staging.trajectory(observation, action, reward, terminated, truncated)
+            for step in range(len(trajectory)):
+                staging.stage_step(lane, trajectory, step)
+                self._take_in()
+                self._sampler.added(first + step, first + step + 1)
+            self._autoreset.note_trajectory(lane)
+            return np.arange(first, first + len(trajectory))
+
+    def clear(self) -> None:
+        """Forget all transitions, and what the sampler knew of them; numbering and random streams go on."""
+        with self._lock:
+            total = self._store.total
+            self._make_parts(self._autoreset.mode, self._sampler.generator)
+            self._store.counters[[TOTAL, CLEARED]] = total
 
     # -- sampling -------------------------------------------------------------------------------------------------
 
@@ -260,18 +375,38 @@ class Replay:
 
         The arrays are yours for as long as you hold the batch or anything made of it.
         """
-        batch_size = _positive_int("batch_size", batch_size)
-        if batch_size > self._capacity:
-            raise ValueError(f"batch_size must be at most the capacity of {self._capacity}, got {batch_size}")
+        batch_size = self._checked_size("batch_size", batch_size)
         with self._lock:
-            if not len(self._store):
-                raise ValueError("cannot sample from an empty replay: add transitions first")
+            self._refuse_if_empty()
             picks = self._sampler.pick(batch_size)
             return self._read(picks.row, picks.weight, picks.source)
 
+    def pick(self, count: int) -> Picks:
+        """Let the sampler choose rows as `sample` does, without reading them: for data that is kept elsewhere."""
+        count = self._checked_size("count", count)
+        with self._lock:
+            self._refuse_if_empty()
+            picks = self._sampler.pick(count)
+            ones, zeros, _ = self._shared_constants(count)
+            return Picks(
+                picks.row,
+                ones if picks.weight is None else picks.weight,
+                zeros if picks.source is None else picks.source,
+            )
+
+    def _checked_size(self, name: str, size: int) -> int:
+        size = positive_int(name, size)
+        if size > self._capacity:
+            raise ValueError(f"{name} must be at most the capacity of {self._capacity}, got {size}")
+        return size
+
+    def _refuse_if_empty(self) -> None:
+        if not len(self._store):
+            raise ValueError("cannot sample from an empty replay: add transitions first")
+
     def read(self, row: ArrayLike) -> Batch:
         """Return the given live rows as a batch, in that order, with weights of 1."""
-        rows = self._checked_rows(row)
+        rows = checked_rows(row)
         with self._lock:
             live = self._store.are_live(rows)
             if not live.all():
@@ -283,10 +418,7 @@ class Replay:
 
     def _read(self, row: Rows, weight: NDArray[np.float32] | None, source: NDArray[np.int64] | None) -> Batch:
         out = self._store.read(row, self._n_step, self._gamma)
-        if weight is None or source is None:
-            ones, zeros = self._shared_constants(len(row))
-            weight = ones if weight is None else weight
-            source = zeros if source is None else source
+        ones, zeros, single_steps = self._shared_constants(len(row))
         return Batch(
             out.observation,
             out.action,
@@ -294,16 +426,17 @@ class Replay:
             out.next_observation,
             out.terminated,
             out.discount,
-            weight,
+            ones if weight is None else weight,
             row,
-            source,
+            zeros if source is None else source,
+            single_steps if self._n_step == 1 else self._store.folded_steps(row, self._n_step),
             None if self._planner is None else self._planner.targets(row),
         )
 
-    def _shared_constants(self, size: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def _shared_constants(self, size: int) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
         constants = self._constants.get(size)
         if constants is None:
-            constants = np.ones(size, np.float32), np.zeros(size, np.int64)
+            constants = np.ones(size, np.float32), np.zeros(size, np.int64), np.ones(size, np.int64)
             for array in constants:
                 array.flags.writeable = False
             self._constants = {size: constants}
@@ -311,7 +444,7 @@ class Replay:
 
     def episode(self, row: int) -> Rows:
         """Return the live rows of the episode that `row` belongs to, in time order."""
-        checked = int(self._checked_rows([row])[0])
+        checked = int(checked_rows([row])[0])
         with self._lock:
             store = self._store
             if not store.oldest <= checked < store.total:
@@ -323,7 +456,7 @@ class Replay:
 
     def truncated(self, row: ArrayLike) -> NDArray[np.bool_]:
         """Say for each of the given live rows whether a time limit cut its episode off there."""
-        rows = self._checked_rows(row)
+        rows = checked_rows(row)
         with self._lock:
             if not self._store.are_live(rows).all():
                 raise ValueError(
@@ -352,43 +485,20 @@ class Replay:
         if (td_error is None) == (priority is None):
             raise TypeError("update_priorities takes either td_error or priority")
         name, values = ("td_error", td_error) if priority is None else ("priority", priority)
-        rows = self._checked_rows(row)
-        errors = _host_array(values)
-        if errors.dtype.kind not in "fiu":
-            raise TypeError(f"{name} must hold numbers, got dtype {errors.dtype}")
-        if errors.shape != rows.shape:
-            raise ValueError(f"{name} must have the shape of row, {rows.shape}, got {errors.shape}")
-        errors = np.ascontiguousarray(errors, dtype=np.float64)
+        rows = checked_rows(row)
+        assert values is not None
+        errors = checked_errors(values, rows, name)
         with self._lock:
             store = self._store
             late = store_kernels.check_updates(rows, errors, store.oldest, store.total, priority is not None)
             if late < 0:
-                self._refuse_update(rows, errors, name)
+                refuse_update(rows, errors, name, store.total)
             if late > 0:
                 self._stale_updates += late
                 live = store.are_live(rows)
                 rows, errors = rows[live], errors[live]
             if self._sampler.uses_priorities:
                 self._sampler.update(rows, errors)
-
-    def _refuse_update(self, rows: Rows, errors: NDArray[np.float64], name: str) -> NoReturn:
-        if not np.isfinite(errors).all():
-            raise ValueError(f"{name} must be finite, got {errors[~np.isfinite(errors)][0]}")
-        if rows.min() < 0 or rows.max() >= self._store.total:
-            raise ValueError(
-                f"row must hold serial numbers from 0 to {self._store.total - 1}, got {rows.min()} to {rows.max()}"
-            )
-        raise ValueError(f"{name} must be 0 or more, got {errors.min()}")
-
-    def _checked_rows(self, row: ArrayLike) -> Rows:
-        if type(row) is np.ndarray and row.dtype == np.int64 and row.ndim == 1 and row.flags.c_contiguous:
-            return row
-        rows = _host_array(row)
-        if rows.dtype.kind not in "iu":
-            raise TypeError(f"row must hold integers, got dtype {rows.dtype}")
-        if rows.ndim != 1:
-            raise ValueError(f"row must have one axis, got shape {rows.shape}")
-        return np.ascontiguousarray(rows, dtype=np.int64)
 
     # -- graph values ---------------------------------------------------------------------------------------------
 
@@ -428,7 +538,7 @@ class Replay:
             raise ValueError("renew_values needs a replay that plans: make it with values=GraphValues()")
         if not callable(q_values):
             raise TypeError(f"q_values must be a function of observations, got {type(q_values).__name__}")
-        batch_size = _positive_int("batch_size", batch_size)
+        batch_size = positive_int("batch_size", batch_size)
         if bounds is not None:
             bounds = checked_bounds(bounds)
         with self._lock:
@@ -445,9 +555,34 @@ class Replay:
         return self._capacity
 
     @property
+    def total(self) -> int:
+        """How many transitions were ever added: the next row number."""
+        return self._store.total
+
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest row that is still there; live rows are oldest to total - 1."""
+        return self._store.oldest
+
+    @property
     def num_envs(self) -> int:
         """How many lanes `add` takes."""
         return self._num_envs
+
+    @property
+    def n_step(self) -> int:
+        """How many steps are folded into one at the most."""
+        return self._n_step
+
+    @property
+    def gamma(self) -> float:
+        """The discount."""
+        return self._gamma
+
+    @property
+    def values(self) -> GraphValues | None:
+        """The configuration of graph values, None without."""
+        return self._values_config
 
     @property
     def sampler(self) -> Sampler:
@@ -496,6 +631,7 @@ class Replay:
                 numbers.update(self._planner.statistics())
             numbers.update(self._sampler.statistics())
             numbers["late_priority_updates"] = self._stale_updates
+            numbers["truncations_left_out"] = self._left_out
             return numbers
 
     def __repr__(self) -> str:
@@ -540,6 +676,13 @@ class Replay:
 
         return load_replay(folder, sampler=sampler, encoder=encoder, file=file)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy through the files of `save`, for frameworks that checkpoint by pickle."""
+        from backsweep.saving import replay_from_files, replay_to_files
+
+        with self._lock:
+            return replay_from_files, replay_to_files(self)
+
     @classmethod
     def from_minari(cls, dataset: Any, **options: Any) -> Replay:
         """Return a replay that holds every transition of a Minari data set.
@@ -554,6 +697,20 @@ class Replay:
         from backsweep.minari_data import replay_from_minari
 
         return replay_from_minari(dataset, **options)
+
+    def add_minari(self, dataset: Any) -> Rows:
+        """Add every transition of a Minari data set and return their row numbers; environments then go on as they were.
+
+        Episodes are spread over the lanes. Those that do not fit push out the oldest rows, as always.
+
+        Parameters
+        ----------
+        dataset
+            A `minari.MinariDataset` with the replay's spaces, or the id of one that is stored locally.
+        """
+        from backsweep.minari_data import add_minari
+
+        return add_minari(self, dataset)
 
     def to_minari(self, dataset_id: str, **details: Any) -> Any:
         """Store the live transitions as a local Minari data set and return it.
@@ -570,18 +727,3 @@ class Replay:
         from backsweep.minari_data import replay_to_minari
 
         return replay_to_minari(self, dataset_id, **details)
-
-
-def _positive_int(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name} must be 1 or more, got {value}")
-    return int(value)
-
-
-def _host_array(value: Any) -> NDArray[Any]:
-    """Return an array, also for a torch tensor that requires gradients or lives on a GPU."""
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
-    return np.asarray(value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from backsweep.configuration import (
 )
 from backsweep.encoding import Encoder
 from backsweep.samplers import Sampler, SamplerState
-from backsweep.snapshot import Destination, SnapshotError, read_metadata, read_snapshot, write_snapshot
+from backsweep.snapshot import Destination, SnapshotError, SnapshotMemory, read_metadata, read_snapshot, write_snapshot
 from backsweep.store.store import Store
 
 if TYPE_CHECKING:
@@ -27,11 +29,14 @@ NOT_OURS = "Do not use this folder: no release of backsweep writes such a save"
 VERSION = 1
 
 
-def save_replay(replay: Replay, folder: str | os.PathLike[str]) -> None:
-    """Write `replay` to `folder`; the caller holds its lock."""
+def save_replay(replay: Replay, folder: str | os.PathLike[str], *, final: bool = True) -> None:
+    """Write `replay` to `folder`; the caller holds its lock.
+
+    Unless it is `final`, the next save elsewhere still knows what has changed since the one before.
+    """
     store, graph = replay._store, replay._graph
     sampler = replay._sampler.state()
-    arrays: dict[str, NDArray[Any]] = {"ended": replay._ended}
+    arrays: dict[str, NDArray[Any]] = {"ended": replay._autoreset.ended}
     parts = {
         "store": store.arrays(),
         "graph": {} if graph is None else graph.arrays(),
@@ -49,7 +54,9 @@ def save_replay(replay: Replay, folder: str | os.PathLike[str]) -> None:
         "n_step": replay._n_step,
         "gamma": replay._gamma,
         "frame_stack": store.frame_stack,
-        "autoreset": replay._autoreset,
+        "autoreset": replay._autoreset.mode,
+        "check_autoreset": replay._check_autoreset,
+        "cast": replay._cast,
         "seed": replay._seed,
         "sampler": configuration_to_json(replay._sampler_config),
         "encoder": configuration_to_json(replay._encoder_config),
@@ -57,6 +64,7 @@ def save_replay(replay: Replay, folder: str | os.PathLike[str]) -> None:
         "sampler_state": sampler.values,
         "has_graph": graph is not None,
         "late_priority_updates": replay._stale_updates,
+        "truncations_left_out": replay._left_out,
     }
     write_snapshot(
         folder,
@@ -67,7 +75,8 @@ def save_replay(replay: Replay, folder: str | os.PathLike[str]) -> None:
         dirty={f"store/{name}": hint for name, hint in store.change_hints().items()},
         memory=replay._snapshot_memory,
     )
-    store.mark_saved()
+    if final:
+        store.mark_saved()
 
 
 def load_replay(
@@ -93,6 +102,8 @@ def load_replay(
         gamma=metadata["gamma"],
         frame_stack=metadata["frame_stack"],
         autoreset=metadata["autoreset"],
+        check_autoreset=metadata.get("check_autoreset", "warn"),
+        cast=metadata.get("cast", False),
         file=file,
         seed=metadata["seed"],
     )
@@ -118,11 +129,43 @@ def load_replay(
         graph.finish_loading()
     if replay._planner is not None:
         replay._planner.finish_loading()
-    replay._ended[:] = snapshot.arrays["ended"]
+    replay._autoreset.ended[:] = snapshot.arrays["ended"]
     replay._stale_updates = metadata["late_priority_updates"]
+    replay._left_out = metadata.get("truncations_left_out", 0)
     replay._encoder.load(_part(snapshot.arrays, "encoder/"))
     replay._use_arrays()
     replay._sampler.load_state(SamplerState(_part(snapshot.arrays, "sampler/"), metadata["sampler_state"]))
+    return replay
+
+
+def replay_to_files(replay: Replay) -> tuple[Any, ...]:
+    """Return what `replay_from_files` takes: the files of a save, and what those do not hold.
+
+    Configurations go along as they are, because those of the user's own classes are not in the files.
+    """
+    with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
+        remembered, replay._snapshot_memory = replay._snapshot_memory, SnapshotMemory()
+        try:
+            save_replay(replay, folder, final=False)
+        finally:
+            replay._snapshot_memory = remembered
+        files = {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(Path(folder).rglob("*"))
+            if path.is_file()
+        }
+    return files, replay._sampler_config, replay._encoder_config, replay._file
+
+
+def replay_from_files(files: dict[str, bytes], sampler: Sampler, encoder: Encoder, file: Path | None) -> Replay:
+    """Return the replay whose files `replay_to_files` gave."""
+    with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
+        for name, contents in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(contents)
+        replay = load_replay(folder, sampler=sampler, encoder=encoder, file=file)
+    replay._snapshot_memory = SnapshotMemory()
     return replay
 
 

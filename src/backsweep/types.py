@@ -59,6 +59,8 @@ class Batch:
         Serial numbers; hand them back to ``update_priorities``.
     source
         Which part of a ``Mixture`` the row came from; 0 for every other sampler.
+    steps
+        How many steps of its episode are folded into the row: up to ``n_step``, fewer at an episode's end.
     target
         With ``values=GraphValues(...)``: the finished target of each row, NaN where the graph has no value yet. None
         without.
@@ -73,6 +75,7 @@ class Batch:
     weight: NDArray[np.float32]
     row: Rows
     source: NDArray[np.int64]
+    steps: NDArray[np.int64]
     target: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
@@ -113,6 +116,7 @@ class TorchBatch:
     weight: torch.Tensor
     row: torch.Tensor
     source: torch.Tensor
+    steps: torch.Tensor
     target: torch.Tensor | None = None
 
     def __len__(self) -> int:

@@ -95,8 +95,8 @@ def check_against_live_rows(twin: Twin) -> None:
     """Compare with the graph made from nothing: a late graph has the same contents in another order."""
     plain = graph_of(twin.store.rows.values(), twin._key)
     view = twin.replay.graph
-    key_of = {}
-    for state in twin.seen:
+    key_of = {vertex: key for key, vertex in twin.hidden_vertices().items()}
+    for state in twin.observed():
         vertex = view.vertex(state)
         if vertex is not None:
             key_of[vertex] = twin._key(state)

@@ -14,7 +14,7 @@ from backsweep import Replay, Topological, Uniform
 from drive import drive
 from strategies import MORE, Plan, episodic_backward, long_stream, plans, samplers
 from twins.replay import Twin
-from twins.store import Step
+from twins.store import Step, Unseen
 from worlds import ACTIONS, WORLDS
 
 
@@ -76,8 +76,9 @@ def n_steps_by_hand(
         if following.observation != step.next_observation or next_serial - serial >= capacity:
             break  # steps were left out, or the row was overwritten before the lane went on
         place += 1
-    assert isinstance(step.next_observation, int)
-    return reward, 0.0 if step.terminated else discount, step.next_observation, step.terminated
+    successor = step.observation if isinstance(step.next_observation, Unseen) else step.next_observation
+    assert isinstance(successor, int)
+    return reward, 0.0 if step.terminated else discount, successor, step.terminated
 
 
 @settings(max_examples=60 * MORE)

@@ -13,14 +13,15 @@ import numpy as np
 
 from backsweep import Replay
 from backsweep.encoding import Encoder, LiveEncoder
-from backsweep.graph.graph_kernels import ENDINGS, SOURCE, TARGET, USES, find_edge
+from backsweep.graph.graph_kernels import ENDINGS, ROW_EDGE, SOURCE, TARGET, USES, find_edge
 from backsweep.jit.random_streams import named_generator
 from backsweep.samplers import Sampler
+from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store_kernels import EPISODE, FIRST, HAS_TERMINATED, HAS_TRUNCATED, LAST, NEXT, RUNNING, STATE
 from backsweep.types import Batch
 from twins.graph import ReferenceGraph, graph_of
 from twins.samplers import reference_of
-from twins.store import BROKEN_OFF, TERMINATED, TRUNCATED, ReferenceStore, Step
+from twins.store import BROKEN_OFF, TERMINATED, TRUNCATED, ReferenceStore, Step, Unseen
 from twins.store import RUNNING as STILL_RUNNING
 from worlds import ACTIONS, WORLDS, World, assert_same_data, stacked
 
@@ -75,16 +76,19 @@ class Twin:
             gamma=gamma,
             frame_stack=world.frame_stack,
             seed=seed,
+            check_autoreset="off",  # a walk on two states may well end where the next one starts
         )
         self.n_step, self.gamma = n_step, gamma
         self.store = ReferenceStore(capacity, num_envs)
         self.graph = ReferenceGraph(self.store, self._key)
         self.reference = reference_of(sampler, self.store, self.graph, named_generator(seed, "sampler"))
         self.late = 0
-        self.seen: set[int] = set()
+        self.seen: set[Any] = set()
         self.with_graph = sampler.needs_graph
 
     def _key(self, observation: Hashable) -> Hashable:
+        if isinstance(observation, Unseen):
+            return Unseen(self._key(observation.after))
         assert isinstance(observation, int)
         return observation % self.encoder.states if isinstance(self.encoder, BadEncoder) else observation
 
@@ -98,7 +102,11 @@ class Twin:
             [self.world.observe(step.observation) for step in full],  # type: ignore[arg-type]
             [self.actions.observe(step.action) for step in full],
             [step.reward for step in full],
-            [self.world.observe(step.next_observation) for step in full],  # type: ignore[arg-type]
+            [
+                # Anything may be given for a successor that nobody has seen.
+                self.world.observe(0 if isinstance(step.next_observation, Unseen) else step.next_observation)  # type: ignore[arg-type]
+                for step in full
+            ],
             [step.terminated for step in full],
             [step.truncated for step in full],
         ]
@@ -107,12 +115,15 @@ class Twin:
         else:
             arguments = [stacked(argument) for argument in arguments]
         mask = None if None not in steps else np.array([step is not None for step in steps])
-        self.replay.add(*arguments, mask=mask)
+        unseen = np.array([isinstance(step.next_observation, Unseen) for step in full])
+        numbers = self.replay.add(*arguments, mask=mask, successor_unknown=unseen if unseen.any() else None)
         changes = self.store.add(steps)
         self.graph.follow(changes)
+        assert numbers[numbers >= 0].tolist() == [row.serial for _, row in changes]
+        assert (numbers >= 0).tolist() == [step is not None for step in steps]
         for _, row in changes:
             self.reference.added(row.serial)
-            self.seen |= {row.step.observation, row.step.next_observation}  # type: ignore[arg-type]
+            self.seen |= {row.step.observation, row.step.next_observation}
 
     def sample(self, count: int) -> Batch | None:
         """Draw a batch from both and demand the same; an empty replay or a declared error must refuse in both."""
@@ -167,6 +178,7 @@ class Twin:
         assert batch.reward.tolist() == [float(np.float32(item.reward)) for item in folded]
         assert batch.discount.tolist() == [float(np.float32(item.discount)) for item in folded]
         assert batch.terminated.tolist() == [item.terminated for item in folded]
+        assert batch.steps.tolist() == [item.steps for item in folded]
 
     def check_store(self) -> None:
         """Compare rows, episodes in their order, and what is kept of observations."""
@@ -184,10 +196,10 @@ class Twin:
         frames = {
             frame.tobytes()
             for state in observations
-            for frame in (np.asarray(self.world.observe(state)) if self.world.frame_stack > 1 else ())
+            for frame in (self._frames(state) if self.world.frame_stack > 1 else ())
         }
         assert stats["distinct_frames"] == (len(frames) if self.world.frame_stack > 1 else len(observations))
-        for state in self.seen:
+        for state in self.observed():
             assert (store.find_observation(self.world.observe(state)) is not None) == (state in observations)
         for place, episode in enumerate(twin.live_episodes):
             number = store.live_episodes[place]
@@ -198,6 +210,27 @@ class Twin:
             assert store.episodes[number, [FIRST, LAST]].tolist() == [slots[0], slots[-1]]
             assert [int(store.rows[slot, NEXT]) for slot in slots] == [*slots[1:], -1]
             assert {int(store.rows[slot, EPISODE]) for slot in slots} == {int(number)}
+
+    def hidden_vertices(self) -> dict[Hashable, int]:
+        """Return the vertices of ends that nobody saw, by key; no observation leads to them."""
+        graph = self.replay._graph
+        assert graph is not None
+        found: dict[Hashable, int] = {}
+        for row in self.store.rows.values():
+            if isinstance(row.step.next_observation, Unseen):
+                edge = graph.graph_rows[row.serial % self.store.capacity, ROW_EDGE]
+                found[self._key(row.step.next_observation)] = int(graph.edges[edge, TARGET])
+        return found
+
+    def observed(self) -> list[int]:
+        """Return the states that were ever observed."""
+        return [state for state in self.seen if not isinstance(state, Unseen)]
+
+    def _frames(self, state: Any) -> Any:
+        if not isinstance(state, Unseen):
+            return np.asarray(self.world.observe(state))
+        words = self._frames(state.after).reshape(self.world.frame_stack, -1).view(np.uint64)
+        return words ^ UNSEEN_WORD
 
     def check_graph(self) -> None:
         """Compare the graph with both twins: the one kept step by step, in order, and the one made from nothing."""
@@ -219,7 +252,8 @@ class Twin:
         assert stats["terminal_vertices"] == len(twin.terminals)
         assert stats["key_collisions"] == twin.collisions
         number: dict[Hashable, int] = {}
-        for state in self.seen:
+        number.update(self.hidden_vertices())
+        for state in self.observed():
             vertex_number = view.vertex(self.world.observe(state))
             assert (vertex_number is not None) == (self._key(state) in twin.vertices)
             if vertex_number is not None:

@@ -14,6 +14,13 @@ from twins.random_streams import SplitMix64
 RUNNING, TERMINATED, TRUNCATED, BROKEN_OFF = "running", "terminated", "truncated", "broken off"
 
 
+@dataclass(frozen=True)
+class Unseen:
+    """The state after one in which an episode terminated without its last observation being shown."""
+
+    after: Hashable
+
+
 @dataclass
 class Step:
     """What one lane hands to `add`."""
@@ -59,6 +66,7 @@ class Folded:
     next_observation: Hashable
     terminated: bool
     discount: float
+    steps: int
 
 
 class ReferenceStore:
@@ -153,9 +161,10 @@ class ReferenceStore:
             row.step.observation,
             row.step.action,
             reward,
-            last.next_observation,
+            last.observation if isinstance(last.next_observation, Unseen) else last.next_observation,
             last.terminated,
             0.0 if last.terminated else discount,
+            len(steps),
         )
 
 

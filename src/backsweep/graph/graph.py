@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.encoding.base import LiveEncoder
+from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.graph import graph_kernels
 from backsweep.graph.graph_kernels import (
     COLLISIONS,
@@ -33,13 +34,15 @@ from backsweep.graph.graph_kernels import (
     VISITS,
 )
 from backsweep.jit.memory import reserve
+from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store import Store, power_of_two_at_least
-from backsweep.store.store_kernels import NEXT_OBSERVATION, OBSERVATION
+from backsweep.store.store_kernels import CLEARED, FLAGS, NEXT_OBSERVATION, OBSERVATION, UNSEEN
 from backsweep.types import Rows, Vertex
 
 if TYPE_CHECKING:
     import networkx
 
+UNSEEN_KEY = np.int64(UNSEEN_WORD)
 POOL_PLACES_PER_ROW = 8  # packed blocks need 5.4 at most; the rest is room to grow before packing again
 
 
@@ -86,14 +89,17 @@ class Graph:
         Only for encoders that might fail: a key is otherwise computed once, when its observation turns out to be new.
         """
         store = self._store
-        keys = np.asarray(self._encoder.encode(store.staged))
+        places = np.arange(2 * store.num_envs, dtype=np.int32)
+        hidden = store.staging.unseen(places)
+        shown = _select(store.staging.observations, np.where(hidden, places - store.num_envs, places))
+        keys = np.asarray(self._encoder.encode(store.layout.as_given(shown)))
         expected = (2 * store.num_envs, self._encoder.words)
         if keys.shape != expected or keys.dtype.kind not in "iu":
             raise ValueError(
                 f"encoder: {type(self._encoder).__name__}.encode must return integers of shape {expected}, "
                 f"got {keys.dtype} of shape {keys.shape}"
             )
-        return keys.astype(np.int64)
+        return _marked(keys.astype(np.int64), hidden)
 
     def follow(self, first: int, new: int, staged_keys: NDArray[np.int64] | None = None) -> None:
         """Take in the rows from serial number `first` on, of which `new` observations are fresh in the store."""
@@ -101,15 +107,17 @@ class Graph:
         if staged_keys is not None:
             keys = staged_keys[store.fresh[:new, 0]]
         elif new:
-            staged = store.staged
-            if new == 1 and store.layout.single is not None:
-                place = store.fresh[0, 0]
-                keys = self._keys(staged[place : place + 1])
+            staged, places = store.staging.observations, store.fresh[:new, 0]
+            if store.staging.hides_successors:
+                hidden = store.staging.unseen(places)
+                keys = _marked(self._keys(_select(staged, np.where(hidden, places - store.num_envs, places))), hidden)
+            elif new == 1 and store.layout.single is not None:
+                keys = self._keys(staged[places[0] : places[0] + 1])
             else:
-                keys = self._keys(_select(staged, store.fresh[:new, 0]))
+                keys = self._keys(_select(staged, places))
         else:
             keys = self._no_keys
-        self._add(first, store.total, 0, store.fresh, keys)
+        self._add(first, store.total, int(store.counters[CLEARED]), store.fresh, keys)
 
     def build(self) -> None:
         """Take in every row that the store holds; for a graph that is made late."""
@@ -118,10 +126,14 @@ class Graph:
         numbers = np.unique(rows[:, OBSERVATION : NEXT_OBSERVATION + 1])
         fresh = np.stack([np.zeros_like(numbers), numbers], axis=1)
         words = store.observation_words(numbers)
-        keys = self._keys(store.layout.views(words)) if len(numbers) else self._no_keys
+        hidden = np.isin(numbers, rows[(rows[:, FLAGS] & UNSEEN) != 0, NEXT_OBSERVATION])
+        words[hidden] ^= UNSEEN_WORD
+        keys = _marked(self._keys(store.layout.views(words)), hidden) if len(numbers) else self._no_keys
         self._add(store.oldest, store.total, store.oldest, fresh, keys)
 
     def _keys(self, observations: Any) -> NDArray[np.int64]:
+        if not isinstance(self._encoder, LiveRandomProjection):  # which may have the numbers in any order
+            observations = self._store.layout.as_given(observations)
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
 
     def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
@@ -211,6 +223,12 @@ class Graph:
     def finish_loading(self) -> None:
         """Build the tables after the arrays have been filled."""
         graph_kernels.rebuild_tables(self.vertices, self._vertex_table, self.edges, self._edge_table, self.counters)
+
+
+def _marked(keys: NDArray[np.int64], hidden: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Turn keys of last states into those of the unseen states after them, which no observation has."""
+    keys[hidden] ^= UNSEEN_KEY
+    return keys
 
 
 def _select(staged: Any, places: NDArray[np.int32]) -> Any:

@@ -183,7 +183,8 @@ class Planner:
         values = np.empty((len(observations), self.num_actions))
         for first in range(0, len(observations), batch_size):
             numbers = observations[first : first + batch_size].astype(np.int64)
-            batch = self._store.layout.views(self._store.observation_words(numbers))
+            layout = self._store.layout
+            batch = layout.as_given(layout.views(self._store.observation_words(numbers)))
             values[first : first + len(numbers)] = self._checked(q_values(batch), len(numbers))
             if progress is not None:
                 progress(first + len(numbers), len(observations))

@@ -162,4 +162,10 @@ class LivePrioritized(LiveSampler):
         """Go on from saved priorities."""
         super().load_state(state)
         self.largest = float(state.values["largest"])
-        self.tree.build(state.arrays["priorities"])
+        priorities, experience, tree = state.arrays["priorities"], self.experience, self.tree
+        if len(experience) == len(priorities):
+            tree.build(priorities)
+            return
+        # After `clear` there are slots that hold nothing; they must not count as the smallest priority.
+        for slot in (np.arange(experience.oldest, experience.total) % experience.capacity).tolist():
+            sum_tree_kernels.set_leaf(slot, priorities[slot], tree.levels, tree.sums, tree.minima)

@@ -31,7 +31,7 @@ from backsweep.jit.array_table import (
     word_vector,
 )
 from backsweep.jit.compilation import kernel
-from backsweep.store.store_kernels import TOTAL, add_rows
+from backsweep.store.store_kernels import CLEARED, TOTAL, add_rows
 
 # How an observation becomes a key.
 NO_GRAPH = 0
@@ -101,7 +101,7 @@ def add_to_graph(first: int, last: int, keys: NDArray[np.int64], store: Entry, g
     add_rows_to_graph(
         first,
         last,
-        0,
+        int64_vector(store, STORE_COUNTERS)[CLEARED],
         int32_matrix(store, STORE_FRESH),
         keys,
         int32_matrix(graph, 0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -23,6 +23,15 @@ class Field:
     offset: int
     low: NDArray[Any] | None
     high: NDArray[Any] | None
+    frames: int = 1
+    """How many frames the last axis holds, if frames are kept one after another and are not given that way."""
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """The shape in which a value is kept: frames come first."""
+        if self.frames == 1:
+            return self.shape
+        return (self.frames, *self.shape[:-1], self.shape[-1] // self.frames)
 
     @property
     def nbytes(self) -> int:
@@ -54,13 +63,28 @@ class Layout:
     check_box_bounds
         Whether values of a Box must lie within its bounds. Actions are held to them. Observations are not: bounds of
         observation spaces are often loose or wrong, and a check of every pixel would cost more than storing it.
+    frame_stack
+        How many frames a value is made of. Frames lie one after another in memory, on whichever axis they come.
+    cast
+        Whether numbers of another type are rounded to the space's.
     """
 
-    def __init__(self, space: gym.Space[Any], argument: str, *, check_box_bounds: bool) -> None:
+    def __init__(
+        self,
+        space: gym.Space[Any],
+        argument: str,
+        *,
+        check_box_bounds: bool,
+        frame_stack: int = 1,
+        cast: bool = False,
+    ) -> None:
         self.space = space
         self.argument = argument
+        self._cast = cast
         self._fields: list[Field] = []
         self._tree = self._place(space, argument, 0, check_box_bounds)[0]
+        if frame_stack > 1:
+            self._tree = self._fields[0] = _stacked_field(self._tree, frame_stack, space)
         self.nbytes = sum(-(-field.nbytes // WORD) * WORD for field in self._fields)
         self.words = self.nbytes // WORD
         # The common case, one array with no padding, is served without a detour.
@@ -102,7 +126,14 @@ class Layout:
         part = raw[:, field.offset : field.offset + field.nbytes]
         if field.nbytes == 0:
             return np.empty((len(raw), *field.shape), field.dtype)
-        return part.view(field.dtype).reshape(len(raw), *field.shape)  # splits the last axis: never a copy
+        return part.view(field.dtype).reshape(len(raw), *field.stored_shape)  # splits the last axis: never a copy
+
+    def as_given(self, views: Any) -> Any:
+        """Return arrays from `views` in the shape of the space: themselves, or copies where frames come last there."""
+        field = self.single
+        if field is None or field.frames == 1:
+            return views
+        return np.ascontiguousarray(np.moveaxis(views, 1, -2)).reshape(len(views), *field.shape)
 
     def _map(self, tree: Any, function: Any) -> Any:
         if isinstance(tree, dict):
@@ -132,24 +163,55 @@ class Layout:
                 self._check(part, item, batch, f"{name}[{i}]")
                 for i, (part, item) in enumerate(zip(tree, value, strict=True))
             )
-        return _check_array(tree, value, batch, name)
+        return _check_array(tree, value, batch, name, self._cast)
 
 
-def _check_array(field: Field, value: Any, batch: int, name: str) -> NDArray[Any]:
-    array = value if type(value) is np.ndarray else np.asarray(value)
+def _stacked_field(field: Any, frame_stack: int, space: gym.Space[Any]) -> Field:
+    """Return the field of a stack of frames, which are on the first axis or on the last."""
+    shape = field.shape if isinstance(field, Field) and field.low is None else ()
+    divided = [axis for axis in (0, len(shape) - 1) if shape and shape[axis] % frame_stack == 0]
+    if not isinstance(field, Field) or not divided:
+        raise ValueError(
+            f"frame_stack={frame_stack} needs a Box observation space whose first or last axis has that many frames "
+            f"(or that many times a frame's channels), got {space}"
+        )
+    # Of two axes that could be the one with the frames, it is the short one; the others are height and width.
+    if shape[0] == frame_stack or min(divided, key=lambda axis: shape[axis]) == 0:
+        return field
+    return replace(field, frames=frame_stack)
+
+
+def _check_array(field: Field, value: Any, batch: int, name: str, cast: bool) -> NDArray[Any]:
+    array = value if type(value) is np.ndarray else _as_array(value, field.dtype)
     if array.dtype != field.dtype:
-        array = _cast(array, field.dtype, name)
+        array = _cast(array, field.dtype, name, cast)
     if array.shape != (batch, *field.shape):
-        if batch != 1 or array.shape != field.shape:
+        if array.shape != (batch, *field.shape, 1)[: max(2, len(field.shape) + 1)] and (
+            batch != 1 or array.shape != field.shape
+        ):
             expected = (batch, *field.shape) if batch > 1 else field.shape
             raise ValueError(f"{name} must have shape {expected}, got {array.shape}")
-        array = array.reshape(1, *field.shape)
+        array = array.reshape(batch, *field.shape)
     if field.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     if field.low is not None and ((array < field.low).any() or (array > field.high).any()):
-        outside = array[(array < field.low) | (array > field.high)].reshape(-1)[0]
-        raise ValueError(f"{name} must lie within its space, from {_range(field)}, got {outside}")
+        array = _clip_rounding(field, array, name)
+    if field.frames > 1:
+        array = np.moveaxis(array.reshape(batch, *field.shape[:-1], field.frames, -1), -2, 1)
     return array
+
+
+def _clip_rounding(field: Field, array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return floats that rounding carried past their bounds as those bounds; refuse what is further out."""
+    low, high = np.asarray(field.low), np.asarray(field.high)
+    if field.dtype.kind == "f":
+        slack = 4 * np.spacing(np.maximum(np.abs(low), np.abs(high)))
+        low, high = low - slack, high + slack
+    wrong = (array < low) | (array > high)
+    if wrong.any():
+        raise ValueError(f"{name} must lie within its space, from {_range(field)}, got {array[wrong].reshape(-1)[0]}")
+    clipped: NDArray[Any] = np.clip(array, field.low, field.high)
+    return clipped
 
 
 def _range(field: Field) -> str:
@@ -157,12 +219,30 @@ def _range(field: Field) -> str:
     return f"{low} to {high}"
 
 
-def _cast(array: NDArray[Any], dtype: np.dtype[Any], name: str) -> NDArray[Any]:
-    """Turn e.g. Python ints into the space's dtype where no value changes."""
+def host_array(value: Any) -> NDArray[Any]:
+    """Return an array, also for a torch tensor that requires gradients or lives on a GPU."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    array: NDArray[Any] = np.asarray(value)
+    return array
+
+
+def _as_array(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array; Python's own floats, which have no size of their own, in the dtype that is wanted."""
+    array = host_array(value)
+    if dtype.kind == "f" and array.dtype.kind in "fiu" and isinstance(value, (list, tuple, float, int)):
+        return array.astype(dtype)
+    return array
+
+
+def _cast(array: NDArray[Any], dtype: np.dtype[Any], name: str, rounding: bool) -> NDArray[Any]:
+    """Turn e.g. Python ints into the space's dtype where no value changes, or where floats may be rounded."""
     if array.dtype.kind in "biu" and dtype.kind in "iu":
         cast = array.astype(dtype)
         if (cast == array).all():
             return cast
-    elif np.can_cast(array.dtype, dtype, "safe"):
-        return array.astype(dtype)
-    raise TypeError(f"{name} must have dtype {dtype}, got {array.dtype}")
+    elif np.can_cast(array.dtype, dtype, "safe") or (rounding and array.dtype.kind in "biuf" and dtype.kind == "f"):
+        with np.errstate(over="ignore"):  # what becomes infinite is refused as such
+            return array.astype(dtype)
+    hint = "; Replay(cast=True) rounds" if dtype.kind == "f" and array.dtype.kind in "biuf" else ""
+    raise TypeError(f"{name} must have dtype {dtype}, got {array.dtype}{hint}")

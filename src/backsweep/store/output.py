@@ -24,6 +24,7 @@ class Output:
     """The arrays of one batch."""
 
     def __init__(self, layout: Layout, action_layout: Layout, size: int) -> None:
+        self._layout = layout
         self.observation_words = np.empty((size, layout.words), np.uint64)
         self.next_words = np.empty((size, layout.words), np.uint64)
         self.action_words = np.zeros((size, action_layout.words), np.uint64)
@@ -50,12 +51,12 @@ class Output:
     @property
     def observation(self) -> Any:
         """The observations, in a dict or tuple of their own: holding or changing it is the caller's affair."""
-        return _own_containers(self._observation)
+        return _own_containers(self._layout.as_given(self._observation))
 
     @property
     def next_observation(self) -> Any:
         """The successors, likewise."""
-        return _own_containers(self._next_observation)
+        return _own_containers(self._layout.as_given(self._next_observation))
 
     def _count(self) -> list[int]:
         return [sys.getrefcount(array) for array in self._watched]

@@ -1,24 +1,261 @@
-"""Checking what a caller of `add` gives, in any form it may come in, and laying it down where the kernels read it."""
+"""Where a call's transitions are checked and laid down before anything else changes.
+
+words[lane]               a lane's observation
+words[num_envs + lane]    its successor
+flags[lane]               how its step ended, as bits; SKIP for a lane that adds nothing
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.store.store_kernels import TERMINATED, TRUNCATED
+from backsweep.store import store_kernels
+from backsweep.store.layout import Layout, host_array
+from backsweep.store.store_kernels import ENDED, SKIP, TERMINATED, TRUNCATED, UNSEEN
 
-USUAL_DTYPES = tuple(
-    tuple(np.dtype(kind) for kind in kinds)
-    for kinds in ((np.int64,), (np.float64, np.float32), (np.bool_,), (np.bool_,))
-)
-"""Of actions, rewards, terminated and truncated, as vector environments return them."""
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # batches hold 32-bit rewards
+USUAL_REWARDS = (np.dtype(np.float64), np.dtype(np.float32))
+UNSEEN_WORD = np.uint64(0x5BD1E995A7C63F1B)
+"""What every word of a state is combined with to stand for the unseen state after it."""
 
 
-def lay_down(staged: Any, value: Any, place: slice) -> None:
-    """Copy checked arrays to a place of staging arrays of the same form."""
+@dataclass(frozen=True)
+class Trajectory:
+    """Checked steps that follow one another, ready to be laid down: step t leads from words[t] to words[t + 1]."""
+
+    words: NDArray[np.uint64]
+    action_words: NDArray[np.uint64]
+    rewards: NDArray[np.float64]
+    flags: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+
+class Staging:
+    """The place for one call's transitions, and the checks on the way there."""
+
+    def __init__(self, layout: Layout, action_layout: Layout, num_envs: int) -> None:
+        self.num_envs = num_envs
+        self._layout, self._action_layout = layout, action_layout
+        self.words = np.zeros((2 * num_envs, layout.words), np.uint64)
+        self._action_words = np.zeros((num_envs, action_layout.words), np.uint64)
+        self.action_bytes = self._action_words.view(np.uint8)
+        self.observations = layout.views(self.words)
+        self._actions = action_layout.views(self._action_words)
+        self.rewards = np.zeros(num_envs, np.float64)
+        self.flags = np.zeros(num_envs, np.uint8)
+        self.hides_successors = False
+        single = layout.single
+        self._plain = single if single is not None and single.low is None and single.frames == 1 else None
+        self._plain_shapes = () if self._plain is None else (self._plain.shape, (1, *self._plain.shape))
+        space = action_layout.space
+        self._discrete = (
+            (int(space.start), int(space.start + space.n - 1)) if isinstance(space, gym.spaces.Discrete) else None
+        )
+
+    def stage(
+        self,
+        observation: Any,
+        action: Any,
+        reward: Any,
+        next_observation: Any,
+        terminated: Any,
+        truncated: Any,
+        lanes: NDArray[np.int64] | None,
+    ) -> None:
+        """Check a transition per lane, or per lane in `lanes`, and lay it down."""
+        self._begin()
+        if self.num_envs == 1:
+            # One lane at a time is where every microsecond of checking shows, so what needs no conversion gets none.
+            self._stage_one(observation, action, next_observation)
+            _stage_rewards(self.rewards, reward)
+            _stage_flags(self.flags, terminated, truncated)
+        elif lanes is None:
+            self._stage_observations(observation, next_observation, slice(0, self.num_envs), self.num_envs)
+            if not self._stage_plain_numbers(action, reward, terminated, truncated):
+                n = self.num_envs
+                lay_down(self._actions, self._action_layout.check(action, n, "action"), slice(0, n))
+                _stage_rewards(self.rewards, reward)
+                _stage_flags(self.flags, terminated, truncated)
+        else:
+            count = len(lanes)
+            rewards, flags = np.zeros(count, np.float64), np.zeros(count, np.uint8)
+            actions = self._action_layout.check(action, count, "action")
+            _stage_rewards(rewards, reward)
+            _stage_flags(flags, terminated, truncated)
+            self._stage_observations(observation, next_observation, lanes, count)
+            lay_down(self._actions, actions, lanes)
+            self.rewards[lanes] = rewards
+            self.flags[:] = SKIP
+            self.flags[lanes] = flags
+
+    def _begin(self) -> None:
+        if self.hides_successors:
+            # Between the arrays of an observation there may be bytes that belong to none, and those must be 0.
+            self.words[self.num_envs :] = 0
+            self.hides_successors = False
+
+    def trajectory(self, observation: Any, action: Any, reward: Any, terminated: Any, truncated: Any) -> Trajectory:
+        """Check a whole trajectory: one more observation than steps, and ends only at the last step."""
+        if not np.ndim(action) and not hasattr(action, "__len__"):
+            raise TypeError(f"action must hold one action for each step, got {type(action).__name__}")
+        steps = len(action)
+        if steps == 0:
+            raise ValueError("action must hold at least one step, got none")
+        observations = self._layout.check(observation, steps + 1, "observation")
+        actions = self._action_layout.check(action, steps, "action")
+        words = np.zeros((steps + 1, self._layout.words), np.uint64)
+        action_words = np.zeros((steps, self._action_layout.words), np.uint64)
+        rewards, flags = np.zeros(steps, np.float64), np.zeros(steps, np.uint8)
+        _stage_rewards(rewards, reward)
+        _stage_flags(flags, _last_flag(terminated, steps), _last_flag(truncated, steps))
+        if flags[:-1].any():
+            raise ValueError(
+                f"terminated and truncated may be True only for the last of {steps} steps, "
+                f"got True for step {np.flatnonzero(flags)[0]}"
+            )
+        lay_down(self._layout.views(words), observations, slice(None))
+        lay_down(self._action_layout.views(action_words), actions, slice(None))
+        return Trajectory(words, action_words, rewards, flags)
+
+    def stage_step(self, lane: int, trajectory: Trajectory, step: int) -> None:
+        """Lay down one step of a trajectory for one lane; the others add nothing."""
+        self._begin()
+        self.words[lane] = trajectory.words[step]
+        self.words[self.num_envs + lane] = trajectory.words[step + 1]
+        self._action_words[lane] = trajectory.action_words[step]
+        self.rewards[lane] = trajectory.rewards[step]
+        self.flags[:] = SKIP
+        self.flags[lane] = trajectory.flags[step]
+
+    def skip(self, lanes: NDArray[np.bool_]) -> None:
+        """Let these lanes add nothing."""
+        self.flags[lanes] = SKIP
+
+    def ends(self) -> NDArray[np.bool_]:
+        """Say for each lane whether the staged (or just added) step ends its episode."""
+        ends: NDArray[np.bool_] = (self.flags != SKIP) & ((self.flags & ENDED) != 0)
+        return ends
+
+    def stage_successor(self, lane: int, observation: Any, entry: int) -> None:
+        """Lay down another successor for one lane, which came as an `entry` of final_observation."""
+        place = self.num_envs + lane
+        checked = self._layout.check(observation, 1, f"final_observation[{entry}]")
+        lay_down(self.observations, checked, slice(place, place + 1))
+
+    def forget_successors(self, lanes: NDArray[np.bool_]) -> int:
+        """Take the successors of these lanes as unseen; return how many steps have to be left out for that.
+
+        Where a step terminates, nothing hangs on its successor, and a state of its own stands for it that no
+        observation is equal to. A step that was truncated has a value that nobody can know: it is left out.
+        """
+        lanes = lanes & (self.flags != SKIP)
+        going_on = lanes & ((self.flags & ENDED) == 0)
+        if going_on.any():
+            raise ValueError(
+                "successor_unknown must be False where a step neither terminates nor is truncated, "
+                f"got True for lane {np.flatnonzero(going_on)[0]}"
+            )
+        terminated = lanes & ((self.flags & TERMINATED) != 0)
+        places = np.flatnonzero(terminated)
+        self.hides_successors = len(places) > 0
+        self.words[self.num_envs + places] = self.words[places] ^ UNSEEN_WORD
+        self.flags[terminated] |= np.uint8(UNSEEN)
+        self.flags[lanes & ~terminated] = SKIP
+        return int(lanes.sum() - terminated.sum())
+
+    def row_numbers(self, first: int) -> NDArray[np.int64]:
+        """Return the serial numbers of the lanes' steps, counting from `first`; -1 for lanes that added nothing."""
+        taken = self.flags != SKIP
+        count = np.count_nonzero(taken)
+        if count == self.num_envs:
+            return np.arange(first, first + count)
+        rows = np.full(self.num_envs, -1)
+        rows[taken] = np.arange(first, first + count)
+        return rows
+
+    def unseen(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Say for each place among `words` whether it stands for an unseen state."""
+        lane = places.astype(np.int64) - self.num_envs
+        marked: NDArray[np.bool_] = (lane >= 0) & ((self.flags[lane] & UNSEEN) != 0)
+        return marked
+
+    def _stage_one(self, observation: Any, action: Any, next_observation: Any) -> None:
+        plain = self._plain
+        if (
+            plain is not None
+            and type(observation) is np.ndarray
+            and observation.dtype == plain.dtype
+            and observation.shape in self._plain_shapes
+            and type(next_observation) is np.ndarray
+            and next_observation.dtype == plain.dtype
+            and next_observation.shape in self._plain_shapes
+        ):
+            self.observations[0] = observation
+            self.observations[1] = next_observation
+            if plain.dtype.kind == "f" and not np.isfinite(self.observations).all():
+                self._stage_observations(observation, next_observation, slice(0, 1), 1)
+        else:
+            self._stage_observations(observation, next_observation, slice(0, 1), 1)
+        number, bounds = _only_entry(action), self._discrete
+        if bounds is not None and isinstance(number, (int, np.integer)) and bounds[0] <= number <= bounds[1]:
+            self._actions[0] = number
+        else:
+            lay_down(self._actions, self._action_layout.check(action, 1, "action"), slice(0, 1))
+
+    def _stage_plain_numbers(self, action: Any, reward: Any, terminated: Any, truncated: Any) -> bool:
+        """Lay down the numbers of all lanes with one kernel call if they come in the usual form and are in order.
+
+        If not, return False; the long way then converts them or says what is wrong.
+        """
+        if self._discrete is None:
+            return False
+        n = self.num_envs
+        numbers = [_column(value, n) for value in (action, reward, terminated, truncated)]
+        if any(type(value) is not np.ndarray or value.shape != (n,) for value in numbers):
+            return False
+        actions, rewards, terminated, truncated = numbers
+        if actions.dtype.kind not in "iu" or rewards.dtype not in USUAL_REWARDS:
+            return False
+        if actions.dtype != np.int64:
+            if actions.dtype == np.uint64:
+                return False  # may not fit
+            actions = actions.astype(np.int64)
+        if terminated.dtype != np.bool_ or truncated.dtype != np.bool_:
+            return False
+        low, high = self._discrete
+        return bool(
+            store_kernels.stage_numbers(
+                actions,
+                low,
+                high,
+                rewards,
+                LARGEST_REWARD,
+                terminated,
+                truncated,
+                self._actions,
+                self.rewards,
+                self.flags,
+            )
+        )
+
+    def _stage_observations(self, observation: Any, next_observation: Any, lanes: Any, count: int) -> None:
+        first = self._layout.check(observation, count, "observation")
+        second = self._layout.check(next_observation, count, "next_observation")
+        n = self.num_envs
+        later = slice(n + lanes.start, n + lanes.stop) if isinstance(lanes, slice) else n + lanes
+        lay_down(self.observations, first, lanes)
+        lay_down(self.observations, second, later)
+
+
+def lay_down(staged: Any, value: Any, place: Any) -> None:
+    """Copy checked arrays to places of staging arrays of the same form."""
     if isinstance(staged, dict):
         for key, part in staged.items():
             lay_down(part, value[key], place)
@@ -29,18 +266,35 @@ def lay_down(staged: Any, value: Any, place: slice) -> None:
         staged[place] = value
 
 
-def stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
+def _only_entry(value: Any) -> Any:
+    """Return the number in an array of one entry, and anything else as it is."""
+    return value.item() if type(value) is np.ndarray and value.size == 1 and value.ndim <= 2 else value
+
+
+def _column(value: Any, n: int) -> Any:
+    """Return an array (n, 1) as (n,), and anything else as it is."""
+    return value.reshape(n) if type(value) is np.ndarray and value.shape == (n, 1) else value
+
+
+def _numbers(value: Any, n: int, name: str) -> NDArray[Any]:
+    """Return one number per lane as an array (n,)."""
+    array: NDArray[Any] = _column(host_array(value), n)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be a number per lane, got dtype {array.dtype}")
+    if array.shape != (n,) and (n != 1 or array.shape != ()):
+        raise ValueError(f"{name} must have shape {(n,)}, got {array.shape}")
+    return array.reshape(n)
+
+
+def _stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
     """Check a reward per lane, of any dtype, and lay them down."""
     n = len(staged)
-    if n == 1 and isinstance(reward, (float, int)) and -LARGEST_REWARD <= reward <= LARGEST_REWARD:
-        staged[0] = reward
-        return
-    array = np.asarray(reward)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"reward must be a number per lane, got dtype {array.dtype}")
-    if array.shape != (n,) and (n != 1 or array.shape != ()):
-        raise ValueError(f"reward must have shape {(n,)}, got {array.shape}")
-    array = array.astype(np.float64)  # the largest reward does not fit a 16-bit one
+    if n == 1:
+        number = _only_entry(reward)
+        if isinstance(number, (float, int)) and -LARGEST_REWARD <= number <= LARGEST_REWARD:
+            staged[0] = number
+            return
+    array = _numbers(reward, n, "reward").astype(np.float64)  # the largest reward does not fit a 16-bit one
     if not np.isfinite(array).all():
         raise ValueError(f"reward must be finite, got {reward!r:.200}")
     if (np.abs(array) > LARGEST_REWARD).any():
@@ -48,19 +302,35 @@ def stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
     staged[:] = array
 
 
-def stage_flags(staged: NDArray[np.uint8], terminated: Any, truncated: Any) -> None:
+def _stage_flags(staged: NDArray[np.uint8], terminated: Any, truncated: Any) -> None:
     """Check how each lane's step ended, and lay it down as bits."""
-    if len(staged) == 1 and isinstance(terminated, (bool, np.bool_)) and isinstance(truncated, (bool, np.bool_)):
-        staged[0] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0)
-        return
-    staged[:] = _flags(terminated, len(staged), "terminated") * np.uint8(TERMINATED)
-    staged += _flags(truncated, len(staged), "truncated") * np.uint8(TRUNCATED)
+    n = len(staged)
+    if n == 1:
+        first, second = _only_entry(terminated), _only_entry(truncated)
+        if isinstance(first, (bool, np.bool_)) and isinstance(second, (bool, np.bool_)):
+            staged[0] = (TERMINATED if first else 0) | (TRUNCATED if second else 0)
+            return
+    ended = as_flags(terminated, n, "terminated"), as_flags(truncated, n, "truncated")
+    staged[:] = ended[0] * np.uint8(TERMINATED)
+    staged += ended[1] * np.uint8(TRUNCATED)
 
 
-def _flags(value: Any, n: int, name: str) -> NDArray[np.bool_]:
-    array = np.asarray(value)
-    if array.dtype != np.bool_:
-        raise TypeError(f"{name} must be bool, got dtype {array.dtype}")
-    if array.shape != (n,) and (n != 1 or array.shape != ()):
-        raise ValueError(f"{name} must have shape {(n,)}, got {array.shape}")
-    return array
+def _last_flag(value: Any, steps: int) -> Any:
+    """Return flags for all steps from one that is about the last."""
+    array = host_array(value)
+    if array.ndim or steps == 1:
+        return array
+    flags = np.zeros(steps, array.dtype)
+    flags[-1] = array
+    return flags
+
+
+def as_flags(value: Any, n: int, name: str) -> NDArray[np.bool_]:
+    """Return a flag per lane as bools; numbers may only be 0 and 1."""
+    array = _numbers(value, n, name)
+    if array.dtype == np.bool_:
+        return array
+    flags: NDArray[np.bool_] = array != 0
+    if not (flags == array).all():
+        raise ValueError(f"{name} must be True or False (or 1 or 0), got {value!r:.200}")
+    return flags

@@ -18,8 +18,16 @@ from backsweep.store import store_kernels
 from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
-from backsweep.store.staging import LARGEST_REWARD, USUAL_DTYPES, lay_down, stage_flags, stage_rewards
-from backsweep.store.store_kernels import ENDED, EPISODES_BROKEN, EPISODES_HIGH, EPISODES_LIVE, LIVE, SKIP, TOTAL
+from backsweep.store.staging import Staging, lay_down
+from backsweep.store.store_kernels import (
+    EPISODES_BROKEN,
+    EPISODES_HIGH,
+    EPISODES_LIVE,
+    LANE_LAST,
+    LIVE,
+    NEXT_OBSERVATION,
+    TOTAL,
+)
 from backsweep.types import Rows
 
 LARGEST_CAPACITY = 2**29  # slots and pool places are 32-bit numbers
@@ -56,8 +64,8 @@ class RecordTable:
 class Store:
     """A ring of `capacity` transitions for `num_envs` lanes.
 
-    ``staged`` is where a call's observations are laid down before anything changes: lanes' observations first, then
-    their successors. `add` then takes them in with one kernel call.
+    ``staging`` is where a call's transitions are laid down before anything changes. `add` then takes them in with one
+    kernel call.
     """
 
     def __init__(
@@ -68,19 +76,15 @@ class Store:
         num_envs: int,
         frame_stack: int,
         file: Path | None,
+        cast: bool = False,
     ) -> None:
         self.capacity = capacity
         self.num_envs = num_envs
         self.frame_stack = frame_stack
-        self.layout = Layout(observation_space, "observation", check_box_bounds=False)
-        self.action_layout = Layout(action_space, "action", check_box_bounds=True)
-        single = self.layout.single
-        self._plain = single if single is not None and single.low is None else None
-        self._discrete_action = (
-            (int(action_space.start), int(action_space.start + action_space.n - 1))
-            if isinstance(action_space, gym.spaces.Discrete)
-            else None
+        self.layout = Layout(
+            observation_space, "observation", check_box_bounds=False, frame_stack=frame_stack, cast=cast
         )
+        self.action_layout = Layout(action_space, "action", check_box_bounds=True, cast=cast)
         depth, frame_words = self._frame_shape()
         self._refuse_what_cannot_fit(frame_words)
 
@@ -101,21 +105,15 @@ class Store:
                 [mix(np.uint64(i + 1)) | np.uint64(1) for i in range(max(frame_words, depth))], np.uint64
             )
 
-        self._staged_words = np.zeros((2 * num_envs, self.layout.words), np.uint64)
-        self._staged_action_words = np.zeros((num_envs, self.action_layout.words), np.uint64)
-        self._staged_action_bytes = self._staged_action_words.view(np.uint8)
-        self.staged = self.layout.views(self._staged_words)
-        self._staged_actions = self.action_layout.views(self._staged_action_words)
-        self._staged_rewards = np.zeros(num_envs, np.float64)
-        self._staged_flags = np.zeros(num_envs, np.uint8)
+        self.staging = Staging(self.layout, self.action_layout, num_envs)
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
         self._output = OutputPool(self.layout, self.action_layout)
         # The arrays never move, so the long lists of arguments are put together once.
         self.add_arguments = (
-            self._staged_words,
-            self._staged_action_bytes,
-            self._staged_rewards,
-            self._staged_flags,
+            self.staging.words,
+            self.staging.action_bytes,
+            self.staging.rewards,
+            self.staging.flags,
             self.fresh,
             self.rows,
             self.values,
@@ -150,11 +148,7 @@ class Store:
         if self.frame_stack == 1:
             return 0, self.layout.words
         field = self.layout.single
-        if field is None or not field.shape or field.shape[0] != self.frame_stack:
-            raise ValueError(
-                f"frame_stack={self.frame_stack} needs a Box observation space whose first axis has that many frames, "
-                f"got {self.layout.space}"
-            )
+        assert field is not None, "Layout refuses stacks of anything but a Box"
         if (field.nbytes // self.frame_stack) % 8:
             raise ValueError(
                 f"frame_stack={self.frame_stack}: a frame must be a multiple of 8 bytes, "
@@ -175,99 +169,6 @@ class Store:
             )
 
     # -- adding ---------------------------------------------------------------------------------------------------
-
-    def stage(
-        self,
-        observation: Any,
-        action: Any,
-        reward: Any,
-        next_observation: Any,
-        terminated: Any,
-        truncated: Any,
-        mask: NDArray[np.bool_] | None,
-    ) -> None:
-        """Check a transition per lane and lay it down; nothing else changes until `add`."""
-        n = self.num_envs
-        if n == 1:
-            # One lane at a time is where every microsecond of checking shows, so what needs no conversion gets none.
-            self._stage_one(observation, action, next_observation)
-        else:
-            self._stage_observations(observation, next_observation)
-        if n == 1 or not self._stage_plain_numbers(action, reward, terminated, truncated):
-            if n > 1:
-                lay_down(self._staged_actions, self.action_layout.check(action, n, "action"), slice(0, n))
-            stage_rewards(self._staged_rewards, reward)
-            stage_flags(self._staged_flags, terminated, truncated)
-        if mask is not None:
-            self._staged_flags[~mask] = SKIP
-
-    def staged_ends(self) -> NDArray[np.bool_]:
-        """Say for each lane whether the staged (or just added) step ends its episode."""
-        ends: NDArray[np.bool_] = (self._staged_flags != SKIP) & ((self._staged_flags & ENDED) != 0)
-        return ends
-
-    def stage_successor(self, lane: int, observation: Any) -> None:
-        """Lay down another successor for one lane."""
-        place = self.num_envs + lane
-        checked = self.layout.check(observation, 1, f"final_observation[{lane}]")
-        lay_down(self.staged, checked, slice(place, place + 1))
-
-    def _stage_one(self, observation: Any, action: Any, next_observation: Any) -> None:
-        plain = self._plain
-        if (
-            plain is not None
-            and type(observation) is np.ndarray
-            and observation.dtype == plain.dtype
-            and observation.shape == plain.shape
-            and type(next_observation) is np.ndarray
-            and next_observation.dtype == plain.dtype
-            and next_observation.shape == plain.shape
-        ):
-            self.staged[0] = observation
-            self.staged[1] = next_observation
-            if plain.dtype.kind == "f" and not np.isfinite(self.staged).all():
-                self._stage_observations(observation, next_observation)
-        else:
-            self._stage_observations(observation, next_observation)
-        bounds = self._discrete_action
-        if bounds is not None and isinstance(action, (int, np.integer)) and bounds[0] <= action <= bounds[1]:
-            self._staged_actions[0] = action
-        else:
-            lay_down(self._staged_actions, self.action_layout.check(action, 1, "action"), slice(0, 1))
-
-    def _stage_plain_numbers(self, action: Any, reward: Any, terminated: Any, truncated: Any) -> bool:
-        """Lay down the numbers of all lanes with one kernel call if they come in the usual form and are in order.
-
-        If not, return False; the long way then converts them or says what is wrong.
-        """
-        shape = (self.num_envs,)
-        if self._discrete_action is None:
-            return False
-        for value, usual in zip((action, reward, terminated, truncated), USUAL_DTYPES, strict=True):
-            if type(value) is not np.ndarray or value.dtype not in usual or value.shape != shape:
-                return False
-        low, high = self._discrete_action
-        return bool(
-            store_kernels.stage_numbers(
-                action,
-                low,
-                high,
-                reward,
-                LARGEST_REWARD,
-                terminated,
-                truncated,
-                self._staged_actions,
-                self._staged_rewards,
-                self._staged_flags,
-            )
-        )
-
-    def _stage_observations(self, observation: Any, next_observation: Any) -> None:
-        n = self.num_envs
-        first = self.layout.check(observation, n, "observation")
-        second = self.layout.check(next_observation, n, "next_observation")
-        lay_down(self.staged, first, slice(0, n))
-        lay_down(self.staged, second, slice(n, 2 * n))
 
     def make_room(self) -> None:
         """Make sure that a file has room for what is staged; to be called before any kernel that adds."""
@@ -302,6 +203,22 @@ class Store:
         """Say for each serial number whether its row is still there."""
         live: NDArray[np.bool_] = (row >= self.oldest) & (row < self.total)
         return live
+
+    def last_successor(self, lane: int) -> NDArray[np.uint64] | None:
+        """Return the words of the observation that a lane's last step led to; None if that row is gone."""
+        serial = int(self._lanes[lane, LANE_LAST]) - 1
+        if not self.oldest <= serial < self.total:
+            return None
+        words: NDArray[np.uint64] = self.observation_words(
+            self.rows[serial % self.capacity, NEXT_OBSERVATION : NEXT_OBSERVATION + 1].astype(np.int64)
+        )[0]
+        return words
+
+    def folded_steps(self, row: Rows, n_step: int) -> NDArray[np.int64]:
+        """Return how many steps of its episode are folded into each live row when it is read."""
+        out = np.empty(len(row), np.int64)
+        store_kernels.count_steps(row, n_step, self.rows, out)
+        return out
 
     def read(self, row: Rows, n_step: int, gamma: float) -> Output:
         """Gather live rows into output arrays that nobody else holds."""

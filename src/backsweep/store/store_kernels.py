@@ -47,6 +47,7 @@ TRUNCATED = 2
 STARTS_EPISODE = 4
 ENDED = TERMINATED | TRUNCATED
 SKIP = 255  # staged flags of a lane that adds nothing
+UNSEEN = 32  # the row's successor was never observed: a state of its own stands for it, see `staging.py`
 CONTINUES = 16  # a bit of staged flags: the observation is known to be the lane's last successor, and was not staged
 # Columns of episodes.
 FIRST = 0
@@ -70,7 +71,8 @@ EPISODES_LIVE = 4
 EPISODES_EVER = 5
 EPISODES_BROKEN = 6
 FRESH = 7  # of the last add: how many observations were new
-STORE_COUNTERS = 8
+CLEARED = 8  # rows below this serial number were forgotten all at once
+STORE_COUNTERS = 9
 # Columns of lanes.
 LANE_LAST = 0  # serial number of the lane's last row + 1, or 0
 LANE_COLUMNS = 1
@@ -270,7 +272,7 @@ def add_rows(
 
         rows[slot, NEXT] = -1
         rows[slot, EPISODE] = episode
-        rows[slot, FLAGS] = (staged_flags[lane] & ENDED) | starts
+        rows[slot, FLAGS] = (staged_flags[lane] & (ENDED | UNSEEN)) | starts
         rows[slot, OBSERVATION] = observation
         rows[slot, NEXT_OBSERVATION] = successor
         values[slot, REWARD] = staged_rewards[lane]
@@ -426,11 +428,24 @@ def read_rows(
         for i in range(actions.shape[1]):
             out_action[item, i] = actions[slot, i]
         first[item] = rows[slot, OBSERVATION]
-        second[item] = rows[last, NEXT_OBSERVATION]
+        # Nothing may be read from a successor that was not seen, so whatever has the right form will do.
+        second[item] = rows[last, OBSERVATION if rows[last, FLAGS] & UNSEEN else NEXT_OBSERVATION]
         if stacks.shape[1] == 0:
             prefetch(frames, first[item])
             prefetch(frames, second[item])
     copy_pairs(first, second, frames, stacks, out_observation, out_next)
+
+
+@kernel
+def count_steps(picked: NDArray[np.int64], n_step: int, rows: NDArray[np.int32], out: NDArray[np.int64]) -> None:
+    """Count for each picked row the steps that `read_rows` folds into it."""
+    for item in range(picked.shape[0]):
+        slot = picked[item] % rows.shape[0]
+        steps = 1
+        while steps < n_step and rows[slot, NEXT] >= 0:
+            slot = np.int64(rows[slot, NEXT])
+            steps += 1
+        out[item] = steps
 
 
 @kernel

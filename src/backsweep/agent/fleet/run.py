@@ -159,6 +159,7 @@ def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay
         method.sampler,
         encoder=None if is_discrete(envs.observation_space) else encoder_for(config),
         num_envs=config.num_envs,
+        check_autoreset="off",  # the loop hands over true last observations, and small tasks may end where they start
         frame_stack=config.frame_stack,
         gamma=config.discount,
         seed=config.seed,

@@ -1,0 +1,184 @@
+"""How environments start their next episode, and what a replay can tell from the steps that it is given.
+
+    disabled    the caller resets: `reset` gives the next episode's first observation
+    next_step   the call after an episode's end resets and is no step (Gymnasium's vector environments by default)
+    same_step   the call that ends an episode resets too; its last observation comes apart, as ``infos["final_obs"]``
+    hidden      the same, but the last observation is never shown
+
+A stream that is taken for another kind goes wrong without a word: rows that start in terminal states, or last states
+that are really first ones. Both show in the same way. After an end, the lane goes on from the very observation that
+was given as the ended episode's last one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.store.store import Store
+
+Mode = Literal["disabled", "next_step", "same_step", "hidden"]
+Check = Literal["warn", "refuse", "off"]
+MODES = ("disabled", "next_step", "same_step", "hidden")
+OF_GYMNASIUM: dict[gym.vector.AutoresetMode, Mode] = {
+    gym.vector.AutoresetMode.DISABLED: "disabled",
+    gym.vector.AutoresetMode.NEXT_STEP: "next_step",
+    gym.vector.AutoresetMode.SAME_STEP: "same_step",
+}
+CHECKS = ("warn", "refuse", "off")
+ENDS_LOOKED_AT = 5
+"""Episodes may truly end where the next one starts. This many in a row, with no other among them, are no accident."""
+
+
+class Autoreset:
+    """Which lanes are about to be reset, and whether the stream fits the mode that it is said to have."""
+
+    def __init__(self, mode: Mode | None, check: Check, num_envs: int) -> None:
+        self.mode = mode
+        self._check = check
+        self.ended = np.zeros(num_envs, np.bool_)
+        """Lanes whose last step ended their episode."""
+        self._moved_on = np.zeros(num_envs, np.bool_)
+        self._same = 0
+        # One environment of which nothing is said is reset by its caller, who sees what comes back.
+        self._watches = check != "off" and mode != "hidden" and (num_envs > 1 or mode is not None)
+
+    @property
+    def follows_ends(self) -> bool:
+        """Whether `note_ends` has to be called after each add."""
+        return self._watches or self.mode == "next_step"
+
+    def before(self, store: Store, lanes: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
+        """Return which lanes' staged steps are resets and not steps, or None; warn or raise if they do not fit."""
+        if not self.ended.any():
+            return None
+        if self._watches:
+            self._compare(store, lanes)
+        return self.ended if self.mode == "next_step" else None
+
+    def note_ends(self, store: Store, lanes: NDArray[np.int64] | None) -> None:
+        """Take note of how the steps ended that were just added."""
+        ends = store.staging.ends()
+        self._moved_on[:] = False
+        if lanes is None:
+            self.ended = ends
+        else:
+            self.ended[lanes] = ends[lanes]
+
+    def note_trajectory(self, lane: int) -> None:
+        """Take note that something else was added to a lane: where its environment stands is as it was."""
+        self._moved_on[lane] = True
+
+    def _compare(self, store: Store, lanes: NDArray[np.int64] | None) -> None:
+        chosen = np.flatnonzero(self.ended) if lanes is None else lanes[self.ended[lanes]]
+        for lane in chosen.tolist():
+            last = store.last_successor(lane)
+            if last is None or self._moved_on[lane]:
+                continue
+            same = np.array_equal(last, store.staging.words[lane])
+            if self.mode == "next_step":
+                if not same:
+                    self._complain(NOT_NEXT_STEP.format(lane=lane))
+                self._watches = False
+                return
+            if not same:
+                self._watches = False  # as it should be
+                return
+            self._same += 1
+            if self._same >= ENDS_LOOKED_AT:
+                self._complain(NOT_RESET.format(count=ENDS_LOOKED_AT))
+                self._watches = False
+                return
+
+    def _complain(self, message: str) -> None:
+        if self._check == "refuse":
+            raise ValueError(message)
+        warnings.warn(message, UserWarning, stacklevel=5)
+
+
+NOT_NEXT_STEP = (
+    "observation: autoreset='next_step' says that the call after an episode's end is no step, but lane {lane} "
+    "goes on from another observation than the one it ended in. Steps would be lost: use autoreset='same_step' "
+    "with final_observation=, or autoreset='disabled' if you call reset yourself"
+)
+NOT_RESET = (
+    "observation: the first {count} episodes that ended all go on from the observation that was given as their last. "
+    "Either the environment resets in the call after the end (Gymnasium's default for vector environments): use "
+    "autoreset='next_step'; or it resets in the same call: give its true last observations as "
+    "final_observation=infos.get('final_obs') and use autoreset='same_step', or 'hidden' if it never shows them. "
+    "Replay.for_envs(envs) reads the mode from the environment. If episodes truly end where the next one starts, "
+    "check_autoreset='off' turns this check off"
+)
+
+
+def stage_finals(store: Store, final_observation: Sequence[Any], lanes: NDArray[np.int64] | None) -> None:
+    """Lay down the true successors of lanes that have ended."""
+    named = range(store.num_envs) if lanes is None else lanes.tolist()
+    if len(final_observation) != len(named):
+        raise ValueError(f"final_observation must have one entry per lane ({len(named)}), got {len(final_observation)}")
+    ends = store.staging.ends()
+    for place, lane in enumerate(named):
+        if ends[lane]:
+            if final_observation[place] is None:
+                raise ValueError(f"final_observation[{place}] must be given where a lane has ended, got None")
+            store.staging.stage_successor(lane, final_observation[place], place)
+
+
+def require_finals(store: Store) -> None:
+    """Refuse a step in same-step mode that ends an episode and comes without its last observation."""
+    ends = np.flatnonzero(store.staging.ends())
+    if len(ends):
+        raise ValueError(
+            f"final_observation must be given where a lane has ended (lane {ends[0]}): with autoreset='same_step' "
+            "next_observation is the next episode's first. Gymnasium has it as infos['final_obs']; if the "
+            "environment never shows it, use autoreset='hidden'"
+        )
+
+
+def options_of_env(env: Any) -> dict[str, Any]:
+    """Return what `Replay` takes from one environment."""
+    if hasattr(env, "single_observation_space") or getattr(env, "num_envs", 1) != 1:
+        raise TypeError(f"env must be a single environment, got {type(env).__name__}; use Replay.for_envs for many")
+    for name in ("observation_space", "action_space"):
+        if not hasattr(env, name):
+            raise TypeError(f"env must be an environment with an {name}, got {type(env).__name__}")
+    return {"observation_space": env.observation_space, "action_space": env.action_space}
+
+
+def options_of_envs(envs: Any) -> dict[str, Any]:
+    """Return what `Replay` takes from a vector environment: spaces, number of lanes and how it resets.
+
+    Knows those of Gymnasium, EnvPool, PufferLib and Stable-Baselines3.
+    """
+    number = getattr(envs, "num_envs", None)
+    if number is None and hasattr(envs, "config"):  # EnvPool
+        number = envs.config["num_envs"]
+    if number is None:
+        number = getattr(envs, "num_agents", None)  # PufferLib
+    if number is None:
+        raise TypeError(f"envs must be a vector environment with num_envs, got {type(envs).__name__}")
+    single = "single_" if hasattr(envs, "single_observation_space") else ""
+    options: dict[str, Any] = {
+        "observation_space": getattr(envs, f"{single}observation_space"),
+        "action_space": getattr(envs, f"{single}action_space"),
+        "num_envs": int(number),
+    }
+    mode = _mode_of(envs)
+    if mode is not None:
+        options["autoreset"] = mode
+    return options
+
+
+def _mode_of(envs: Any) -> Mode | None:
+    metadata = getattr(envs, "metadata", None) or {}
+    declared = metadata.get("autoreset_mode") if isinstance(metadata, dict) else None
+    if declared is not None:
+        return OF_GYMNASIUM[gym.vector.AutoresetMode(declared)]
+    module = type(envs).__module__.partition(".")[0]
+    known: dict[str, Mode] = {"envpool": "next_step", "stable_baselines3": "same_step", "pufferlib": "hidden"}
+    return known.get(module)

@@ -1,0 +1,83 @@
+"""Checks of what callers of `Replay` give, with errors that name the argument."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from backsweep.store.layout import host_array
+from backsweep.types import Rows
+
+
+def positive_int(name: str, value: Any) -> int:
+    """Return `value` as an int of 1 or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be 1 or more, got {value}")
+    return int(value)
+
+
+def checked_rows(row: ArrayLike) -> Rows:
+    """Return row numbers as an array of one axis."""
+    if type(row) is np.ndarray and row.dtype == np.int64 and row.ndim == 1 and row.flags.c_contiguous:
+        return row
+    rows = host_array(row)
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"row must hold integers, got dtype {rows.dtype}")
+    if rows.ndim != 1:
+        raise ValueError(f"row must have one axis, got shape {rows.shape}")
+    return np.ascontiguousarray(rows, dtype=np.int64)
+
+
+def checked_errors(values: ArrayLike, rows: Rows, name: str) -> NDArray[np.float64]:
+    """Return one number for each row; (n, 1) is as good as (n,)."""
+    errors = host_array(values)
+    if errors.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold numbers, got dtype {errors.dtype}")
+    if errors.shape != rows.shape and errors.shape != (len(rows), 1):
+        raise ValueError(f"{name} must have the shape of row, {rows.shape}, got {errors.shape}")
+    return np.ascontiguousarray(errors.reshape(-1), dtype=np.float64)
+
+
+def refuse_update(rows: Rows, errors: NDArray[np.float64], name: str, total: int) -> NoReturn:
+    """Say what is wrong with an update of priorities."""
+    if not np.isfinite(errors).all():
+        raise ValueError(f"{name} must be finite, got {errors[~np.isfinite(errors)][0]}")
+    if rows.min() < 0 or rows.max() >= total:
+        raise ValueError(f"row must hold serial numbers from 0 to {total - 1}, got {rows.min()} to {rows.max()}")
+    raise ValueError(f"{name} must be 0 or more, got {errors.min()}")
+
+
+def checked_lanes(lanes: ArrayLike, num_envs: int) -> NDArray[np.int64]:
+    """Return the numbers of some lanes, each at most once."""
+    array = host_array(lanes)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"lanes must hold integers, got dtype {array.dtype}")
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(f"lanes must have one axis and at least one entry, got shape {array.shape}")
+    if array.min() < 0 or array.max() >= num_envs:
+        raise ValueError(f"lanes must be from 0 to {num_envs - 1}, got {array.min()} to {array.max()}")
+    if len(np.unique(array)) != len(array):
+        raise ValueError(f"lanes must name each lane at most once, got {array.tolist()!r:.200}")
+    return array.astype(np.int64)
+
+
+def checked_mask(mask: ArrayLike, num_envs: int, lanes: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """Return which of all lanes are wanted; with `lanes` the mask is about those."""
+    array = host_array(mask)
+    count = num_envs if lanes is None else len(lanes)
+    if array.dtype != np.bool_:
+        raise TypeError(f"mask must be bool, got dtype {array.dtype}")
+    if array.shape != (count,):
+        raise ValueError(f"mask must have shape {(count,)}, got {array.shape}")
+    return array if lanes is None else spread(array, lanes, num_envs)
+
+
+def spread(flags: NDArray[np.bool_], lanes: NDArray[np.int64], num_envs: int) -> NDArray[np.bool_]:
+    """Return flags of some lanes as flags of all; the others have False."""
+    whole = np.zeros(num_envs, np.bool_)
+    whole[lanes] = flags
+    return whole
