@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
+INTEGRATIONS_READY := $(VENV)/.integrations-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-gpu lint bench bench-gpu clean
+.PHONY: help demo test test-integrations test-browser test-gpu lint bench bench-gpu clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,6 +21,10 @@ $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
+$(INTEGRATIONS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[integrations]'
+	@touch $@
+
 demo: $(READY) ## Show the sweep's order, train every method on NChain and two on MiniGrid, draw the curves
 	$(BIN)/backsweep demo
 
@@ -27,6 +32,9 @@ test: $(READY) ## Run the test suite, then the kernels' tests interpreted and wi
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
+
+test-integrations: $(INTEGRATIONS_READY) ## Run the adapters and their pages inside the real frameworks
+	$(BIN)/python -m pytest tests/integrations tests/test_docs.py
 
 test-browser: $(READY) ## Open the report in headless Chromium (a system package, or set CHROMIUM)
 	@for name in "$$CHROMIUM" chromium chromium-browser google-chrome; do \

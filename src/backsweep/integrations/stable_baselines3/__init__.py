@@ -1,0 +1,14 @@
+"""backsweep in Stable-Baselines3: its buffers, importance weights and priorities for its algorithms, and graph values.
+
+from backsweep import Mixture, Prioritized, Topological
+from backsweep.integrations.stable_baselines3 import ReplayBuffer, ReplayCallback
+
+model = DQN("MlpPolicy", env, replay_buffer_class=ReplayBuffer, replay_buffer_kwargs={"sampler": Prioritized()})
+model.learn(100_000, callback=ReplayCallback())
+"""
+
+from backsweep.integrations.stable_baselines3.buffers import DictReplayBuffer, ReplayBuffer
+from backsweep.integrations.stable_baselines3.callback import ReplayCallback
+from backsweep.integrations.stable_baselines3.topological_dqn import TopologicalDQN
+
+__all__ = ["DictReplayBuffer", "ReplayBuffer", "ReplayCallback", "TopologicalDQN"]

@@ -1,0 +1,230 @@
+"""Replay buffers that Stable-Baselines3's off-policy algorithms take as ``replay_buffer_class``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common import buffers as sb3_buffers
+from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
+from stable_baselines3.common.vec_env import VecNormalize
+
+from backsweep.integrations.seeds import seed_from_numpy
+from backsweep.minari_data import add_minari
+from backsweep.replay import Replay
+from backsweep.samplers import Sampler
+from backsweep.types import Batch
+
+Samples = ReplayBufferSamples | DictReplayBufferSamples
+
+
+class ReplayBuffer(sb3_buffers.ReplayBuffer):
+    """A `Replay` with the interface of Stable-Baselines3's own buffer, for DQN, QR-DQN, SAC, TD3 and their kin.
+
+    Parameters
+    ----------
+    buffer_size, observation_space, action_space, device, n_envs, handle_timeout_termination
+        As there. Dict observations are welcome.
+    optimize_memory_usage
+        Makes no difference: each observation is kept once anyway, with true last observations.
+    sampler
+        Which rows a batch has; by default `Uniform()`. `Prioritized` wants a `ReplayCallback`, which brings importance
+        weights into the loss and TD errors back.
+    n_steps, gamma
+        Fold up to `n_steps` steps into one; `gamma` must then be the algorithm's.
+    seed
+        By default one that follows from the algorithm's own seed.
+    options
+        Whatever else `Replay` takes: `encoder`, `values`, `frame_stack`, `file`.
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: torch.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        *,
+        sampler: Sampler | None = None,
+        n_steps: int = 1,
+        gamma: float = 0.99,
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        # The parent's own __init__ would allocate the arrays that this class is there to replace.
+        sb3_buffers.BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
+        self.buffer_size = max(buffer_size // n_envs, 1)
+        self.optimize_memory_usage = optimize_memory_usage
+        self.handle_timeout_termination = handle_timeout_termination
+        self.dones = _NoDones()  # type: ignore[assignment]
+        self.n_steps = n_steps
+        self.replay = Replay(
+            observation_space,
+            _stored_actions(action_space),
+            max(buffer_size, n_envs),
+            sampler,
+            num_envs=n_envs,
+            n_step=n_steps,
+            gamma=gamma,
+            autoreset="disabled",  # algorithms replace the next episode's first observations before they add
+            check_autoreset="off",
+            cast=True,
+            seed=seed_from_numpy() if seed is None else seed,
+            **options,
+        )
+        self.last_batch: Batch | None = None
+        self.last_samples: Samples | None = None
+
+    @property
+    def pos(self) -> int:
+        """Where the next step of each environment goes."""
+        return self.replay.total // self.n_envs % self.buffer_size
+
+    @pos.setter
+    def pos(self, value: int) -> None:
+        """Positions are the replay's own affair; the parent's constructor sets one."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the oldest transitions have begun to make way."""
+        return len(self.replay) == self.replay.capacity
+
+    @full.setter
+    def full(self, value: bool) -> None:
+        """See `pos`."""
+
+    def size(self) -> int:
+        """Return how many steps of each environment are stored."""
+        return len(self.replay) // self.n_envs
+
+    def add(
+        self,
+        obs: Any,
+        next_obs: Any,
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        done: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Add a step of every environment."""
+        done = np.asarray(done, np.bool_).reshape(self.n_envs)
+        truncated = np.zeros(self.n_envs, np.bool_)
+        unknown = None
+        if done.any():
+            if self.handle_timeout_termination:
+                timeouts = [bool(info.get("TimeLimit.truncated", False)) for info in infos]
+                truncated = done & np.array(timeouts)
+            unknown = done & np.array([info.get("terminal_observation") is None for info in infos])
+        self.replay.add(
+            _batched(obs, self.observation_space, self.n_envs),
+            np.asarray(action).reshape(self.n_envs, *(self.action_space.shape or ())),
+            reward,
+            _batched(next_obs, self.observation_space, self.n_envs),
+            done & ~truncated,
+            truncated,
+            successor_unknown=unknown,
+        )
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
+        """Return a batch as the algorithms want it; `last_batch` has row numbers, weights and graph targets."""
+        batch = self.replay.sample(batch_size)
+        self.last_batch = batch
+        self.last_samples = self._to_samples(batch, env)
+        return self.last_samples
+
+    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
+        """Return the given rows, which are numbers as `replay` counts them."""
+        return self._to_samples(self.replay.read(batch_inds), env)
+
+    def _to_samples(self, batch: Batch, env: VecNormalize | None) -> Samples:
+        size = len(batch)
+        many = self.n_steps > 1
+        tensors = {
+            "observations": self._tensors(self._normalize_obs(batch.observation, env)),
+            "actions": self._tensors(batch.action.reshape(size, self.action_dim)),
+            "next_observations": self._tensors(self._normalize_obs(batch.next_observation, env)),
+            "dones": self._tensors(batch.terminated.astype(np.float32).reshape(size, 1)),
+            "rewards": self._tensors(self._normalised_reward(batch, env).reshape(size, 1)),
+            "discounts": self._tensors(self._discounts(batch).reshape(size, 1)) if many else None,
+        }
+        kind = DictReplayBufferSamples if isinstance(self.observation_space, spaces.Dict) else ReplayBufferSamples
+        return kind(**tensors)
+
+    def _normalised_reward(self, batch: Batch, env: VecNormalize | None) -> NDArray[np.float32]:
+        if env is None or not env.norm_reward or self.n_steps == 1:
+            normalised: NDArray[np.float32] = self._normalize_reward(batch.reward, env)
+            return normalised
+        # A sum of several rewards is scaled as each of them would be; single rewards can no longer be clipped.
+        return (batch.reward / np.sqrt(env.ret_rms.var + env.epsilon)).astype(np.float32)
+
+    def _discounts(self, batch: Batch) -> NDArray[np.float32]:
+        return np.power(self.replay.gamma, batch.steps).astype(np.float32)
+
+    def _tensors(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: self._tensors(part) for name, part in value.items()}
+        return torch.from_numpy(np.ascontiguousarray(value)).to(self.device)
+
+    def update_priorities(self, td_error: Any) -> None:
+        """Report the TD errors of the last batch."""
+        if self.last_batch is None:
+            raise ValueError("update_priorities needs a batch: call sample first")
+        self.replay.update_priorities(self.last_batch.row, td_error)
+
+    def preload(self, dataset: Any) -> int:
+        """Add every transition of a Minari data set (or the id of one) and return how many there are.
+
+        Continuous actions are scaled to -1..1 on the way, which is how the algorithms store them.
+        """
+        return len(add_minari(self.replay, dataset, actions=self._scaled))
+
+    def _scaled(self, actions: NDArray[Any]) -> NDArray[Any]:
+        if not isinstance(self.action_space, spaces.Box):
+            return actions
+        low, high = self.action_space.low, self.action_space.high
+        scaled: NDArray[Any] = (2.0 * ((actions - low) / (high - low)) - 1.0).astype(np.float32)
+        return scaled
+
+    def reset(self) -> None:
+        """Forget all transitions."""
+        self.replay.clear()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the last batch out of pickles."""
+        return {**self.__dict__, "last_batch": None, "last_samples": None}
+
+
+class DictReplayBuffer(ReplayBuffer, sb3_buffers.DictReplayBuffer):
+    """The same for Dict observations, by the name that Stable-Baselines3 gives it."""
+
+    def __init__(self, buffer_size: int, observation_space: spaces.Space[Any], *args: Any, **options: Any) -> None:
+        if not isinstance(observation_space, spaces.Dict):
+            raise TypeError(f"DictReplayBuffer needs a Dict observation space, got {observation_space}")
+        super().__init__(buffer_size, observation_space, *args, **options)
+
+
+class _NoDones:
+    """Takes the marks that algorithms make at the end of training; a lane that does not go on is noticed anyway."""
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        pass
+
+
+def _stored_actions(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """Return the space of actions as algorithms store them: continuous ones scaled to -1..1."""
+    return spaces.Box(-1.0, 1.0, space.shape, np.float32) if isinstance(space, spaces.Box) else space
+
+
+def _batched(obs: Any, space: spaces.Space[Any], n_envs: int) -> Any:
+    """Return observations of discrete spaces without the extra axis that they may come with."""
+    if isinstance(space, spaces.Dict):
+        return {name: _batched(obs[name], part, n_envs) for name, part in space.spaces.items()}
+    if isinstance(space, spaces.Discrete):
+        return np.asarray(obs).reshape(n_envs)
+    return obs

@@ -1,0 +1,167 @@
+"""Importance weights, priorities, statistics and saves for Stable-Baselines3, without touching its `train` methods.
+
+A loss that is a mean over a batch has a gradient for each row of the network's output. Multiplying that with the row's
+weight is the same as weighting the loss:
+
+    q = q_net(observations)                 forward hook: TD errors are worked out and reported
+    loss = smooth_l1_loss(q[...], target)
+    loss.backward()                         gradient hook on q: rows are multiplied with their weights
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from stable_baselines3 import TD3
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from torch.utils.hooks import RemovableHandle
+
+from backsweep.integrations.stable_baselines3.buffers import ReplayBuffer
+
+NETWORKS = (("q_net", "q_net_target"), ("quantile_net", "quantile_net_target"))
+
+
+class ReplayCallback(BaseCallback):
+    """Give it to ``learn(callback=...)`` of DQN, QR-DQN, SAC, TD3 or DDPG with this package's replay buffer.
+
+    Parameters
+    ----------
+    weights
+        Bring importance weights into the loss of the (action-)value network and report TD errors to the sampler. The
+        loss that is logged stays the one without weights.
+    stats_every
+        Every so many calls of `step` the replay's numbers go to the logger, as ``replay/...``. 0: never.
+    save_folder, save_every
+        Save the replay to a folder every so many calls of `step`, and at the end. Only what changed is written.
+        ``Replay.load(save_folder)`` reads it.
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: bool = True,
+        stats_every: int = 1_000,
+        save_folder: str | os.PathLike[str] | None = None,
+        save_every: int = 100_000,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(verbose)
+        self._weights = weights
+        self._stats_every = stats_every
+        self._save_folder = save_folder
+        self._save_every = save_every
+        self._handles: list[RemovableHandle] = []
+
+    @property
+    def buffer(self) -> ReplayBuffer:
+        """The algorithm's replay buffer."""
+        buffer = getattr(self.model, "replay_buffer", None)
+        if not isinstance(buffer, ReplayBuffer):
+            raise TypeError(
+                "ReplayCallback needs replay_buffer_class=backsweep.integrations.stable_baselines3.ReplayBuffer, "
+                f"got {type(buffer).__name__}"
+            )
+        return buffer
+
+    def _on_training_start(self) -> None:
+        buffer = self.buffer
+        if self._weights and not self._handles:
+            assert isinstance(self.model, OffPolicyAlgorithm)
+            self._handles = install_weights(self.model, buffer)
+
+    def _on_step(self) -> bool:
+        if self._stats_every and self.n_calls % self._stats_every == 0:
+            for name, number in self.buffer.replay.stats().items():
+                self.logger.record(f"replay/{name}", number)
+        if self._save_folder is not None and self.n_calls % self._save_every == 0:
+            self.buffer.replay.save(self._save_folder)
+        return True
+
+    def _on_training_end(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        if self._save_folder is not None:
+            self.buffer.replay.save(self._save_folder)
+
+
+def install_weights(model: OffPolicyAlgorithm, buffer: ReplayBuffer) -> list[RemovableHandle]:
+    """Let the model's value network learn with the weights of `buffer`, and report TD errors to it."""
+    for online, target in NETWORKS:
+        if hasattr(model, online):
+            hooks = ValueHooks(model, buffer)
+            return [
+                getattr(model, target).register_forward_hook(hooks.after_target),
+                getattr(model, online).register_forward_hook(hooks.after_online),
+            ]
+    if hasattr(model, "critic"):
+        # Half the mean squared error has the TD error as its gradient; TD3's whole one has twice that.
+        scale = 0.5 if isinstance(model, TD3) else 1.0
+        return [model.critic.register_forward_hook(CriticHooks(buffer, scale).after_critic)]
+    raise TypeError(f"weights: {type(model).__name__} has none of q_net, quantile_net and critic; use weights=False")
+
+
+class ValueHooks:
+    """For networks with a value (or quantiles of one) for each action: DQN, QR-DQN."""
+
+    def __init__(self, model: OffPolicyAlgorithm, buffer: ReplayBuffer) -> None:
+        self._model = model
+        self._buffer = buffer
+        self._next: torch.Tensor | None = None
+
+    def after_target(self, module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
+        """Keep what the target network says of the successors."""
+        self._next = _mean_over_quantiles(output.detach())
+
+    def after_online(self, module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
+        """Report TD errors, and have rows weighted on the way back."""
+        batch, samples, following = self._buffer.last_batch, self._buffer.last_samples, self._next
+        if not output.requires_grad or batch is None or samples is None or following is None:
+            return  # acting, not learning
+        self._next = None
+        discounts = self._model.gamma if samples.discounts is None else samples.discounts
+        best = following.max(dim=1, keepdim=True).values
+        target = samples.rewards + (1 - samples.dones) * discounts * best
+        value = _mean_over_quantiles(output.detach()).gather(1, samples.actions.long())
+        self._buffer.update_priorities(target - value)
+        weights = _weights(batch.weight, output)
+        output.register_hook(lambda gradient: gradient * weights)
+
+
+class CriticHooks:
+    """For critics of continuous actions, whose targets only `train` knows: their errors are in the gradients."""
+
+    def __init__(self, buffer: ReplayBuffer, scale: float) -> None:
+        self._buffer = buffer
+        self._scale = scale
+
+    def after_critic(self, module: torch.nn.Module, inputs: Any, output: tuple[torch.Tensor, ...]) -> None:
+        """Have rows weighted on the way back, and report TD errors then."""
+        batch = self._buffer.last_batch
+        actions = inputs[1]
+        # The actor's loss goes through the critic too, with actions that have a gradient.
+        if batch is None or not output[0].requires_grad or actions.requires_grad:
+            return
+        errors: list[torch.Tensor] = []
+
+        def weigh(gradient: torch.Tensor) -> torch.Tensor:
+            errors.append(gradient.detach().abs() * (len(gradient) * self._scale))
+            if len(errors) == len(output):
+                self._buffer.replay.update_priorities(batch.row, torch.stack(errors).mean(dim=0))
+            return gradient * _weights(batch.weight, gradient)
+
+        for values in output:
+            values.register_hook(weigh)
+
+
+def _mean_over_quantiles(values: torch.Tensor) -> torch.Tensor:
+    """Return values (batch, actions) from those or from quantiles (batch, quantiles, actions)."""
+    return values if values.dim() == 2 else values.mean(dim=1)
+
+
+def _weights(weight: Any, like: torch.Tensor) -> torch.Tensor:
+    weights = torch.tensor(weight, dtype=like.dtype, device=like.device)
+    return weights.reshape(-1, *[1] * (like.dim() - 1))

@@ -1,0 +1,116 @@
+"""Double DQN with graph values, as a Stable-Baselines3 algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3 import DQN
+from torch.nn import functional
+
+from backsweep.integrations.stable_baselines3.buffers import ReplayBuffer
+from backsweep.planning import GraphValues
+from backsweep.samplers import Mixture, Topological, Uniform
+
+SAMPLER = Mixture([(0.5, Topological(roots=8, predecessors=1)), (0.5, Uniform())])
+
+
+class TopologicalDQN(DQN):
+    """DQN whose targets are planned on the graph of stored transitions; double DQN where those do not reach.
+
+    Parameters
+    ----------
+    policy, env, options
+        As for DQN. `target_update_interval` is 1,000 here: the target network and graph values are renewed together.
+    replay_buffer_kwargs
+        What the replay buffer takes; `sampler` is by default half a narrow sweep and half uniform, `values`
+        `GraphValues()`. ``values=None`` leaves double DQN with the sampler's rows and weights.
+    bounds
+        The lowest and the highest value that an episode can have. None: learned from the rewards that are stored.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        env: Any,
+        *,
+        replay_buffer_kwargs: dict[str, Any] | None = None,
+        bounds: tuple[float, float] | None = None,
+        **options: Any,
+    ) -> None:
+        self.bounds = bounds
+        defaults = {"sampler": SAMPLER, "values": GraphValues(), "gamma": options.get("gamma", 0.99)}
+        chosen: dict[str, Any] = {
+            "target_update_interval": 1_000,
+            "replay_buffer_class": ReplayBuffer,
+            "replay_buffer_kwargs": {**defaults, **(replay_buffer_kwargs or {})},
+            **options,
+        }
+        super().__init__(policy, env, **chosen)
+
+    def _on_step(self) -> None:
+        super()._on_step()
+        interval = max(self.target_update_interval // self.n_envs, 1)
+        if self._n_calls % interval == 0 and self.num_timesteps > self.learning_starts:
+            self.renew_values()
+
+    def renew_values(self) -> None:
+        """Plan on what is stored, with the target network's word for what was never tried."""
+        buffer = self._buffer()
+        if buffer.replay.values is None:
+            return
+        if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
+            raise ValueError("values: graph values are in the task's own rewards; use VecNormalize(norm_reward=False)")
+        renewal = buffer.replay.renew_values(self._target_values, bounds=self.bounds)
+        self.logger.record("replay/values_asked", renewal.asked)
+        self.logger.record("replay/values_unsolved", renewal.unsolved)
+
+    def _buffer(self) -> ReplayBuffer:
+        if not isinstance(self.replay_buffer, ReplayBuffer):
+            raise TypeError(
+                f"replay_buffer_class must be backsweep's ReplayBuffer, got {type(self.replay_buffer).__name__}"
+            )
+        return self.replay_buffer
+
+    @torch.no_grad()
+    def _target_values(self, observations: Any) -> NDArray[np.float32]:
+        buffer = self._buffer()
+        tensors = buffer._tensors(buffer._normalize_obs(observations, self._vec_normalize_env))
+        values: NDArray[np.float32] = self.q_net_target(tensors).cpu().numpy()
+        return values
+
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
+        """Do double DQN updates with the sampler's weights, towards planned targets where there are some."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        buffer = self._buffer()
+        losses, planned = [], 0
+        for _ in range(gradient_steps):
+            samples = buffer.sample(batch_size, env=self._vec_normalize_env)
+            batch = buffer.last_batch
+            assert batch is not None
+            with torch.no_grad():
+                discounts = self.gamma if samples.discounts is None else samples.discounts
+                best = self.q_net(samples.next_observations).argmax(dim=1, keepdim=True)
+                following = self.q_net_target(samples.next_observations).gather(1, best)
+                target = samples.rewards + (1 - samples.dones) * discounts * following
+                if batch.target is not None:
+                    finished = torch.tensor(batch.target, device=target.device).reshape(-1, 1)
+                    known = torch.isfinite(finished)
+                    target = torch.where(known, finished, target)
+                    planned += int(known.sum())
+            values = self.q_net(samples.observations).gather(1, samples.actions.long())
+            weights = torch.tensor(batch.weight, device=values.device).reshape(-1, 1)
+            loss = (weights * functional.smooth_l1_loss(values, target, reduction="none")).mean()
+            self.policy.optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+            self.policy.optimizer.step()
+            buffer.update_priorities(target - values)
+            losses.append(loss.item())
+        self._n_updates += gradient_steps
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/loss", np.mean(losses))
+        self.logger.record("train/planned_share", planned / (gradient_steps * batch_size))
