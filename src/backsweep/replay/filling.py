@@ -1,0 +1,151 @@
+"""How transitions go into a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from backsweep.replay.autoreset import (
+    require_finals,
+    stage_finals,
+)
+from backsweep.replay.checking import (
+    checked_lanes,
+    checked_mask,
+    spread,
+)
+from backsweep.replay.parts import BUILT_IN_ENCODERS, ReplayParts
+from backsweep.store.ingest import add_staged
+from backsweep.store.staging import as_flags
+from backsweep.store.store_kernels import CLEARED, TOTAL
+from backsweep.types import Rows
+
+
+class Filling(ReplayParts):
+    """The half of `Replay` that takes transitions in."""
+
+    def add(
+        self,
+        observation: Any,
+        action: ArrayLike,
+        reward: ArrayLike,
+        next_observation: Any,
+        terminated: ArrayLike,
+        truncated: ArrayLike,
+        *,
+        final_observation: Sequence[Any] | None = None,
+        mask: ArrayLike | None = None,
+        lanes: ArrayLike | None = None,
+        successor_unknown: ArrayLike | None = None,
+    ) -> Rows:
+        """Add one transition per lane and return their row numbers, -1 for lanes that added nothing.
+
+        Parameters
+        ----------
+        observation, action, reward, next_observation, terminated, truncated
+            What `step` took and gave; arrays with a leading axis of lanes if ``num_envs > 1``. Only termination stops
+            bootstrapping and makes a root of the graph; truncation ends the episode and nothing else.
+        final_observation
+            For vector environments in same-step autoreset mode, which return the next episode's first observation:
+            ``infos.get("final_obs")``. Where a lane has ended, its entry is the true successor.
+        mask
+            Lanes with False add nothing.
+        lanes
+            Numbers of the lanes that the arrays are about, if those are not all of them in order. All the other
+            arguments then have one entry for each lane that is named.
+        successor_unknown
+            Lanes with True ended in a state that was never observed; `next_observation` is not looked at. Terminations
+            are kept, with a state of its own in the graph. Truncations are left out, for want of a state to bootstrap
+            from, and counted in `stats`.
+        """
+        with self._lock:
+            store, autoreset = self._store, self._autoreset
+            chosen = None if lanes is None else checked_lanes(lanes, self._num_envs)
+            store.staging.stage(observation, action, reward, next_observation, terminated, truncated, chosen)
+            if mask is not None:
+                store.staging.skip(~checked_mask(mask, self._num_envs, chosen))
+            resets = autoreset.before(store, chosen)
+            if resets is not None:
+                store.staging.skip(resets)
+            if final_observation is not None:
+                stage_finals(store, final_observation, chosen)
+            elif autoreset.mode == "same_step" and successor_unknown is None:
+                require_finals(store)
+            left_out = 0
+            if successor_unknown is not None or autoreset.mode == "hidden":
+                left_out = self._forget_successors(successor_unknown, chosen)
+            first = store.total
+            self._take_in()
+            self._sampler.added(first, store.total)
+            self._left_out += left_out
+            if autoreset.follows_ends:
+                autoreset.note_ends(store, chosen)
+            rows = store.staging.row_numbers(first)
+            return rows if chosen is None else rows[chosen]
+
+    def _take_in(self) -> None:
+        """Add what is staged to the store and to the graph."""
+        store, first = self._store, self._store.total
+        if store.in_file:
+            store.make_room()
+        if self._tables is not None and not store.staging.hides_successors:
+            add_staged(*self._tables)
+            return
+        # An encoder of the user's own may fail, and must do so before anything has changed.
+        foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
+        keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
+        new = store.add()
+        if self._graph is not None:
+            self._graph.follow(first, new, keys)
+
+    def _forget_successors(self, unknown: ArrayLike | None, lanes: NDArray[np.int64] | None) -> int:
+        staging = self._store.staging
+        if unknown is None:
+            return staging.forget_successors(staging.ends())
+        flags = as_flags(unknown, self._num_envs if lanes is None else len(lanes), "successor_unknown")
+        return staging.forget_successors(flags if lanes is None else spread(flags, lanes, self._num_envs))
+
+    def extend(
+        self,
+        observation: Any,
+        action: ArrayLike,
+        reward: ArrayLike,
+        terminated: ArrayLike = False,
+        truncated: ArrayLike = False,
+        *,
+        lane: int = 0,
+    ) -> Rows:
+        """Add a whole trajectory, or a stretch of one, to a lane and return its row numbers.
+
+        Parameters
+        ----------
+        observation
+            One more than there are actions: the last is where the last step led.
+        action, reward
+            One for each step.
+        terminated, truncated
+            How the last step ended: a bool, or one for each step, of which only the last may be True.
+        lane
+            The lane that the trajectory goes to. If it does not continue there, an episode begins.
+        """
+        if not 0 <= lane < self._num_envs:
+            raise ValueError(f"lane must be from 0 to {self._num_envs - 1}, got {lane}")
+        with self._lock:
+            staging, first = self._store.staging, self._store.total
+            trajectory = staging.trajectory(observation, action, reward, terminated, truncated)
+            for step in range(len(trajectory)):
+                staging.stage_step(lane, trajectory, step)
+                self._take_in()
+                self._sampler.added(first + step, first + step + 1)
+            self._autoreset.note_trajectory(lane)
+            return np.arange(first, first + len(trajectory))
+
+    def clear(self) -> None:
+        """Forget all transitions, and what the sampler knew of them; numbering and random streams go on."""
+        with self._lock:
+            total = self._store.total
+            self._make_parts(self._autoreset.mode, self._sampler.generator)
+            self._store.counters[[TOTAL, CLEARED]] = total

@@ -1,0 +1,269 @@
+"""What a replay is made of, and what it says about itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, RandomProjection
+from backsweep.encoding.base import LiveEncoder
+from backsweep.encoding.discrete import is_discrete
+from backsweep.graph.graph import Graph, GraphView
+from backsweep.jit.compilation import announce_first_compilation
+from backsweep.jit.forks import guard
+from backsweep.jit.random_streams import checked_seed, named_generator
+from backsweep.planning import GraphValues
+from backsweep.planning.planner import Planner
+from backsweep.replay.autoreset import (
+    CHECKS,
+    MODES,
+    Autoreset,
+    Check,
+    Mode,
+)
+from backsweep.replay.checking import (
+    positive_int,
+)
+from backsweep.samplers import Experience, Sampler, Uniform
+from backsweep.samplers.base import LiveSampler
+from backsweep.snapshot import SnapshotMemory
+from backsweep.store.ingest import tables_for
+from backsweep.store.store import Store
+
+FILE_NAME = "backsweep-observations"
+BUILT_IN_ENCODERS = (DiscreteKey, ExactBytes, Quantized, RandomProjection)
+
+
+@dataclass(frozen=True)
+class ReplayMachinery:
+    """What a replay is made of."""
+
+    store: Store
+    graph: Graph | None
+    encoder: LiveEncoder
+    sampler: LiveSampler
+    n_step: int
+    gamma: float
+    num_envs: int
+    planner: Planner | None
+
+
+class ReplayParts:
+    """The parts of a `Replay`, whose parameters these are."""
+
+    def __init__(
+        self,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        capacity: int = 1_000_000,
+        sampler: Sampler | None = None,
+        *,
+        encoder: Encoder | None = None,
+        values: GraphValues | None = None,
+        num_envs: int = 1,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        frame_stack: int = 1,
+        autoreset: Mode | None = None,
+        check_autoreset: Check = "warn",
+        cast: bool = False,
+        file: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        for name, space in (("observation_space", observation_space), ("action_space", action_space)):
+            if not isinstance(space, gym.Space):
+                raise TypeError(f"{name} must be a gymnasium space, got {type(space).__name__}")
+        if isinstance(action_space, (gym.spaces.Dict, gym.spaces.Tuple)):
+            raise TypeError(f"action_space must be Box, Discrete, MultiDiscrete or MultiBinary, got {action_space}")
+        self._capacity = positive_int("capacity", capacity)
+        self._num_envs = positive_int("num_envs", num_envs)
+        if self._num_envs > self._capacity:
+            raise ValueError(f"capacity must be at least num_envs={num_envs}, got {capacity}")
+        self._n_step = positive_int("n_step", n_step)
+        if isinstance(gamma, bool) or not isinstance(gamma, (int, float)) or not 0 <= gamma <= 1:
+            raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
+        if autoreset not in (None, *MODES):
+            raise ValueError(f"autoreset must be None or one of {', '.join(map(repr, MODES))}, got {autoreset!r}")
+        if check_autoreset not in CHECKS:
+            raise ValueError(f"check_autoreset must be one of {', '.join(map(repr, CHECKS))}, got {check_autoreset!r}")
+        if not isinstance(cast, bool):
+            raise TypeError(f"cast must be True or False, got {cast!r}")
+        sampler = Uniform() if sampler is None else sampler
+        if isinstance(sampler, type) or not isinstance(sampler, Sampler):
+            raise TypeError(f"sampler must be a sampler configuration such as Uniform(), got {sampler!r}")
+        if encoder is not None and (isinstance(encoder, type) or not isinstance(encoder, Encoder)):
+            raise TypeError(f"encoder must be an encoder configuration such as RandomProjection(), got {encoder!r}")
+        if values is not None and not isinstance(values, GraphValues):
+            raise TypeError(f"values must be a GraphValues configuration or None, got {values!r}")
+        if values is not None and n_step != 1:
+            raise ValueError(f"values: GraphValues looks ahead along the whole graph and needs n_step=1, got {n_step}")
+        if encoder is None:
+            encoder = DiscreteKey() if is_discrete(observation_space) else RandomProjection()
+        announce_first_compilation()
+
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self._gamma = float(gamma)
+        self._seed = checked_seed(seed)
+        self._sampler_config = sampler
+        self._encoder_config = encoder
+        self._values_config = values
+        self._check_autoreset = check_autoreset
+        self._cast = cast
+        self._frame_stack = positive_int("frame_stack", frame_stack)
+        self._file = None if file is None else Path(file)
+        self._encoder = encoder.build(observation_space, named_generator(self._seed, "encoder"))
+        self._lock = threading.RLock()
+        guard(self)
+        self._stale_updates = 0
+        self._left_out = 0
+        self._constants: dict[int, tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._make_parts(autoreset, named_generator(self._seed, "sampler"))
+
+    def _make_parts(self, autoreset: Mode | None, generator: np.random.Generator) -> None:
+        """Make all that holds transitions, empty."""
+        path = None if self._file is None else self._file / f"{FILE_NAME}-{os.getpid()}-{id(self):x}"
+        self._store = Store(
+            self.observation_space,
+            self.action_space,
+            self._capacity,
+            self._num_envs,
+            self._frame_stack,
+            path,
+            self._cast,
+        )
+        self._autoreset = Autoreset(autoreset, self._check_autoreset, self._num_envs)
+        values = self._values_config
+        with_graph = self._sampler_config.needs_graph or values is not None
+        self._graph: Graph | None = Graph(self._store, self._encoder) if with_graph else None
+        self._planner = (
+            None
+            if values is None or self._graph is None
+            else Planner(values, self._store, self._graph, self.action_space, self._gamma)
+        )
+        self._use_arrays()
+        self._sampler = self._sampler_config.build(Experience(self._store, self._graph), generator)
+        self._snapshot_memory = SnapshotMemory()
+
+    @property
+    def machinery(self) -> ReplayMachinery:
+        """The replay's parts, for those who move many replays with one kernel call; see `agent.fleet.compiled`."""
+        return ReplayMachinery(
+            self._store,
+            self._graph,
+            self._encoder,
+            self._sampler,
+            self._n_step,
+            self._gamma,
+            self._num_envs,
+            self._planner,
+        )
+
+    def _why_not_after_a_fork(self) -> str | None:
+        if self._store.in_file:
+            return (
+                "its observations lie in a file (file=...) that it shares with the process it was forked from. "
+                "Save it there and load it here, or start the process by spawning"
+            )
+        return None
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    @property
+    def capacity(self) -> int:
+        """How many transitions fit."""
+        return self._capacity
+
+    @property
+    def total(self) -> int:
+        """How many transitions were ever added: the next row number."""
+        return self._store.total
+
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest row that is still there; live rows are oldest to total - 1."""
+        return self._store.oldest
+
+    @property
+    def num_envs(self) -> int:
+        """How many lanes `add` takes."""
+        return self._num_envs
+
+    @property
+    def n_step(self) -> int:
+        """How many steps are folded into one at the most."""
+        return self._n_step
+
+    @property
+    def gamma(self) -> float:
+        """The discount."""
+        return self._gamma
+
+    @property
+    def values(self) -> GraphValues | None:
+        """The configuration of graph values, None without."""
+        return self._values_config
+
+    @property
+    def sampler(self) -> Sampler:
+        """The sampler's configuration."""
+        return self._sampler_config
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        with self._lock:
+            graph = 0 if self._graph is None else self._graph.nbytes
+            planner = 0 if self._planner is None else self._planner.nbytes
+            return self._store.nbytes + graph + planner + self._sampler.nbytes
+
+    @property
+    def graph(self) -> GraphView:
+        """The predecessor graph of the live transitions, read-only.
+
+        A sampler that does not need the graph does not pay for it: it is then built when first asked for, and kept up
+        to date from there on.
+        """
+        with self._lock:
+            if self._graph is None:
+                graph = Graph(self._store, self._encoder)
+                graph.build()
+                self._graph = graph
+                self._use_arrays()
+            return GraphView(self._graph, lambda: self._lock, self._planner)
+
+    def _use_arrays(self) -> None:
+        """Take note that the graph or the encoder has other arrays than before."""
+        self._tables = tables_for(self._store, self._graph, self._encoder)
+
+    def _graph_for_loading(self) -> Graph:
+        if self._graph is None:
+            self._graph = Graph(self._store, self._encoder)
+        return self._graph
+
+    def stats(self) -> dict[str, float]:
+        """Return counts of what is stored, of what the sampler did, and of what was passed over."""
+        with self._lock:
+            numbers: dict[str, float] = dict(self._store.statistics())
+            if self._graph is not None:
+                numbers.update(self._graph.statistics())
+            if self._planner is not None:
+                numbers.update(self._planner.statistics())
+            numbers.update(self._sampler.statistics())
+            numbers["late_priority_updates"] = self._stale_updates
+            numbers["truncations_left_out"] = self._left_out
+            return numbers
+
+    def __repr__(self) -> str:
+        return (
+            f"Replay({len(self)} of {self._capacity} transitions, sampler={self._sampler_config}, "
+            f"num_envs={self._num_envs})"
+        )

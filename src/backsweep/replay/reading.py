@@ -1,0 +1,152 @@
+"""How batches come out of a replay, and priorities back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from backsweep.replay.checking import (
+    checked_errors,
+    checked_rows,
+    positive_int,
+    refuse_update,
+)
+from backsweep.replay.parts import ReplayParts
+from backsweep.samplers.episodic_backward_kernels import episode_rows
+from backsweep.store import store_kernels
+from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, TRUNCATED
+from backsweep.types import Batch, Picks, Rows
+
+
+class Reading(ReplayParts):
+    """The half of `Replay` that hands batches out."""
+
+    def sample(self, batch_size: int) -> Batch:
+        """Return a batch of rows that the sampler chose.
+
+        The arrays are yours for as long as you hold the batch or anything made of it.
+        """
+        batch_size = self._checked_size("batch_size", batch_size)
+        with self._lock:
+            self._refuse_if_empty()
+            picks = self._sampler.pick(batch_size)
+            return self._read(picks.row, picks.weight, picks.source)
+
+    def pick(self, count: int) -> Picks:
+        """Let the sampler choose rows as `sample` does, without reading them: for data that is kept elsewhere."""
+        count = self._checked_size("count", count)
+        with self._lock:
+            self._refuse_if_empty()
+            picks = self._sampler.pick(count)
+            ones, zeros, _ = self._shared_constants(count)
+            return Picks(
+                picks.row,
+                ones if picks.weight is None else picks.weight,
+                zeros if picks.source is None else picks.source,
+            )
+
+    def _checked_size(self, name: str, size: int) -> int:
+        size = positive_int(name, size)
+        if size > self._capacity:
+            raise ValueError(f"{name} must be at most the capacity of {self._capacity}, got {size}")
+        return size
+
+    def _refuse_if_empty(self) -> None:
+        if not len(self._store):
+            raise ValueError("cannot sample from an empty replay: add transitions first")
+
+    def read(self, row: ArrayLike) -> Batch:
+        """Return the given live rows as a batch, in that order, with weights of 1."""
+        rows = checked_rows(row)
+        with self._lock:
+            live = self._store.are_live(rows)
+            if not live.all():
+                raise ValueError(
+                    f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, "
+                    f"got {rows[~live][0]}"
+                )
+            return self._read(rows.copy(), None, None)
+
+    def _read(self, row: Rows, weight: NDArray[np.float32] | None, source: NDArray[np.int64] | None) -> Batch:
+        out = self._store.read(row, self._n_step, self._gamma)
+        ones, zeros, single_steps = self._shared_constants(len(row))
+        return Batch(
+            out.observation,
+            out.action,
+            out.reward,
+            out.next_observation,
+            out.terminated,
+            out.discount,
+            ones if weight is None else weight,
+            row,
+            zeros if source is None else source,
+            single_steps if self._n_step == 1 else self._store.folded_steps(row, self._n_step),
+            None if self._planner is None else self._planner.targets(row),
+        )
+
+    def _shared_constants(self, size: int) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+        constants = self._constants.get(size)
+        if constants is None:
+            constants = np.ones(size, np.float32), np.zeros(size, np.int64), np.ones(size, np.int64)
+            for array in constants:
+                array.flags.writeable = False
+            self._constants = {size: constants}
+        return constants
+
+    def episode(self, row: int) -> Rows:
+        """Return the live rows of the episode that `row` belongs to, in time order."""
+        checked = int(checked_rows([row])[0])
+        with self._lock:
+            store = self._store
+            if not store.oldest <= checked < store.total:
+                raise ValueError(f"row must be live, {store.oldest} to {store.total - 1}, got {checked}")
+            episode = store.rows[checked % self._capacity, EPISODE]
+            out = np.empty(store.episodes[episode, LENGTH], np.int64)
+            episode_rows(checked, store.rows, store.episodes, store.counters, out)
+            return out
+
+    def truncated(self, row: ArrayLike) -> NDArray[np.bool_]:
+        """Say for each of the given live rows whether a time limit cut its episode off there."""
+        rows = checked_rows(row)
+        with self._lock:
+            if not self._store.are_live(rows).all():
+                raise ValueError(
+                    f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, got {rows}"
+                )
+            cut: NDArray[np.bool_] = (self._store.rows[rows % self._capacity, FLAGS] & TRUNCATED) != 0
+            return cut
+
+    def update_priorities(
+        self, row: ArrayLike, td_error: ArrayLike | None = None, *, priority: ArrayLike | None = None
+    ) -> None:
+        """Tell the sampler the new errors of rows that it gave out.
+
+        Rows that have been overwritten since are passed over and counted in `stats`. Samplers without priorities take
+        no notice.
+
+        Parameters
+        ----------
+        row
+            ``batch.row``.
+        td_error
+            Signed or absolute TD errors, one for each row.
+        priority
+            Instead of `td_error`: what is to take the place of the absolute TD error; 0 or more.
+        """
+        if (td_error is None) == (priority is None):
+            raise TypeError("update_priorities takes either td_error or priority")
+        name, values = ("td_error", td_error) if priority is None else ("priority", priority)
+        rows = checked_rows(row)
+        assert values is not None
+        errors = checked_errors(values, rows, name)
+        with self._lock:
+            store = self._store
+            late = store_kernels.check_updates(rows, errors, store.oldest, store.total, priority is not None)
+            if late < 0:
+                refuse_update(rows, errors, name, store.total)
+            if late > 0:
+                self._stale_updates += late
+                live = store.are_live(rows)
+                rows, errors = rows[live], errors[live]
+            if self._sampler.uses_priorities:
+                self._sampler.update(rows, errors)
