@@ -1,0 +1,160 @@
+"""Rows for frameworks that keep transitions themselves and only ask which ones come next.
+
+The replay behind it knows an observation by a hash of 128 bits, so nothing large is kept twice.
+
+    place    where the framework keeps a transition
+    row      the replay's number for it
+
+A place that the framework has used again holds another row. Picks and priorities of the row that was there before are
+noticed by that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import xxhash
+from numpy.typing import ArrayLike, NDArray
+
+from backsweep.encoding import ExactBytes
+from backsweep.replay import Replay
+from backsweep.samplers import Sampler
+
+HASH_SPACE = gym.spaces.Box(np.iinfo(np.int64).min, np.iinfo(np.int64).max, (2,), np.int64)
+NOTHING = -1
+TRIES = 4
+
+
+def hash_of(observation: Any) -> NDArray[np.int64]:
+    """Return the hash of one observation: an array, or dicts, tuples or lists of them."""
+    digest = xxhash.xxh3_128()
+    _feed(observation, digest)
+    return np.frombuffer(digest.digest(), np.int64)
+
+
+def _feed(observation: Any, digest: Any) -> None:
+    if hasattr(observation, "items"):
+        for name, part in sorted(observation.items()):
+            digest.update(str(name).encode())
+            _feed(part, digest)
+    elif isinstance(observation, (tuple, list)):
+        for part in observation:
+            _feed(part, digest)
+    else:
+        if hasattr(observation, "detach"):
+            observation = observation.detach().cpu().numpy()
+        array = np.ascontiguousarray(observation)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.tobytes())
+
+
+class RowPicker:
+    """A sampler over the places of somebody else's storage.
+
+    Parameters
+    ----------
+    places
+        How many there are.
+    lanes
+        How many streams of episodes there are.
+    sampler, seed
+        As for `Replay`.
+    """
+
+    def __init__(self, places: int, lanes: int, sampler: Sampler | None, seed: int) -> None:
+        self.replay = Replay(
+            HASH_SPACE,
+            gym.spaces.Discrete(1),  # nobody asks for actions here
+            places,
+            sampler,
+            encoder=ExactBytes(),
+            num_envs=lanes,
+            check_autoreset="off",
+            seed=seed,
+        )
+        self._place_of_slot = np.full(places, NOTHING, np.int64)
+        self._row_of_place = np.full(places, NOTHING, np.int64)
+        self._picked: dict[str, NDArray[Any]] = {}
+
+    def add(
+        self,
+        places: ArrayLike,
+        lanes: ArrayLike,
+        observations: list[Any],
+        rewards: ArrayLike,
+        next_observations: list[Any],
+        terminated: ArrayLike,
+        truncated: ArrayLike,
+        known: ArrayLike | None = None,
+    ) -> None:
+        """Take note of transitions that were stored at `places`, one for each lane that is named.
+
+        `known` says whose successor is; a truncated step without one cannot be bootstrapped from and is never picked.
+        """
+        count = len(observations)
+        places = np.asarray(places, np.int64).reshape(count)
+        rows = self.replay.add(
+            np.stack([hash_of(each) for each in observations]),
+            np.zeros(count, np.int64),
+            np.asarray(rewards, np.float64).reshape(count),
+            np.stack([hash_of(each) for each in next_observations]),
+            np.asarray(terminated, np.bool_).reshape(count),
+            np.asarray(truncated, np.bool_).reshape(count),
+            lanes=np.asarray(lanes, np.int64).reshape(count),
+            successor_unknown=None if known is None else ~np.asarray(known, np.bool_),
+        )
+        self._row_of_place[places] = rows
+        kept = rows >= 0
+        self._place_of_slot[rows[kept] % self.replay.capacity] = places[kept]
+
+    def __len__(self) -> int:
+        return len(self.replay)
+
+    def pick(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return `count` places and their importance weights."""
+        picks = self.replay.pick(count)
+        rows, weights = picks.row.copy(), np.array(picks.weight, np.float32)
+        places = self._places(rows)
+        for _ in range(TRIES):
+            gone = np.flatnonzero(self._row_of_place[places] != rows)
+            if not len(gone):
+                break
+            again = self.replay.pick(len(gone))
+            assert again.weight is not None
+            rows[gone], weights[gone] = again.row, again.weight
+            places = self._places(rows)
+        # What is still gone has a newer transition in its place, which is as good.
+        rows = self._row_of_place[places]
+        self._picked = {"places": places, "rows": rows, "weights": weights}
+        return places, weights
+
+    def _places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        places: NDArray[np.int64] = self._place_of_slot[rows % self.replay.capacity]
+        return places
+
+    def weights_of(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the weights that the last pick had for these places; 1 for any others."""
+        if self._is_last_pick(places):
+            return self._picked["weights"].copy()
+        return np.ones(len(places), np.float32)
+
+    def update(self, places: ArrayLike, td_error: Any) -> None:
+        """Report TD errors of transitions by place."""
+        places = np.asarray(places, np.int64).reshape(-1)
+        rows = self._picked["rows"] if self._is_last_pick(places) else self._row_of_place[places]
+        if hasattr(td_error, "detach"):
+            td_error = td_error.detach().cpu().numpy()
+        errors = np.asarray(td_error, np.float64).reshape(len(places), -1).mean(axis=1)
+        known = rows >= 0
+        self.replay.update_priorities(rows[known], errors[known])
+
+    def _is_last_pick(self, places: NDArray[np.int64]) -> bool:
+        return "places" in self._picked and np.array_equal(self._picked["places"], places)
+
+    def clear(self) -> None:
+        """Forget all transitions."""
+        self.replay.clear()
+        self._place_of_slot[:] = self._row_of_place[:] = NOTHING
+        self._picked = {}

@@ -1,0 +1,146 @@
+"""backsweep in Tianshou: its buffers keep the data, and any sampler says which rows come next.
+
+from backsweep import Prioritized
+from backsweep.integrations.tianshou import DQN, VectorReplayBuffer
+
+buffer = VectorReplayBuffer(100_000, buffer_num=8, sampler=Prioritized(), seed=0)
+collector = Collector(algorithm, train_envs, buffer)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tianshou.algorithm.modelfree import dqn as tianshou_dqn
+from tianshou.algorithm.modelfree.reinforce import SimpleLossTrainingStats
+from tianshou.data import Batch, to_torch_as
+from tianshou.data import ReplayBuffer as TianshouBuffer
+from tianshou.data import VectorReplayBuffer as TianshouVectorBuffer
+from torch.nn import functional
+
+from backsweep.integrations.row_picker import RowPicker
+from backsweep.integrations.seeds import seed_from_numpy
+from backsweep.samplers import Sampler
+
+__all__ = ["DQN", "ReplayBuffer", "VectorReplayBuffer"]
+
+
+class PickedRows:
+    """What both buffers have in common: batches whose rows, weights and priorities are a sampler's."""
+
+    picker: RowPicker
+
+    def add(self, batch: Any, buffer_ids: Any = None) -> Any:
+        """Add a transition for each environment, or for those that `buffer_ids` names."""
+        answer = super().add(batch, buffer_ids)  # type: ignore[misc]
+        places = np.asarray(answer[0]).reshape(-1)
+        count = len(places)
+        stacked = buffer_ids is not None or isinstance(self, TianshouVectorBuffer)
+        lanes = np.arange(count) if buffer_ids is None else np.asarray(buffer_ids)
+        self.picker.add(
+            places,
+            lanes,
+            _each(batch.obs, count, stacked),
+            batch.rew,
+            _each(batch.obs_next, count, stacked),
+            batch.terminated,
+            batch.truncated,
+        )
+        return answer
+
+    def sample_indices(self, batch_size: int | None) -> Any:
+        """Return places; all of them for 0, none for a negative number, as Tianshou asks."""
+        if batch_size is None or batch_size <= 0 or len(self.picker) == 0:
+            return super().sample_indices(batch_size)  # type: ignore[misc]
+        return self.picker.pick(batch_size)[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return transitions, with importance weights if they are those of the last sample."""
+        batch = super().__getitem__(index)  # type: ignore[misc]
+        if isinstance(index, np.ndarray) and index.ndim == 1:
+            batch.weight = self.picker.weights_of(index)
+        return batch
+
+    def update_weight(self, index: NDArray[np.int64], new_weight: Any) -> None:
+        """Report TD errors; algorithms call this after each update."""
+        self.picker.update(index, new_weight)
+
+    def reset(self, keep_statistics: bool = False) -> None:
+        """Forget all transitions."""
+        super().reset(keep_statistics)  # type: ignore[misc]
+        if "picker" in self.__dict__:
+            self.picker.clear()
+
+
+class ReplayBuffer(PickedRows, TianshouBuffer):
+    """Tianshou's buffer for one environment, with a sampler.
+
+    Parameters
+    ----------
+    size, options
+        As there.
+    sampler
+        By default `Uniform()`.
+    seed
+        By default one that follows from numpy's global random state.
+    """
+
+    def __init__(self, size: int, *, sampler: Sampler | None = None, seed: int | None = None, **options: Any) -> None:
+        TianshouBuffer.__init__(self, size, **options)
+        self.picker = RowPicker(size, 1, sampler, seed_from_numpy() if seed is None else seed)
+
+
+class VectorReplayBuffer(PickedRows, TianshouVectorBuffer):
+    """Tianshou's buffer for several environments, with a sampler.
+
+    Parameters
+    ----------
+    total_size, buffer_num, options
+        As there.
+    sampler, seed
+        As for `ReplayBuffer`.
+    """
+
+    def __init__(
+        self,
+        total_size: int,
+        buffer_num: int,
+        *,
+        sampler: Sampler | None = None,
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        TianshouVectorBuffer.__init__(self, total_size, buffer_num, **options)
+        self.picker = RowPicker(self.maxsize, buffer_num, sampler, seed_from_numpy() if seed is None else seed)
+
+
+class DQN(tianshou_dqn.DQN[Any]):
+    """Tianshou's DQN with importance weights under the Huber loss too, which the original leaves out there."""
+
+    def _update_with_batch(self, batch: Any) -> SimpleLossTrainingStats:
+        if self.huber_loss_delta is None:
+            return super()._update_with_batch(batch)
+        self._periodically_update_lagged_network_weights()
+        weight = to_torch_as(torch.as_tensor(np.asarray(batch.pop("weight", np.ones(len(batch))))), batch.returns)
+        values = self.policy(batch).logits
+        values = values[np.arange(len(values)), batch.act]
+        returns = to_torch_as(batch.returns.flatten(), values)
+        losses = functional.huber_loss(values, returns, delta=self.huber_loss_delta, reduction="none")
+        loss = (losses * weight.to(values.device)).mean()
+        batch.weight = returns - values
+        self.optim.step(loss)
+        return SimpleLossTrainingStats(loss=loss.item())
+
+
+def _each(observations: Any, count: int, stacked: bool) -> list[Any]:
+    """Return single observations of a batch of them, or the only one there is."""
+    if not stacked:
+        return [_plain(observations)]
+    return [_plain(observations[i]) for i in range(count)]
+
+
+def _plain(observation: Any) -> Any:
+    return observation.to_dict() if isinstance(observation, Batch) else observation

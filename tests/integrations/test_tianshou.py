@@ -1,0 +1,117 @@
+"""The buffers and the weighted loss inside the real Tianshou."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("tianshou", reason="needs tianshou: make test-integrations installs it")
+import torch
+from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+from tianshou.algorithm.optim import AdamOptimizerFactory
+from tianshou.data import Batch, Collector
+from tianshou.env import DummyVectorEnv
+from tianshou.utils.net.common import Net
+
+from backsweep import Mixture, Prioritized, Topological
+from backsweep.integrations.tianshou import DQN, ReplayBuffer, VectorReplayBuffer
+from backsweep.samplers import Sampler
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+
+BOTH = Mixture([(0.5, Topological()), (0.5, Prioritized())])
+
+
+def algorithm(**options: Any) -> DQN:
+    torch.manual_seed(0)
+    env = gym.make("CartPole-v1")
+    net = Net(state_shape=env.observation_space.shape, action_shape=2, hidden_sizes=[16])
+    policy = DiscreteQLearningPolicy(model=net, action_space=env.action_space, eps_training=0.5)
+    return DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), target_update_freq=50, **options)
+
+
+def collected(sampler: Sampler | None, num_envs: int = 3, **options: Any) -> tuple[DQN, VectorReplayBuffer]:
+    dqn = algorithm(**options)
+    envs = DummyVectorEnv([lambda: gym.make("CartPole-v1")] * num_envs)
+    envs.seed(0)
+    buffer = VectorReplayBuffer(600, num_envs, sampler=sampler, seed=0)
+    collector = Collector(dqn, envs, buffer, exploration_noise=True)
+    collector.reset()
+    collector.collect(n_step=300)
+    return dqn, buffer
+
+
+def test_the_picker_knows_the_same_transitions() -> None:
+    _, buffer = collected(Topological())
+    assert len(buffer.picker) == len(buffer) == 300
+    terminated = int(buffer.terminated[buffer.sample_indices(0)].sum())
+    assert terminated == len(buffer.picker.replay.graph.terminal_vertices) > 0
+    # CartPole never repeats: a state for each step and one more for each episode.
+    stats = buffer.picker.replay.stats()
+    assert stats["distinct_observations"] == 300 + stats["episodes"]
+    assert stats["episodes_broken_off"] == 0
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("delta", [None, 1.0])
+def test_updates_use_weights_and_report_priorities(n_step: int, delta: float | None) -> None:
+    dqn, buffer = collected(Prioritized(), huber_loss_delta=delta, n_step_return_horizon=n_step)
+    with torch.no_grad():
+        before = [parameter.clone() for parameter in dqn.policy.model.parameters()]
+    dqn.policy.is_within_training_step = True
+    for _ in range(10):
+        dqn.update(buffer=buffer, sample_size=32)
+    assert any(not torch.equal(old, new) for old, new in zip(before, dqn.policy.model.parameters(), strict=True))
+    priorities = buffer.picker.replay.machinery.sampler.priorities(np.arange(300))
+    assert len(np.unique(priorities)) > 50
+    batch, places = buffer.sample(16)
+    assert batch.weight.shape == places.shape == (16,)
+    assert batch.weight.min() < 1
+
+
+def test_the_huber_loss_is_weighted_row_by_row() -> None:
+    """Rows of weight 0 do not matter, and the rest is what the original makes of them alone."""
+    gradients = []
+    for rows, weight in (([0, 1, 2, 3], [1.0, 1.0, 0.0, 0.0]), ([0, 1], [0.5, 0.5])):
+        dqn = algorithm(huber_loss_delta=1.0)
+        observations = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)[rows]
+        batch = Batch(
+            obs=observations,
+            act=np.array([0, 1, 1, 0])[rows],
+            info=Batch(),
+            returns=torch.tensor([[3.0], [0.1], [9.0], [-9.0]])[rows],
+            weight=np.array(weight),
+        )
+        dqn._update_with_batch(batch)
+        gradients.append([parameter.grad.clone() for parameter in dqn.policy.model.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
+
+
+def test_one_environment_dictionaries_and_the_edges_of_sampling() -> None:
+    buffer = ReplayBuffer(50, sampler=BOTH, seed=0)
+    assert buffer.sample_indices(0).tolist() == []
+    for step in range(70):
+        now, following = {"a": np.array([step % 7]), "b": step % 2}, {"a": np.array([(step + 1) % 7]), "b": 1}
+        buffer.add(
+            Batch(
+                obs=now,
+                act=0,
+                rew=1.0,
+                terminated=step % 7 == 6,
+                truncated=False,
+                obs_next=following,
+                info={},
+            )
+        )
+    assert len(buffer.picker) == len(buffer) == 50
+    assert sorted(buffer.sample_indices(0).tolist()) == list(range(50))
+    assert buffer.sample_indices(-1).tolist() == []
+    other = pickle.loads(pickle.dumps(buffer))
+    assert other.sample_indices(8).tolist() == buffer.sample_indices(8).tolist()
+    buffer.reset()
+    assert len(buffer.picker) == 0
