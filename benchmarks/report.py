@@ -25,7 +25,7 @@ def tables(results: dict[str, Any], cells: list[Cell], rows: list[Row]) -> str:
     """Return everything that goes between the marks in the docs."""
     found: dict[str, dict[str, Any]] = results["cells"]
     parts = [
-        _caption(results["machine"]),
+        caption(results["machine"]),
         _main_table(found, [row for row in rows if row.cell in found]),
         "### Every library",
         _peer_table(found, cells),
@@ -45,12 +45,12 @@ def headlines(results: dict[str, Any], rows: list[Row]) -> str:
         f"{_main_table(found, shown)}\n\n"
         "obs40 is an image of 40x40x3 bytes; 1 x is a plain `np.take` of the same rows into arrays that are there "
         "already, or a plain row store. "
-        f"{_caption(results['machine'])} "
+        f"{caption(results['machine'])} "
         "All of it, with what falls short: [docs/performance.md](docs/performance.md).\n"
     )
 
 
-def _caption(machine: dict[str, Any]) -> str:
+def caption(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in machine["packages"].items())
     kind = " A smoke run: the numbers mean nothing." if machine.get("quick") else ""
     if machine.get("note"):

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -49,6 +51,28 @@ def test_a_report_over_made_up_runs_is_timed(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "found.json").read_text())["runs"] == 12
+
+
+def test_a_smoke_run_of_planning_writes_its_tables(tmp_path: Path) -> None:
+    docs, numbers = tmp_path / "planning.md", tmp_path / "planning.json"
+    docs.write_text("# Title\n\n<!-- benchmarks: begin -->\nold\n<!-- benchmarks: end -->\n\nTail\n")
+    command = [sys.executable, "-m", "benchmarks.planning", "--quick", "--docs", str(docs), "--json", str(numbers)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    text = docs.read_text()
+    assert text.startswith("# Title\n")
+    assert text.endswith("Tail\n")
+    assert "old" not in text
+    assert "A smoke run: the numbers mean nothing." in text
+    orders = json.loads(numbers.read_text())["renewals"][0]["orders"]
+    assert set(orders) == {"all new", "the network says less", "1,000 rows", "1,000 rows and the network"}
+
+
+def test_the_page_about_planning_has_the_numbers_of_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.planning import NUMBERS, PAGE, tables
+
+    assert tables(json.loads(NUMBERS.read_text())) in PAGE.read_text()
 
 
 def recorded(*arguments: str) -> subprocess.CompletedProcess[str]:

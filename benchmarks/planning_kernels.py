@@ -1,0 +1,63 @@
+"""Plain value iteration on the stored model, first in first out: what the order of the solver is measured against."""
+
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.compilation import kernel
+from backsweep.planning.model_kernels import (
+    CHANGED_COUNT,
+    FIRST_INTO,
+    NEXT_INTO,
+    PAIR,
+    SMALLEST_STEP,
+    TOLD,
+    VALUE,
+    VERTEX,
+    Model,
+    in_use,
+)
+from backsweep.planning.solve_kernels import backup, lowest_start
+
+
+@kernel
+def solve_first_in_first_out(
+    discount: float, tolerance: float, low: float, model: Model, ring: NDArray[np.int32], waits: NDArray[np.bool_]
+) -> int:
+    """Back up what changed and then whatever leads to a state that changed by more than the tolerance, in turn.
+
+    `ring` and `waits` have a place for each vertex. Returns how many state updates it took.
+    """
+    vertices, numbers = model.vertices, model.numbers
+    pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
+    start = lowest_start(discount, low, model.extremes[SMALLEST_STEP])
+    size, head, tail, updates = ring.shape[0], 0, 0, 0
+    for i in range(model.counters[CHANGED_COUNT]):
+        vertex = np.int64(model.changed[i])
+        if in_use(vertex, vertices):
+            if np.isnan(numbers[vertex, VALUE]):
+                numbers[vertex, VALUE] = start
+                numbers[vertex, TOLD] = -np.inf
+            ring[tail % size] = vertex
+            waits[vertex] = True
+            tail += 1
+    while head < tail:
+        vertex = np.int64(ring[head % size])
+        head += 1
+        waits[vertex] = False
+        updates += 1
+        value = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
+        numbers[vertex, VALUE] = value
+        if abs(value - numbers[vertex, TOLD]) > tolerance:
+            numbers[vertex, TOLD] = value
+            link = vertices[vertex, FIRST_INTO]
+            while link:
+                before = np.int64(pairs[arcs[link - 1, PAIR], VERTEX])
+                if not waits[before]:
+                    ring[tail % size] = before
+                    waits[before] = True
+                    tail += 1
+                link = arcs[link - 1, NEXT_INTO]
+    return updates
