@@ -19,6 +19,7 @@ import gymnasium as gym
 import numpy as np
 
 from backsweep.jit.kernel_cache import cache_folder
+from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
 from backsweep.tasks import exact, make
@@ -93,7 +94,7 @@ def _tell(name: str, began: float) -> None:
 
 
 def use_replay() -> None:
-    """Add and draw with every sampler, alone and for several environments."""
+    """Add, plan and draw with every sampler, alone and for several environments."""
     space, actions = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8), gym.spaces.Discrete(4)
     samplers = (
         Uniform(),
@@ -104,13 +105,18 @@ def use_replay() -> None:
     )
     for sampler in samplers:
         for num_envs in (1, 4):
-            replay = Replay(space, actions, 200, sampler, num_envs=num_envs, check_autoreset="off")
+            replay = Replay(
+                space, actions, 400, sampler, num_envs=num_envs, values=GraphValues(), check_autoreset="off"
+            )
             pictures = np.random.default_rng(0).integers(0, 256, (61, num_envs, *space.shape), np.uint8)
             nothing, unending = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
             for step in range(60):
                 ended = np.full(num_envs, step % 10 == 9)
                 replay.add(pictures[step], nothing.astype(np.int64), nothing, pictures[step + 1], ended, unending)
+            replay.renew_values(lambda seen: np.zeros((len(seen), 4)))
+            replay.add(pictures[0], nothing.astype(np.int64), nothing, pictures[1], ~unending, unending)
             batch = replay.sample(16)
+            replay.read(np.arange(len(replay)))  # the newest rows are not solved yet, which other kernels see to
             replay.update_priorities(batch.row, np.asarray(batch.reward))
 
 

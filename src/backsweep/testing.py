@@ -23,6 +23,7 @@ import numpy as np
 
 from backsweep.encoding.base import Encoder, LiveEncoder
 from backsweep.encoding.base import leaves as _leaves
+from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.samplers.base import Sampler
 from backsweep.types import Batch
@@ -43,7 +44,9 @@ class SamplerContract:
         """Return the encoder to test with; None for the default."""
         return None
 
-    def make_replay(self, capacity: int = 30, num_envs: int = 1, seed: int = 0) -> Replay:
+    def make_replay(
+        self, capacity: int = 30, num_envs: int = 1, seed: int = 0, values: GraphValues | None = None
+    ) -> Replay:
         """Return an empty replay with the sampler under test."""
         return Replay(
             gym.spaces.Discrete(STATES),
@@ -51,6 +54,7 @@ class SamplerContract:
             capacity,
             self.make_sampler(),
             encoder=self.make_encoder(),
+            values=values,
             num_envs=num_envs,
             seed=seed,
         )
@@ -190,6 +194,20 @@ class SamplerContract:
         loaded = Replay.load(tmp_path, sampler=self.make_sampler(), encoder=self.make_encoder())
         for step in steps[70:]:
             self.check_same(replay, loaded, step)
+
+    def test_graph_values_go_with_it(self) -> None:
+        """With graph values, a batch's targets are those of the rows that were picked, in their order."""
+        replay = self.make_replay(values=GraphValues())
+        for call, step in enumerate(self.steps(120)):
+            replay.add(*step)
+            if call % 20 == 10:
+                replay.renew_values(lambda states: np.zeros((len(states), 3)))
+            batch = replay.sample(8)
+            self.check(replay, batch, 8)
+            again = replay.read(batch.row)
+            assert batch.target is not None
+            assert again.target is not None
+            assert np.array_equal(batch.target, again.target, equal_nan=True)
 
     def test_numbers_about_it_are_numbers(self) -> None:
         """`statistics` are finite floats and `nbytes` counts bytes."""
