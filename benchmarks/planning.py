@@ -236,7 +236,7 @@ def measure_sample(kind: str, sampler: Any, effort: Effort) -> dict[str, Any]:
             after = (place + random.integers(1, 5, size=lanes)) % states
             ends = after % 100 == 0
             replay.add(images[place], after % 4, np.zeros(lanes), images[after], ends, np.zeros(lanes, bool))
-            place = after
+            place = np.where(ends, random.integers(states, size=lanes), after)
         replays.append(replay)
     replays[0].renew_values(lambda seen: np.zeros((len(seen), 4)), bounds=BOUNDS)
     blocks = [lambda count, replay=replay: timed_calls(lambda: replay.sample(64), count) for replay in replays]
