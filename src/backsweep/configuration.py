@@ -5,6 +5,8 @@ Only the classes named here can come out of a file. A sampler or encoder of the 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -15,7 +17,12 @@ from numpy.typing import NDArray
 from backsweep.encoding import DiscreteKey, ExactBytes, Quantized, RandomProjection
 from backsweep.planning import GraphValues
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
+from backsweep.snapshot.contents import need
+from backsweep.store.layout import WORD
 from backsweep.sweep import PseudoTerminals, Terminals
+
+LARGEST_WINDOW = 2**27
+"""Of roots and shuffle in a saved configuration: both are allocated as asked for."""
 
 _KNOWN: dict[str, type] = {
     cls.__name__: cls
@@ -117,6 +124,59 @@ def space_from_json(data: dict[str, Any]) -> gym.Space[Any]:
     if kind == "Tuple":
         return gym.spaces.Tuple([space_from_json(part) for part in data["spaces"]])
     raise ValueError(f"unknown space class {kind!r}")
+
+
+def check_sizes(metadata: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse settings of a saved replay that ask for more memory than its own arrays account for.
+
+    To be called before anything is made of them: a few bytes of JSON can describe an observation of any size.
+    """
+    stack = metadata["frame_stack"]
+    for space, array, times in (("observation_space", "store/frames", stack), ("action_space", "store/actions", 1)):
+        words = _words_of(metadata[space]) * (1 if space == "observation_space" else WORD)
+        need(
+            len(shapes[array]) == 2 and words == shapes[array][1] * times,
+            f"{space} does not fit the array {array!r} of shape {shapes[array]}",
+        )
+    need(shapes["store/lanes"][0] == metadata["num_envs"], "num_envs does not fit the saved lanes")
+    matrix = shapes.get("encoder/matrix", (0,))
+    for name, number in _entries_of(metadata["sampler"]):
+        if name in ("roots", "shuffle"):
+            need(type(number) is int and number <= LARGEST_WINDOW, f"{name} is {number!r}, which is out of range")
+    encoder = metadata["encoder"]
+    if isinstance(encoder, dict) and "dim" in encoder:
+        need(encoder["dim"] == matrix[0], "the encoder's dim does not fit its matrix")
+
+
+def _words_of(data: dict[str, Any]) -> int:
+    """Return how many words of 64 bits a value of a space takes, from the space's JSON alone."""
+    kind = data["class"]
+    if kind in ("Dict", "Tuple"):
+        return sum(_words_of(part[1] if kind == "Dict" else part) for part in data["spaces"])
+    shape: list[int]
+    if kind == "Box":
+        shape = list(data["shape"])
+    elif kind == "MultiDiscrete":
+        shape = list(np.shape(data["nvec"]))
+    elif kind == "MultiBinary":
+        shape = data["n"] if isinstance(data["n"], list) else [data["n"]]
+    else:
+        need(kind == "Discrete", f"unknown space class {kind!r}")
+        shape = []
+    need(all(type(size) is int and size >= 0 for size in shape), f"a {kind} space has the shape {shape}")
+    itemsize = 1 if kind == "MultiBinary" else np.dtype(data["dtype"]).itemsize
+    return -(-math.prod(shape) * int(itemsize) // WORD)
+
+
+def _entries_of(data: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every name and value in nested JSON."""
+    if isinstance(data, list):
+        for item in data:
+            yield from _entries_of(item)
+    elif isinstance(data, dict):
+        for name, item in data.items():
+            yield name, item
+            yield from _entries_of(item)
 
 
 def _bound_to_json(bound: NDArray[Any]) -> Any:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.configuration import (
+    check_sizes,
     configuration_from_json,
     configuration_to_json,
     space_from_json,
@@ -18,7 +21,15 @@ from backsweep.configuration import (
 )
 from backsweep.encoding import Encoder
 from backsweep.samplers import Sampler, SamplerState
-from backsweep.snapshot import Destination, SnapshotError, SnapshotMemory, read_metadata, read_snapshot, write_snapshot
+from backsweep.snapshot import (
+    Destination,
+    SnapshotError,
+    SnapshotMemory,
+    read_description,
+    read_snapshot,
+    write_snapshot,
+)
+from backsweep.snapshot.contents import ContentsError, need
 from backsweep.store.store import Store
 
 if TYPE_CHECKING:
@@ -87,10 +98,85 @@ def load_replay(
     file: str | os.PathLike[str] | None,
 ) -> Replay:
     """Return the replay saved in `folder`."""
+    metadata, shapes = read_description(folder, kind=KIND, versions={VERSION})
+    with _refused(folder, "its settings"):
+        check_sizes(metadata, shapes)
+        replay = _empty_replay(metadata, sampler, encoder, file)
+        parts = _parts(replay, metadata["has_graph"])
+        known = (*(f"{part}/" for part in parts), "encoder/", "sampler/")
+        strange = [name for name in shapes if not name.startswith(known) and name != "ended"]
+        need(not strange, f"it has arrays that belong to nothing: {strange}")
+    store = replay._store
+    snapshot = read_snapshot(
+        folder,
+        kind=KIND,
+        versions={VERSION},
+        into={
+            f"{part}/{name}": _first_entries(folder, f"{part}/{name}", whole, store)
+            for part, owner in parts.items()
+            for name, whole in owner.destinations().items()
+        },
+        memory=replay._snapshot_memory,
+    )
+    if snapshot.metadata != metadata:
+        raise SnapshotError(folder, "it was replaced by a newer save while it was being read", "Load it again")
+    arrays = snapshot.arrays
+    with _refused(folder, "its encoder"):
+        replay._encoder.load(_part(arrays, "encoder/"))
+    for name, part in parts.items():
+        with _refused(folder, f"its {name}"):
+            part.check(_part(arrays, f"{name}/"))
+            part.finish_loading()
+    store.mark_saved()
+    with _refused(folder, "its settings"):
+        ended, own = arrays["ended"], replay._autoreset.ended
+        late, left_out = metadata["late_priority_updates"], metadata.get("truncations_left_out", 0)
+        need(ended.dtype == np.bool_ and ended.shape == own.shape, "the lanes that have ended do not fit")
+        need(type(late) is int and late >= 0, "the number of late updates is out of range")
+        need(type(left_out) is int and left_out >= 0, "the number of truncations left out is out of range")
+        own[:] = ended
+        replay._stale_updates, replay._left_out = late, left_out
+    replay._use_arrays()
+    with _refused(folder, "its sampler"):
+        replay._sampler.load_state(SamplerState(_part(arrays, "sampler/"), metadata["sampler_state"]))
+    return replay
+
+
+def _parts(replay: Replay, has_graph: bool) -> dict[str, Part]:
+    """Return the parts that a save holds, each after those that it builds on."""
+    parts: dict[str, Part] = {"store": replay._store}
+    if has_graph or replay._graph is not None:
+        parts["graph"] = replay._graph_for_loading()
+    if replay._planner is not None:
+        parts["planner"] = replay._planner
+    return parts
+
+
+class Part(Protocol):
+    """A part of a replay that is read into arrays of its own, checks them, and builds what follows from them."""
+
+    def destinations(self) -> dict[str, NDArray[Any]]:
+        """Return the whole arrays that a save is read into."""
+        ...
+
+    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        """Raise a ContentsError where loaded arrays do not fit together, before anything follows their numbers."""
+        ...
+
+    def finish_loading(self) -> None:
+        """Build what is not saved."""
+        ...
+
+
+def _empty_replay(
+    metadata: dict[str, Any],
+    sampler: Sampler | None,
+    encoder: Encoder | None,
+    file: str | os.PathLike[str] | None,
+) -> Replay:
     from backsweep.replay import Replay
 
-    metadata = read_metadata(folder, kind=KIND, versions={VERSION})
-    replay = Replay(
+    return Replay(
         space_from_json(metadata["observation_space"]),
         space_from_json(metadata["action_space"]),
         metadata["capacity"],
@@ -107,35 +193,21 @@ def load_replay(
         file=file,
         seed=metadata["seed"],
     )
-    store = replay._store
-    destinations = {f"store/{name}": whole for name, whole in store.destinations().items()}
-    if metadata["has_graph"]:
-        graph = replay._graph_for_loading()
-        destinations.update({f"graph/{name}": whole for name, whole in graph.destinations().items()})
-    if replay._planner is not None:
-        destinations.update({f"planner/{name}": whole for name, whole in replay._planner.destinations().items()})
-    snapshot = read_snapshot(
-        folder,
-        kind=KIND,
-        versions={VERSION},
-        into={name: _first_entries(folder, name, whole, store) for name, whole in destinations.items()},
-        memory=replay._snapshot_memory,
-    )
-    if snapshot.metadata != metadata:
-        raise SnapshotError(folder, "it was replaced by a newer save while it was being read", "Load it again")
-    store.finish_loading()
-    store.mark_saved()
-    if metadata["has_graph"]:
-        graph.finish_loading()
-    if replay._planner is not None:
-        replay._planner.finish_loading()
-    replay._autoreset.ended[:] = snapshot.arrays["ended"]
-    replay._stale_updates = metadata["late_priority_updates"]
-    replay._left_out = metadata.get("truncations_left_out", 0)
-    replay._encoder.load(_part(snapshot.arrays, "encoder/"))
-    replay._use_arrays()
-    replay._sampler.load_state(SamplerState(_part(snapshot.arrays, "sampler/"), metadata["sampler_state"]))
-    return replay
+
+
+@contextlib.contextmanager
+def _refused(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Say which part of the folder is at fault, whatever it is that went wrong with it."""
+    try:
+        yield
+    except SnapshotError:
+        raise
+    except KeyError as error:
+        raise SnapshotError(folder, f"{what}: the entry {error} is missing", NOT_OURS) from error
+    except ContentsError as error:
+        raise SnapshotError(folder, f"{what}: {error}", NOT_OURS) from error
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError) as error:
+        raise SnapshotError(folder, f"{what} cannot be used ({error})", NOT_OURS) from error
 
 
 def replay_to_files(replay: Replay) -> tuple[Any, ...]:

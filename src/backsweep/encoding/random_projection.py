@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.encoding import random_projection_kernels
 from backsweep.encoding.base import LiveEncoder, leaves, space_leaves
+from backsweep.snapshot.contents import need
 from backsweep.types import Observations
 
 
@@ -81,8 +82,11 @@ class LiveRandomProjection(LiveEncoder):
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over a saved matrix."""
+        matrix, own = arrays["matrix"], self.matrix
+        fits = matrix.shape == own.shape and matrix.dtype == own.dtype
+        need(fits, f"the matrix is {matrix.dtype} {matrix.shape} where {own.dtype} {own.shape} is expected")
         sizes = np.cumsum([block.shape[1] for block in self._blocks])[:-1]
-        self._set_blocks(np.split(arrays["matrix"], sizes, axis=1))
+        self._set_blocks(np.split(matrix, sizes, axis=1))
 
 
 def _project(

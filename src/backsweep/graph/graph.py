@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.graph import graph_kernels
+from backsweep.graph.graph_check import check_graph
 from backsweep.graph.graph_kernels import (
     COLLISIONS,
     COUNT,
@@ -61,7 +62,7 @@ class Graph:
         self._edge_table = reserve((power_of_two_at_least(2 * capacity),), np.int32)
         self.pool = reserve((POOL_PLACES_PER_ROW * capacity + 64,), np.int32)
         self.graph_rows = reserve((capacity, graph_kernels.GRAPH_ROW_COLUMNS), np.int32)
-        self._returns = reserve((capacity, 2), np.float64)
+        self.returns = reserve((capacity, 2), np.float64)
         self.terminals = reserve((most_vertices,), np.int32)
         self.observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(graph_kernels.GRAPH_COUNTERS, np.int64)
@@ -76,7 +77,7 @@ class Graph:
             self._edge_table,
             self.pool,
             self.graph_rows,
-            self._returns,
+            self.returns,
             self.terminals,
             self.observation_vertex,
             self.counters,
@@ -196,7 +197,7 @@ class Graph:
 
     # -- saving ---------------------------------------------------------------------------------------------------
 
-    def _all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
+    def all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
         """Return every array that a save must hold, with the length of its used part."""
         used_rows = min(self._store.total, self._store.capacity)
         vertices, edges = int(self.counters[VERTICES_HIGH]), int(self.counters[EDGES_HIGH])
@@ -207,18 +208,22 @@ class Graph:
             "edges": (self.edges, edges),
             "pool": (self.pool, int(self.counters[POOL_USED])),
             "graph_rows": (self.graph_rows, used_rows),
-            "returns": (self._returns, used_rows),
+            "returns": (self.returns, used_rows),
             "terminals": (self.terminals, int(self.counters[TERMINALS])),
             "observation_vertex": (self.observation_vertex, self._store.observations_high),
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the used part of every array that a save must hold."""
-        return {name: array[:length] for name, (array, length) in self._all_arrays().items()}
+        return {name: array[:length] for name, (array, length) in self.all_arrays().items()}
 
     def destinations(self) -> dict[str, NDArray[Any]]:
         """Return the whole arrays that a save is read into."""
-        return {name: array for name, (array, _) in self._all_arrays().items()}
+        return {name: array for name, (array, _) in self.all_arrays().items()}
+
+    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        """Raise a ContentsError where loaded arrays do not fit together; to be called before anything uses them."""
+        check_graph(self, self._store, self._encoder, loaded)
 
     def finish_loading(self) -> None:
         """Build the tables after the arrays have been filled."""

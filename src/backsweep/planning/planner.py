@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -33,6 +33,7 @@ from backsweep.planning.model_kernels import (
     Experience,
     Model,
 )
+from backsweep.planning.planner_check import check_planner
 from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
 from backsweep.store.store import Store, power_of_two_at_least
 from backsweep.types import Rows, Vertex
@@ -108,8 +109,10 @@ class Planner:
             vertices=graph.vertices,
             observation_vertex=graph.observation_vertex,
         )
-        self.model.counters[FIRST_ACTION] = action_space.start
-        self.model.counters[ENOUGH_TRIED] = self.num_actions if config.untried == "network" else 1
+        self.first_action = int(action_space.start)
+        self.enough_tried = self.num_actions if config.untried == "network" else 1
+        self.model.counters[FIRST_ACTION] = self.first_action
+        self.model.counters[ENOUGH_TRIED] = self.enough_tried
         self.queue = Queue(
             links=reserve((most_vertices, QUEUE_COLUMNS), np.int32),
             heads=np.zeros(BUCKETS, np.int32),
@@ -256,7 +259,7 @@ class Planner:
 
     # -- saving ---------------------------------------------------------------------------------------------------
 
-    def _all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
+    def all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
         """Return every array that a save must hold, with the length of its used part."""
         model, counters = self.model, self.model.counters
         rows = min(int(counters[SYNCED]), self._store.capacity)
@@ -279,11 +282,15 @@ class Planner:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the used part of every array that a save must hold."""
-        return {name: array[:length] for name, (array, length) in self._all_arrays().items()}
+        return {name: array[:length] for name, (array, length) in self.all_arrays().items()}
 
     def destinations(self) -> dict[str, NDArray[Any]]:
         """Return the whole arrays that a save is read into."""
-        return {name: array for name, (array, _) in self._all_arrays().items()}
+        return {name: array for name, (array, _) in self.all_arrays().items()}
+
+    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        """Raise a ContentsError where loaded arrays do not fit together; to be called before anything uses them."""
+        check_planner(self, self._store, self._graph, loaded)
 
     def finish_loading(self) -> None:
         """Build what is not saved after the arrays have been filled."""

@@ -11,6 +11,7 @@ from backsweep.jit.random_streams import random_word
 from backsweep.samplers import episodic_backward_kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.fallback import fill_up
+from backsweep.snapshot.contents import need
 from backsweep.types import Picks
 
 
@@ -77,4 +78,6 @@ class LiveEpisodicBackward(LiveSampler):
     def load_state(self, state: SamplerState) -> None:
         """Go on in the middle of an episode."""
         super().load_state(state)
-        self.cursor = int(state.values["cursor"])
+        cursor = state.values["cursor"]
+        need(type(cursor) is int and -1 <= cursor < self.experience.total, "the position in an episode is out of range")
+        self.cursor = cursor

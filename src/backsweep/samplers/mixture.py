@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import named_generator, random_word
 from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerState
+from backsweep.snapshot.contents import need
 from backsweep.types import Picks, Rows
 
 MOST_KNOWN_DIVISIONS = 64
@@ -174,7 +175,10 @@ class LiveMixture(LiveSampler):
     def load_state(self, state: SamplerState) -> None:
         """Hand every part its state."""
         super().load_state(state)
-        self.owed = [float(owed) for owed in state.values["owed"]]
+        owed, parts = state.values["owed"], state.values["parts"]
+        need(len(owed) == len(parts) == len(self.parts), "the parts of a mixture are not those of its configuration")
+        need(all(abs(float(share)) <= len(self.parts) for share in owed), "what is owed to a part is out of range")
+        self.owed = [float(share) for share in owed]
         for index, part in enumerate(self.parts):
             prefix = f"part{index}/"
             arrays = {

@@ -13,6 +13,8 @@ from backsweep.jit.random_streams import random_word
 from backsweep.samplers import sum_tree_kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.sum_tree import SumTree
+from backsweep.samplers.sum_tree_kernels import LARGEST_PRIORITY
+from backsweep.snapshot.contents import need
 from backsweep.types import Picks, Rows
 
 
@@ -161,11 +163,18 @@ class LivePrioritized(LiveSampler):
     def load_state(self, state: SamplerState) -> None:
         """Go on from saved priorities."""
         super().load_state(state)
-        self.largest = float(state.values["largest"])
-        priorities, experience, tree = state.arrays["priorities"], self.experience, self.tree
+        priorities, largest = state.arrays["priorities"], float(state.values["largest"])
+        experience, tree = self.experience, self.tree
+        used = min(experience.total, experience.capacity)
+        need(priorities.dtype == np.float64 and priorities.shape == (used,), "priorities do not fit the rows")
+        slots = experience.store.live_slots()
+        live = priorities[slots]
+        need(((live > 0) & (live <= LARGEST_PRIORITY)).all(), "a priority is not a positive number")
+        need(0 < largest <= LARGEST_PRIORITY, "the largest priority is not a positive number")
+        self.largest = largest
         if len(experience) == len(priorities):
             tree.build(priorities)
             return
         # After `clear` there are slots that hold nothing; they must not count as the smallest priority.
-        for slot in (np.arange(experience.oldest, experience.total) % experience.capacity).tolist():
+        for slot in slots.tolist():
             sum_tree_kernels.set_leaf(slot, priorities[slot], tree.levels, tree.sums, tree.minima)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import generator_state, random_word, restore_generator
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.fallback import fill_up
+from backsweep.snapshot.contents import need, need_within
 from backsweep.sweep import sweep_kernels
 from backsweep.sweep.roots import PseudoTerminals, Terminals
 from backsweep.sweep.sweep import Sweep
@@ -147,5 +148,9 @@ class LiveTopological(LiveSampler):
         self.sweep.load(
             {name.removeprefix("sweep_"): array for name, array in state.arrays.items() if name != "window"}
         )
-        self.held = len(state.arrays["window"])
-        self.window[: self.held] = state.arrays["window"]
+        window = state.arrays["window"]
+        fits = window.dtype == np.int64 and window.ndim == 1 and len(window) <= self.config.shuffle
+        need(fits, "the window of the shuffle is too long")
+        need_within(window, 0, self.experience.total, "rows in the window")
+        self.held = len(window)
+        self.window[: self.held] = window

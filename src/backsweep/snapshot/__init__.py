@@ -10,7 +10,7 @@ their contents, so what has not changed keeps its file. The manifest is renamed 
 
 from backsweep.snapshot.dirty import DirtyBlocks, DirtyHint, SnapshotMemory
 from backsweep.snapshot.errors import SnapshotError
-from backsweep.snapshot.reader import Destination, Snapshot, read_metadata, read_snapshot
+from backsweep.snapshot.reader import Destination, Snapshot, read_description, read_metadata, read_snapshot
 from backsweep.snapshot.writer import SnapshotReport, write_snapshot
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "SnapshotError",
     "SnapshotMemory",
     "SnapshotReport",
+    "read_description",
     "read_metadata",
     "read_snapshot",
     "write_snapshot",

@@ -85,10 +85,17 @@ def read_snapshot(
 
 def read_metadata(folder: str | os.PathLike[str], *, kind: str, versions: Collection[int]) -> dict[str, Any]:
     """Return only the metadata of the snapshot in a folder, checked like all of it; see `read_snapshot`."""
+    return read_description(folder, kind=kind, versions=versions)[0]
+
+
+def read_description(
+    folder: str | os.PathLike[str], *, kind: str, versions: Collection[int]
+) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]]:
+    """Return the metadata of the snapshot in a folder and the shapes of its arrays; see `read_snapshot`."""
     folder = Path(folder)
     manifest, _ = load(folder)
     _check_origin(folder / MANIFEST_NAME, manifest, kind, versions)
-    return dict(manifest.metadata)
+    return dict(manifest.metadata), {name: spec.shape for name, spec in manifest.arrays.items()}
 
 
 def _check_origin(path: Path, manifest: Manifest, kind: str, versions: Collection[int]) -> None:

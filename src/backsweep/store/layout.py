@@ -90,6 +90,7 @@ class Layout:
         # The common case, one array with no padding, is served without a detour.
         self.single = self._fields[0] if self._tree is self._fields[0] else None
         self.has_floats = any(field.dtype.kind == "f" for field in self._fields)
+        self.is_checked = self.has_floats or any(field.low is not None for field in self._fields)
         if self.nbytes == 0:
             raise ValueError(f"{argument}_space holds no data: {space}")
 

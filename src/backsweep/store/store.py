@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECO
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
 from backsweep.store.staging import Staging, lay_down
+from backsweep.store.store_check import check_store
 from backsweep.store.store_kernels import (
     EPISODES_BROKEN,
     EPISODES_HIGH,
@@ -95,7 +96,7 @@ class Store:
         self.live_episodes = reserve((capacity,), np.int32)
         self._lanes = np.zeros((num_envs, store_kernels.LANE_COLUMNS), np.int64)
         self.counters = np.zeros(store_kernels.STORE_COUNTERS, np.int64)
-        self._record_counters = np.zeros(2 * RECORD_COUNTERS, np.int64)
+        self.record_counters = np.zeros(2 * RECORD_COUNTERS, np.int64)
         # A row needs two observations that no other row shares at the most, and each of those its own frames.
         self._frames = RecordTable(2 * capacity * max(depth, 1), frame_words, file)
         self._stacks = RecordTable(2 * capacity if depth else 0, depth)
@@ -133,7 +134,7 @@ class Store:
             self._stacks.table,
             self._stacks.changed,
             self._weights,
-            self._record_counters,
+            self.record_counters,
         )
         self._read_arguments = (
             self.rows,
@@ -173,7 +174,7 @@ class Store:
     def make_room(self) -> None:
         """Make sure that a file has room for what is staged; to be called before any kernel that adds."""
         most_new = 2 * self.num_envs * self.frame_stack
-        self.make_room_for_frames(int(self._record_counters[RECORDS_HIGH]) + most_new)
+        self.make_room_for_frames(int(self.record_counters[RECORDS_HIGH]) + most_new)
 
     def make_room_for_frames(self, count: int) -> None:
         """Make sure that a file has room for the first `count` frames; to be called before they are loaded."""
@@ -281,16 +282,16 @@ class Store:
     @property
     def observations_high(self) -> int:
         """Observations have numbers below this one."""
-        return int(self._record_counters[RECORDS_HIGH + (RECORD_COUNTERS if self.frame_stack > 1 else 0)])
+        return int(self.record_counters[RECORDS_HIGH + (RECORD_COUNTERS if self.frame_stack > 1 else 0)])
 
     def statistics(self) -> dict[str, int]:
         """Count what is stored."""
-        observations = self._record_counters[RECORD_COUNTERS:] if self.frame_stack > 1 else self._record_counters
+        observations = self.record_counters[RECORD_COUNTERS:] if self.frame_stack > 1 else self.record_counters
         return {
             "rows": len(self),
             "rows_ever_added": self.total,
             "distinct_observations": int(observations[RECORDS_LIVE]),
-            "distinct_frames": int(self._record_counters[RECORDS_LIVE]),
+            "distinct_frames": int(self.record_counters[RECORDS_LIVE]),
             "episodes": int(self.counters[EPISODES_LIVE]),
             "episodes_broken_off": int(self.counters[EPISODES_BROKEN]),
         }
@@ -303,13 +304,13 @@ class Store:
 
     # -- saving ---------------------------------------------------------------------------------------------------
 
-    def _all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
+    def all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
         """Return every array that a save must hold, with the length of its used part."""
         used = min(self.total, self.capacity)
-        frames, stacks = self._record_counters[RECORDS_HIGH], self._record_counters[RECORD_COUNTERS + RECORDS_HIGH]
+        frames, stacks = self.record_counters[RECORDS_HIGH], self.record_counters[RECORD_COUNTERS + RECORDS_HIGH]
         return {
             "counters": (self.counters, len(self.counters)),
-            "record_counters": (self._record_counters, len(self._record_counters)),
+            "record_counters": (self.record_counters, len(self.record_counters)),
             "lanes": (self._lanes, self.num_envs),
             "rows": (self.rows, used),
             "values": (self.values, used),
@@ -326,11 +327,11 @@ class Store:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the used part of every array that a save must hold; tables are built anew from these."""
-        return {name: array[:length] for name, (array, length) in self._all_arrays().items()}
+        return {name: array[:length] for name, (array, length) in self.all_arrays().items()}
 
     def destinations(self) -> dict[str, NDArray[Any]]:
         """Return the whole arrays that a save is read into."""
-        return {name: array for name, (array, _) in self._all_arrays().items()}
+        return {name: array for name, (array, _) in self.all_arrays().items()}
 
     def change_hints(self) -> dict[str, Callable[[int, int], bool]]:
         """Return for large arrays a function that says whether entries may have changed since `mark_saved`."""
@@ -341,8 +342,37 @@ class Store:
         self._frames.changed[:] = False
         self._stacks.changed[:] = False
 
+    def record_tables(self) -> tuple[tuple[RecordTable, NDArray[np.int64]], tuple[RecordTable, NDArray[np.int64]]]:
+        """The tables of frames and of stacks, each with its counters."""
+        counters = self.record_counters
+        return (self._frames, counters[:RECORD_COUNTERS]), (self._stacks, counters[RECORD_COUNTERS:])
+
+    @property
+    def action_words(self) -> NDArray[np.uint64]:
+        """The actions of all slots as words."""
+        return self._actions.view(np.uint64)
+
+    @property
+    def lane_ends(self) -> NDArray[np.int64]:
+        """The serial number of each lane's last row + 1, or 0."""
+        return self._lanes[:, LANE_LAST]
+
+    def live_slots(self) -> NDArray[np.int64]:
+        """Return the slots of the live rows, oldest first."""
+        return np.arange(self.oldest, self.total) % self.capacity
+
+    def ages(self) -> NDArray[np.int64]:
+        """Return for each used slot how many live rows are older, -1 where there is no live row."""
+        age = np.full(min(self.total, self.capacity), -1)
+        age[self.live_slots()] = np.arange(len(self))
+        return age
+
+    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        """Raise a ContentsError where loaded arrays do not fit together; to be called before anything uses them."""
+        check_store(self, loaded)
+
     def finish_loading(self) -> None:
         """Build the tables after the arrays have been filled."""
         for table, first in ((self._frames, 0), (self._stacks, RECORD_COUNTERS)):
-            high = self._record_counters[first + RECORDS_HIGH]
+            high = self.record_counters[first + RECORDS_HIGH]
             distinct.rebuild_table(table.hashes, table.uses, table.table, high)

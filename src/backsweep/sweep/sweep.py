@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
 from backsweep.jit.memory import reserve
+from backsweep.snapshot.contents import need, need_within
 from backsweep.store.store import Store
 from backsweep.sweep import sweep_kernels
 from backsweep.sweep.roots import PseudoTerminals, Terminals
@@ -16,10 +17,14 @@ from backsweep.sweep.sweep_kernels import (
     EXPANSIONS,
     PENDING_COUNT,
     PENDING_HEAD,
+    Q_ROW,
+    Q_VERTEX,
     QUEUE_COUNT,
     QUEUE_HEAD,
     RESTARTS,
     ROOTS_COUNT,
+    ROOTS_NEXT,
+    SWEEP,
 )
 from backsweep.types import Rows
 
@@ -125,8 +130,38 @@ class Sweep:
             "random": self._random,
         }
 
+    def _check(self, arrays: dict[str, NDArray[Any]]) -> None:
+        total, high = self._store.total, self._graph.vertices_high
+        known = {
+            "queue": (self._queue.dtype, (-1, self._queue.shape[1])),
+            "visited": (self._visited.dtype, (high,)),
+            "pending": (self._pending.dtype, (-1,)),
+            "roots": (self._roots.dtype, (2, -1)),
+            "counters": (self._counters.dtype, self._counters.shape),
+            "random": (self._random.dtype, (1,)),
+        }
+        need(set(arrays) == set(known), f"a sweep has the arrays {sorted(arrays)} where {sorted(known)} are expected")
+        for name, (dtype, shape) in known.items():
+            found = arrays[name]
+            fits = found.ndim == len(shape)
+            fits = fits and all(want in (-1, size) for want, size in zip(shape, found.shape, strict=True))
+            need(fits and found.dtype == dtype, f"{name} of a sweep is {found.dtype} {found.shape}")
+        queue, pending, roots, counters = (arrays[name] for name in ("queue", "pending", "roots", "counters"))
+        need(len(queue) <= len(self._queue) and len(pending) <= len(self._pending), "a sweep holds too much")
+        need(roots.shape[1] <= self.num_roots, "a sweep has too many roots")
+        need_within(queue[:, Q_VERTEX], 0, high, "vertices in the queue")
+        need_within(queue[:, Q_ROW], -1, total, "rows in the queue")
+        need_within(pending, 0, total, "pending rows")
+        need_within(roots[0], 0, high, "roots")
+        expected = {QUEUE_HEAD: 0, QUEUE_COUNT: len(queue), PENDING_HEAD: 0, PENDING_COUNT: len(pending)}
+        expected[ROOTS_COUNT] = roots.shape[1]
+        need(all(counters[place] == number for place, number in expected.items()), "a sweep's counters do not add up")
+        need(0 <= counters[ROOTS_NEXT] <= counters[ROOTS_COUNT], "a sweep's next root is out of range")
+        need(0 <= counters[SWEEP] < 2**31 and counters[RESTARTS] >= 0 and counters[EXPANSIONS] >= 0, "a sweep's number")
+
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from a saved position."""
+        """Go on from a saved position; a ContentsError says that it cannot be one."""
+        self._check(arrays)
         self._queue[: len(arrays["queue"])] = arrays["queue"]
         self._visited[: len(arrays["visited"])] = arrays["visited"]
         self._pending[: len(arrays["pending"])] = arrays["pending"]
