@@ -83,3 +83,13 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         assert target.exists(), f"{page.name} links to {path}, which is not there"
         if anchor:
             assert anchor in anchors(target), f"{page.name} links to {path}#{anchor}, of which there is no heading"
+
+
+def test_the_diff_on_the_page_leads_to_the_example() -> None:
+    page = (ROOT / "docs" / "frameworks" / "single_file.md").read_text()
+    example = (ROOT / "examples" / "dqn_single_file.py").read_text().splitlines()
+    (diff,) = re.findall(r"^```diff\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    lines = diff.splitlines()
+    assert len(lines) > 20
+    for line in lines:
+        assert (line[1:] in example) == (not line.startswith("-")), line
