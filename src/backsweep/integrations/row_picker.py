@@ -11,6 +11,10 @@ noticed by that.
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -21,7 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 from backsweep.encoding import ExactBytes
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
+from backsweep.snapshot import read_snapshot, write_snapshot
 
+KIND = "backsweep row picker"
+VERSION = 1
 HASH_SPACE = gym.spaces.Box(np.iinfo(np.int64).min, np.iinfo(np.int64).max, (2,), np.int64)
 NOTHING = -1
 TRIES = 4
@@ -152,6 +159,40 @@ class RowPicker:
 
     def _is_last_pick(self, places: NDArray[np.int64]) -> bool:
         return "places" in self._picked and np.array_equal(self._picked["places"], places)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write everything to `folder`, as `Replay.save` does."""
+        self.replay.save(Path(folder, "replay"))
+        arrays = {"place_of_slot": self._place_of_slot, "row_of_place": self._row_of_place}
+        write_snapshot(Path(folder, "places"), arrays, {}, kind=KIND, version=VERSION)
+
+    def load(self, folder: str | os.PathLike[str]) -> None:
+        """Go on from what was saved in `folder`; a sampler of your own class is the one that this picker has."""
+        config = self.replay.sampler
+        replay = Replay.load(Path(folder, "replay"), sampler=config)
+        if replay.capacity != self.replay.capacity:
+            raise ValueError(f"folder: it was saved for {replay.capacity} places, expected {self.replay.capacity}")
+        arrays = read_snapshot(Path(folder, "places"), kind=KIND, versions={VERSION}).arrays
+        self.replay = replay
+        self._place_of_slot[:] = arrays["place_of_slot"]
+        self._row_of_place[:] = arrays["row_of_place"]
+        self._picked = {}
+
+    def to_files(self) -> dict[str, bytes]:
+        """Return the files of a save, for checkpoints that want one object."""
+        with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
+            self.save(folder)
+            paths = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+            return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+    def from_files(self, files: Mapping[str, bytes]) -> None:
+        """Go on from what `to_files` returned."""
+        with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
+            for name, contents in files.items():
+                path = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(contents)
+            self.load(folder)
 
     def clear(self) -> None:
         """Forget all transitions."""

@@ -1,0 +1,192 @@
+"""backsweep in TorchRL: a `Sampler` for its replay buffers, with any sampler of backsweep behind it.
+
+from backsweep import Prioritized
+from backsweep.integrations.torchrl import BacksweepSampler
+
+buffer = TensorDictReplayBuffer(
+    storage=LazyTensorStorage(100_000), sampler=BacksweepSampler(100_000, Prioritized()), batch_size=64
+)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torchrl.data.replay_buffers.samplers import PrioritizedSampler
+
+from backsweep.integrations.row_picker import RowPicker
+from backsweep.integrations.seeds import seed_from_numpy
+from backsweep.samplers import Sampler
+
+TRAJECTORY = ("collector", "traj_ids")
+
+
+class BacksweepSampler(PrioritizedSampler):
+    """Any sampler of backsweep for a replay buffer of TorchRL.
+
+    It is a `PrioritizedSampler` by name alone, because `update_tensordict_priority` talks to no other class.
+
+    Parameters
+    ----------
+    max_capacity
+        The storage's size.
+    sampler
+        By default `Uniform()`.
+    observation
+        The key of observations, or several of them.
+    lanes
+        How many trajectories may be under way at the same time: the collector's number of environments or more.
+        Trajectories are told apart by ``("collector", "traj_ids")``, which collectors write. Without it, all data is
+        one stream, cut wherever a step does not start where the one before ended.
+    seed
+        By default one that follows from numpy's global random state.
+    """
+
+    def __init__(
+        self,
+        max_capacity: int,
+        sampler: Sampler | None = None,
+        *,
+        observation: str | Sequence[str] = "observation",
+        lanes: int = 64,
+        seed: int | None = None,
+    ) -> None:
+        # The parent's own __init__ would build its trees, of which this class has no use.
+        self._max_capacity = max_capacity
+        self.reduction = "max"  # how the buffer makes one priority of several
+        self._keys = [observation] if isinstance(observation, str) else list(observation)
+        self._lane_of: dict[int, int] = {}
+        self._pending: list[np.ndarray[Any, Any]] = []
+        seed = seed_from_numpy() if seed is None else seed
+        self.picker = RowPicker(max_capacity, min(lanes, max_capacity), sampler, seed)
+
+    def __repr__(self) -> str:
+        return f"BacksweepSampler({self.picker.replay.sampler})"
+
+    # -- what the buffer calls ------------------------------------------------------------------------------------
+
+    def add(self, index: Any) -> None:
+        """Take note of one place that was written."""
+        self.extend(index)
+
+    def extend(self, index: Any) -> None:
+        """Take note of places that were written; what is there is read before the next sample."""
+        places = np.asarray(torch.as_tensor(index).cpu(), np.int64)
+        if places.ndim > 1:
+            raise ValueError(f"storage must have one dimension, got places of shape {places.shape}; use ndim=1")
+        self._pending.append(places.reshape(-1))
+
+    def sample(self, storage: Any, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Return places, and importance weights as ``info["priority_weight"]`` (and ``"_weight"``)."""
+        self._take_in(storage)
+        if len(self.picker) == 0:
+            raise RuntimeError("cannot sample from an empty storage")
+        places, weights = self.picker.pick(batch_size)
+        weight = torch.from_numpy(weights.copy())
+        return torch.from_numpy(places.copy()), {"_weight": weight, "priority_weight": weight}
+
+    def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
+        """Report TD errors (or other priorities) by place."""
+        if storage is not None:
+            self._take_in(storage)
+        places = np.asarray(torch.as_tensor(index).cpu(), np.int64).reshape(-1)
+        errors = torch.as_tensor(priority).detach().cpu().reshape(-1)
+        self.picker.update(places, errors.expand(len(places)) if errors.numel() == 1 else errors)
+
+    def mark_update(self, index: Any, *, storage: Any = None) -> None:
+        """Take note that values at these places were changed by hand; their rows stay what they were."""
+
+    @property
+    def default_priority(self) -> float:
+        """What new rows have; the sampler sees to that."""
+        return 1.0
+
+    def _empty(self) -> None:
+        self.picker.clear()
+        self._pending, self._lane_of = [], {}
+
+    # -- reading what was stored ----------------------------------------------------------------------------------
+
+    def _take_in(self, storage: Any) -> None:
+        if not self._pending:
+            return
+        places = np.concatenate(self._pending)
+        self._pending = []
+        # A place that was written twice since has lost what it held first.
+        _, last = np.unique(places[::-1], return_index=True)
+        places = places[np.sort(len(places) - 1 - last)]
+        data = storage.get(torch.from_numpy(places))
+        now = [self._column(data, key) for key in self._keys]
+        following = [self._column(data, ("next", key)) for key in self._keys]
+        reward = self._column(data, ("next", "reward")).reshape(len(places), -1).sum(axis=1)
+        terminated = self._flags(data, "terminated", len(places))
+        done = self._flags(data, "done", len(places)) | self._flags(data, "truncated", len(places))
+        trajectories = data.get(TRAJECTORY, None)
+        numbers = np.zeros(len(places), np.int64) if trajectories is None else np.asarray(trajectories).reshape(-1)
+        for i, place in enumerate(places.tolist()):
+            lane = self._lane(int(numbers[i]), bool(done[i] | terminated[i]))
+            self.picker.add(
+                [place],
+                [lane],
+                [[column[i] for column in now]],
+                reward[i],
+                [[column[i] for column in following]],
+                terminated[i],
+                done[i] & ~terminated[i],
+            )
+
+    def _lane(self, trajectory: int, ends: bool) -> int:
+        """Return the lane of a trajectory, which keeps it until it ends or others need it."""
+        lane = self._lane_of.pop(trajectory, None)
+        if lane is None:
+            taken = set(self._lane_of.values())
+            free = (each for each in range(self.picker.replay.num_envs) if each not in taken)
+            lane = next(free, None)
+            if lane is None:  # the one that has waited for longest goes
+                lane = self._lane_of.pop(next(iter(self._lane_of)))
+        if not ends:
+            self._lane_of[trajectory] = lane
+        return lane
+
+    def _column(self, data: Any, key: Any) -> np.ndarray[Any, Any]:
+        found = data.get(key, None)
+        if found is None:
+            raise KeyError(f"BacksweepSampler needs {key!r} in what is stored, got {sorted(map(str, data.keys(True)))}")
+        column: np.ndarray[Any, Any] = found.detach().cpu().numpy()
+        return column
+
+    def _flags(self, data: Any, name: str, count: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        found = data.get(("next", name), None)
+        if found is None:
+            return np.zeros(count, np.bool_)
+        flags: np.ndarray[Any, np.dtype[np.bool_]] = found.detach().cpu().numpy().reshape(count, -1).any(axis=1)
+        return flags
+
+    # -- saving ---------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything, as tensors of bytes."""
+        files = {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in self._files().items()}
+        return {"files": files, "lanes": dict(self._lane_of), "pending": [each.tolist() for each in self._pending]}
+
+    def _files(self) -> dict[str, bytes]:
+        return {name: data for name, data in self.picker.to_files().items() if data}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what `state_dict` returned."""
+        self.picker.from_files({name: tensor.numpy().tobytes() for name, tensor in state_dict["files"].items()})
+        self._lane_of = dict(state_dict["lanes"])
+        self._pending = [np.asarray(each, np.int64) for each in state_dict["pending"]]
+
+    def dumps(self, path: Any) -> None:
+        """Save to a folder; nothing is pickled. Lanes and what was not read yet start anew."""
+        self.picker.save(Path(path))
+
+    def loads(self, path: Any) -> None:
+        """Go on from what `dumps` saved."""
+        self.picker.load(Path(path))
+        self._pending, self._lane_of = [], {}
