@@ -162,6 +162,34 @@ def test_what_compiled_code_imports_names_the_cache_too() -> None:
                     assert any(source.match(name) for name in COMPILED), (path.name, found.module)
 
 
+MOST_PARAMETERS = 10
+
+
+def test_kernels_take_bundles_rather_than_long_lists_of_arrays() -> None:
+    wrong = [
+        f"{path.relative_to(SOURCE)}: {node.name} takes {len(node.args.args)}"
+        for path in SOURCE.rglob("*_kernels.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and len(node.args.args) > MOST_PARAMETERS
+    ]
+    assert not wrong, wrong
+
+
+def test_threaded_loops_only_call_kernels() -> None:
+    """Elsewhere numba drops writes to arrays that are made inside the loop."""
+    loops = [
+        (path.name, node)
+        for path in SOURCE.rglob("*_kernels.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.For) and ast.unparse(node.iter).startswith("prange(")
+    ]
+    assert loops
+    for name, loop in loops:
+        calls = [statement for statement in loop.body if isinstance(statement, ast.Expr)]
+        assert len(loop.body) == len(calls) == 1, name
+        assert isinstance(calls[0].value, ast.Call), name
+
+
 def test_nothing_reads_pickles_or_global_randomness() -> None:
     for path in SOURCE.rglob("*.py"):
         tree = ast.parse(path.read_text())

@@ -35,7 +35,11 @@ METHODS = (
     ("_sampler", "update", "update: calling the sampler"),
 )
 KERNELS = (
-    ("backsweep.replay", "add_staged", "add: the kernel (find or store observations, project new ones, row, graph)"),
+    (
+        "backsweep.replay.filling",
+        "add_staged",
+        "add: the kernel (find or store observations, project new ones, row, graph)",
+    ),
     ("backsweep.samplers.sum_tree_kernels", "set_range", "add: priority kernel"),
     ("backsweep.sweep.sweep_kernels", "sweep_rows", "sample: sweep kernel"),
     ("backsweep.samplers.sum_tree_kernels", "draw_prioritized", "sample: priority kernel"),

@@ -34,10 +34,11 @@ from backsweep.graph.graph_kernels import (
     VERTICES_LIVE,
     VISITS,
 )
+from backsweep.jit.array_table import array_row
 from backsweep.jit.memory import reserve
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store import Store, power_of_two_at_least
-from backsweep.store.store_kernels import CLEARED, FLAGS, NEXT_OBSERVATION, OBSERVATION, UNSEEN
+from backsweep.store.store_kernels import CLEARED, FLAGS, NEXT_OBSERVATION, OBSERVATION, RING, UNSEEN
 from backsweep.types import Rows, Vertex
 
 if TYPE_CHECKING:
@@ -66,10 +67,8 @@ class Graph:
         self.terminals = reserve((most_vertices,), np.int32)
         self.observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(graph_kernels.GRAPH_COUNTERS, np.int64)
-        # The arrays never move, so the long list of arguments is put together once.
-        self.add_arguments = (
-            store.rows,
-            store.values,
+        # The arrays never move, so where they lie is written down once.
+        self.bundle = graph_kernels.GraphArrays(
             self.vertices,
             self.reward_sums,
             self._vertex_table,
@@ -82,6 +81,7 @@ class Graph:
             self.observation_vertex,
             self.counters,
         )
+        self.row = array_row(self.bundle)
         self._no_keys = np.empty((0, encoder.words), np.int64)
 
     def keys_of_staged(self) -> NDArray[np.int64]:
@@ -138,7 +138,7 @@ class Graph:
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
 
     def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
-        graph_kernels.add_rows(first, last, oldest, fresh, keys, *self.add_arguments)
+        graph_kernels.add_rows(first, last, oldest, fresh, keys, self._store.table[RING], self.row)
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class Graph:
 
     def finish_loading(self) -> None:
         """Build the tables after the arrays have been filled."""
-        graph_kernels.rebuild_tables(self.vertices, self._vertex_table, self.edges, self._edge_table, self.counters)
+        graph_kernels.rebuild_tables(self.row)
 
 
 def _marked(keys: NDArray[np.int64], hidden: NDArray[np.bool_]) -> NDArray[np.int64]:

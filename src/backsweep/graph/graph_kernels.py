@@ -13,7 +13,7 @@
     edges[edge]       SOURCE TARGET            from which vertex to which
                       PLACE                    its place in the target's block
                       E_START E_COUNT E_SIZE E_HEAD    its block in the pool: the slots of its rows, oldest first
-    graph_rows[slot]  ROW_EDGE ROW_FLAGS       what must be undone when the row is overwritten
+    rows[slot]        ROW_EDGE ROW_FLAGS       what must be undone when the row is overwritten
     returns[slot]     BEFORE AFTER             the episode's reward before and after the row
     reward_sums[vertex]                        sum of the accumulated rewards of its visits
 
@@ -33,11 +33,21 @@ packed anew with room to grow, so a step costs O(1) on average and any row of an
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import (
+    Float64Matrix,
+    Float64Vector,
+    Int32Matrix,
+    Int32Vector,
+    Int64Matrix,
+    Int64Vector,
+    Row,
+    unpack,
+)
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import GOLDEN, mix
 from backsweep.store.store_kernels import (
@@ -49,6 +59,7 @@ from backsweep.store.store_kernels import (
     REWARD,
     STARTS_EPISODE,
     TERMINATED,
+    Ring,
 )
 
 # Columns of vertices.
@@ -76,7 +87,7 @@ B_START = 0
 B_COUNT = 1
 B_SIZE = 2
 B_HEAD = 3
-# Columns of graph_rows.
+# Columns of rows.
 ROW_EDGE = 0
 ROW_FLAGS = 1
 GRAPH_ROW_COLUMNS = 2
@@ -101,6 +112,23 @@ GRAPH_COUNTERS = 10
 ONE = np.uint64(1)
 
 Block: TypeAlias = NDArray[np.signedinteger[Any]]
+
+
+class GraphArrays(NamedTuple):
+    """The graph."""
+
+    vertices: Int64Matrix
+    reward_sums: Float64Vector
+    vertex_table: Int32Vector
+    edges: Int32Matrix
+    edge_table: Int32Vector
+    pool: Int32Vector
+    rows: Int32Matrix
+    returns: Float64Matrix
+    terminals: Int32Vector
+    observation_vertex: Int32Vector
+    """Of every stored observation: its vertex + 1, or -1 - the place of its key among those that an add brings."""
+    counters: Int64Vector
 
 
 @inlined
@@ -200,20 +228,16 @@ def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.int
 
 
 @kernel
-def rebuild_tables(
-    vertices: NDArray[np.int64],
-    vertex_table: NDArray[np.int32],
-    edges: NDArray[np.int32],
-    edge_table: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> None:
+def rebuild_tables(row: Row) -> None:
     """Fill empty tables from the arrays; needed after loading."""
+    graph = unpack(GraphArrays, row)
+    vertices, edges, counters = graph.vertices, graph.edges, graph.counters
     for vertex in range(counters[VERTICES_HIGH]):
         if vertices[vertex, USES] > 0:
-            insert_entry(hash_key(vertices[vertex, KEY:]), vertex, vertex_table)
+            insert_entry(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
     for edge in range(counters[EDGES_HIGH]):
         if edges[edge, E_COUNT] > 0:
-            insert_entry(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, edge_table)
+            insert_entry(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, graph.edge_table)
 
 
 # -- blocks in the pool -----------------------------------------------------------------------------------------------
@@ -229,10 +253,9 @@ def block_size(count: int) -> int:
 
 
 @kernel
-def pack_blocks(
-    vertices: NDArray[np.int64], edges: NDArray[np.int32], pool: NDArray[np.int32], counters: NDArray[np.int64]
-) -> None:
+def pack_blocks(graph: GraphArrays) -> None:
     """Lay all blocks side by side from the start of the pool, entries in order and heads at 0."""
+    vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
     old = pool[: counters[POOL_USED]].copy()
     used = 0
     for vertex in range(counters[VERTICES_HIGH]):
@@ -277,17 +300,11 @@ def grow_block(block: Block, pool: NDArray[np.int32], counters: NDArray[np.int64
 
 
 @inlined
-def push(
-    block: Block,
-    value: int,
-    vertices: NDArray[np.int64],
-    edges: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> None:
+def push(block: Block, value: int, graph: GraphArrays) -> None:
     """Append `value` to a block, which is a view of its four columns in `vertices` or `edges`."""
+    pool, counters = graph.pool, graph.counters
     if block[B_COUNT] == block[B_SIZE] and counters[POOL_USED] + max(2 * block[B_SIZE], 1) > pool.shape[0]:
-        pack_blocks(vertices, edges, pool, counters)
+        pack_blocks(graph)
     if block[B_COUNT] == block[B_SIZE]:
         grow_block(block, pool, counters)
     pool[block[B_START] + ((block[B_HEAD] + block[B_COUNT]) & (block[B_SIZE] - 1))] = value
@@ -298,15 +315,10 @@ def push(
 
 
 @kernel
-def find_or_make_vertex(
-    key: NDArray[np.int64],
-    vertices: NDArray[np.int64],
-    reward_sums: NDArray[np.float64],
-    vertex_table: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> int:
+def find_or_make_vertex(key: NDArray[np.int64], graph: GraphArrays) -> int:
     """Return the vertex of a new observation's key. A key that is known already is a collision, and counted."""
-    vertex = find_vertex(key, vertices, vertex_table)
+    vertices, counters = graph.vertices, graph.counters
+    vertex = find_vertex(key, vertices, graph.vertex_table)
     if vertex >= 0:
         counters[COLLISIONS] += 1
         return vertex
@@ -321,21 +333,20 @@ def find_or_make_vertex(
     vertices[vertex, STAMP] = counters[VERTICES_EVER]
     for i in range(key.shape[0]):
         vertices[vertex, KEY + i] = key[i]
-    reward_sums[vertex] = 0.0
+    graph.reward_sums[vertex] = 0.0
     counters[VERTICES_EVER] += 1
     counters[VERTICES_LIVE] += 1
-    insert_entry(hash_key(key), vertex, vertex_table)
+    insert_entry(hash_key(key), vertex, graph.vertex_table)
     return vertex
 
 
 @inlined
-def leave_vertex(
-    vertex: int, vertices: NDArray[np.int64], vertex_table: NDArray[np.int32], counters: NDArray[np.int64]
-) -> None:
+def leave_vertex(vertex: int, graph: GraphArrays) -> None:
     """Take back one use of a vertex; without uses it is released."""
+    vertices, counters = graph.vertices, graph.counters
     vertices[vertex, USES] -= 1
     if vertices[vertex, USES] == 0:
-        remove_vertex_entry(vertex, vertices, vertex_table)
+        remove_vertex_entry(vertex, vertices, graph.vertex_table)
         vertices[vertex, STAMP] = counters[VERTICES_FREE]
         vertices[vertex, COUNT] = 0
         vertices[vertex, SIZE] = 0
@@ -344,28 +355,17 @@ def leave_vertex(
 
 
 @kernel
-def remove_row(
-    slot: int,
-    vertices: NDArray[np.int64],
-    reward_sums: NDArray[np.float64],
-    vertex_table: NDArray[np.int32],
-    edges: NDArray[np.int32],
-    edge_table: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    graph_rows: NDArray[np.int32],
-    returns: NDArray[np.float64],
-    terminals: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> None:
+def remove_row(slot: int, graph: GraphArrays) -> None:
     """Take the oldest row, which lies in `slot`, out of the graph."""
-    edge = graph_rows[slot, ROW_EDGE]
-    flags = graph_rows[slot, ROW_FLAGS]
+    vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
+    edge = graph.rows[slot, ROW_EDGE]
+    flags = graph.rows[slot, ROW_FLAGS]
     source, target = edges[edge, SOURCE], edges[edge, TARGET]
     # The oldest row of all is the oldest of its edge.
     edges[edge, E_HEAD] = (edges[edge, E_HEAD] + 1) & (edges[edge, E_SIZE] - 1)
     edges[edge, E_COUNT] -= 1
     if edges[edge, E_COUNT] == 0:
-        remove_edge_entry(edge, edges, edge_table)
+        remove_edge_entry(edge, edges, graph.edge_table)
         start = vertices[target, START]
         place = edges[edge, PLACE]
         vertices[target, COUNT] -= 1
@@ -380,51 +380,36 @@ def remove_row(
         vertices[target, ENDINGS] -= 1
         if vertices[target, ENDINGS] == 0:
             counters[TERMINALS] -= 1
-            last = terminals[counters[TERMINALS]]
-            terminals[vertices[target, TERMINAL]] = last
+            last = graph.terminals[counters[TERMINALS]]
+            graph.terminals[vertices[target, TERMINAL]] = last
             vertices[last, TERMINAL] = vertices[target, TERMINAL]
     vertices[source, VISITS] -= 1
-    reward_sums[source] -= returns[slot, BEFORE]
+    graph.reward_sums[source] -= graph.returns[slot, BEFORE]
     if not flags & CONTINUED:
         vertices[target, VISITS] -= 1
-        reward_sums[target] -= returns[slot, AFTER]
-    leave_vertex(source, vertices, vertex_table, counters)
-    leave_vertex(target, vertices, vertex_table, counters)
+        graph.reward_sums[target] -= graph.returns[slot, AFTER]
+    leave_vertex(source, graph)
+    leave_vertex(target, graph)
 
 
 @inlined
-def vertex_of(
-    observation: int,
-    keys: NDArray[np.int64],
-    vertices: NDArray[np.int64],
-    reward_sums: NDArray[np.float64],
-    vertex_table: NDArray[np.int32],
-    observation_vertex: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> int:
+def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays) -> int:
     """Return the vertex of a stored observation and count one more use of it."""
-    known = observation_vertex[observation]
+    known = graph.observation_vertex[observation]
     if known > 0:
         vertex = np.int64(known - 1)
     else:
-        vertex = np.int64(find_or_make_vertex(keys[-1 - known], vertices, reward_sums, vertex_table, counters))
-        observation_vertex[observation] = vertex + 1
-    vertices[vertex, USES] += 1
+        vertex = np.int64(find_or_make_vertex(keys[-1 - known], graph))
+        graph.observation_vertex[observation] = vertex + 1
+    graph.vertices[vertex, USES] += 1
     return vertex
 
 
 @inlined
-def find_or_make_edge(
-    source: int,
-    target: int,
-    vertices: NDArray[np.int64],
-    edges: NDArray[np.int32],
-    edge_table: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> int:
+def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
     """Return the edge between two vertices."""
-    edge = find_edge(source, target, edges, edge_table)
+    vertices, edges, counters = graph.vertices, graph.edges, graph.counters
+    edge = find_edge(source, target, edges, graph.edge_table)
     if edge >= 0:
         return edge
     if counters[EDGES_FREE] != 0:
@@ -439,8 +424,8 @@ def find_or_make_edge(
     edges[edge, E_SIZE] = 0
     edges[edge, E_HEAD] = 0
     edges[edge, E_COUNT] = 0
-    insert_entry(hash_edge(source, target), edge, edge_table)
-    push(vertices[target, START : START + 4], edge, vertices, edges, pool, counters)
+    insert_entry(hash_edge(source, target), edge, graph.edge_table)
+    push(vertices[target, START : START + 4], edge, graph)
     counters[EDGES_LIVE] += 1
     return edge
 
@@ -452,57 +437,33 @@ def add_rows(
     oldest: int,
     fresh: NDArray[np.int32],
     keys: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    values: NDArray[np.float64],
-    vertices: NDArray[np.int64],
-    reward_sums: NDArray[np.float64],
-    vertex_table: NDArray[np.int32],
-    edges: NDArray[np.int32],
-    edge_table: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    graph_rows: NDArray[np.int32],
-    returns: NDArray[np.float64],
-    terminals: NDArray[np.int32],
-    observation_vertex: NDArray[np.int32],
-    counters: NDArray[np.int64],
+    ring_row: Row,
+    graph_row: Row,
 ) -> None:
     """Add the rows with serial numbers first..last-1, taking out those that they overwrote.
 
     Rows from serial number `oldest` on are in the graph. ``fresh[i]`` is an observation whose vertex is not known yet
     and ``keys[i]`` its key; all other observations have their vertex in `observation_vertex`.
     """
+    ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, graph_row)
+    rows, values = ring.rows, ring.values
+    vertices, reward_sums, returns, counters = graph.vertices, graph.reward_sums, graph.returns, graph.counters
     capacity = rows.shape[0]
     for i in range(keys.shape[0]):
-        observation_vertex[fresh[i, 1]] = -1 - i
+        graph.observation_vertex[fresh[i, 1]] = -1 - i
     for serial in range(first, last):
         slot = serial % capacity
         if serial - capacity >= oldest:
-            remove_row(
-                slot,
-                vertices,
-                reward_sums,
-                vertex_table,
-                edges,
-                edge_table,
-                pool,
-                graph_rows,
-                returns,
-                terminals,
-                counters,
-            )
-        source = vertex_of(
-            rows[slot, OBSERVATION], keys, vertices, reward_sums, vertex_table, observation_vertex, counters
-        )
-        target = vertex_of(
-            rows[slot, NEXT_OBSERVATION], keys, vertices, reward_sums, vertex_table, observation_vertex, counters
-        )
-        edge = find_or_make_edge(source, target, vertices, edges, edge_table, pool, counters)
-        push(edges[edge, E_START : E_START + 4], slot, vertices, edges, pool, counters)
+            remove_row(slot, graph)
+        source = vertex_of(rows[slot, OBSERVATION], keys, graph)
+        target = vertex_of(rows[slot, NEXT_OBSERVATION], keys, graph)
+        edge = find_or_make_edge(source, target, graph)
+        push(graph.edges[edge, E_START : E_START + 4], slot, graph)
         flags = rows[slot, FLAGS]
         if flags & TERMINATED:
             if vertices[target, ENDINGS] == 0:
                 vertices[target, TERMINAL] = counters[TERMINALS]
-                terminals[counters[TERMINALS]] = target
+                graph.terminals[counters[TERMINALS]] = target
                 counters[TERMINALS] += 1
             vertices[target, ENDINGS] += 1
         previous = rows[slot, PREVIOUS]
@@ -511,10 +472,10 @@ def add_rows(
             vertices[source, VISITS] += 1
             reward_sums[source] += returns[slot, BEFORE]
         else:
-            graph_rows[previous, ROW_FLAGS] |= CONTINUED
+            graph.rows[previous, ROW_FLAGS] |= CONTINUED
             returns[slot, BEFORE] = returns[previous, AFTER]
         vertices[target, VISITS] += 1
         reward_sums[target] += values[slot, RETURN]
         returns[slot, AFTER] = values[slot, RETURN]
-        graph_rows[slot, ROW_EDGE] = edge
-        graph_rows[slot, ROW_FLAGS] = flags
+        graph.rows[slot, ROW_EDGE] = edge
+        graph.rows[slot, ROW_FLAGS] = flags

@@ -1,152 +1,177 @@
-"""Arrays of many lanes behind one table of numbers, for kernels that move all lanes in one call.
+"""Bundles of arrays for kernels: a declared schema, and a table of numbers that is cheap to hand over.
 
-A lane's replay and tasks are some sixty arrays. Handing those of a hundred lanes to a kernel would take longer than the
-kernel's work, so it is handed a table instead: where each array lies, and its shape.
+A kernel that works on a replay needs some forty arrays. Handing them over one by one takes longer than the kernel's
+work, and a mistake in their order would go unnoticed. So arrays that belong together are a *bundle*, a `NamedTuple`
+whose annotations say what each array is:
 
-    table[lane, array]    [ address | size of axis 0 | axis 1 | axis 2 | axis 3 ]
+    class Ring(NamedTuple):
+        rows: Int32Matrix
+        counters: Int64Vector
 
-The arrays must be contiguous and must neither move nor be freed while the table is in use: whoever makes a table keeps
-them. Dtypes are not in the table: a kernel asks for an array in the dtype it knows it has (`int32_matrix` and so on).
+Python code fills a bundle and calls `array_row`, which checks every array against its annotation and writes down where
+it lies:
+
+    row[array]    [ address | size of axis 0 | axis 1 | axis 2 | axis 3 ]
+
+A kernel takes the row and gets the bundle back with ``unpack(Ring, row)``. Rows of several bundles make a table
+(`array_rows`), tables of several runs make a larger one, and a kernel takes any of them as one array.
+
+The arrays must neither move nor be freed while a row is in use: whoever makes a row keeps them.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
-from numba import carray  # type: ignore[attr-defined]
-from numba.core import cgutils as numba_cgutils
+from numba import from_dtype
 from numba.core import types
 from numba.extending import intrinsic
+from numba.np import arrayobj as numba_arrayobj
 from numpy.typing import NDArray
 
-from backsweep.jit.compilation import inlined
+from backsweep.jit.compilation import interpreted
 
-cgutils: Any = numba_cgutils
+arrayobj: Any = numba_arrayobj
 
-ADDRESS = 0
-SIZE_0 = 1
-SIZE_1 = 2
-SIZE_2 = 3
-SIZE_3 = 4
-COLUMNS = 5
+MOST_AXES = 4
+COLUMNS = 1 + MOST_AXES
 
-Entry = NDArray[np.int64]
-"""One row of a table: the arrays of one lane."""
+Row: TypeAlias = NDArray[np.int64]
+"""Where the arrays of one bundle lie, (arrays, COLUMNS)."""
+Table: TypeAlias = NDArray[np.int64]
+"""Rows of several bundles, (bundles, arrays, COLUMNS); or of several runs, with one more axis in front."""
+Bundle = TypeVar("Bundle", bound=tuple[Any, ...])
 
 
-def address_table(lanes: Sequence[Sequence[NDArray[Any]]]) -> NDArray[np.int64]:
-    """Return the table of some lanes' arrays; every lane has as many, in the same order."""
-    table = np.zeros((len(lanes), max((len(arrays) for arrays in lanes), default=0), COLUMNS), np.int64)
-    for lane, arrays in enumerate(lanes):
-        for place, array in enumerate(arrays):
-            if not array.flags.c_contiguous:
-                raise ValueError(f"array {place} of lane {lane} is not contiguous")
-            if array.ndim >= COLUMNS:
-                raise ValueError(f"array {place} of lane {lane} has {array.ndim} axes, at most {COLUMNS - 1} fit")
-            table[lane, place, ADDRESS] = array.ctypes.data
-            table[lane, place, SIZE_0 : SIZE_0 + array.ndim] = array.shape
+class Kind(NamedTuple):
+    """What an array of a bundle must be."""
+
+    dtype: type[np.generic]
+    axes: int
+
+    def __str__(self) -> str:
+        return f"a contiguous array of {np.dtype(self.dtype)} with {self.axes} axes"
+
+
+BoolVector = Annotated[NDArray[np.bool_], Kind(np.bool_, 1)]
+BoolMatrix = Annotated[NDArray[np.bool_], Kind(np.bool_, 2)]
+ByteVector = Annotated[NDArray[np.uint8], Kind(np.uint8, 1)]
+ByteMatrix = Annotated[NDArray[np.uint8], Kind(np.uint8, 2)]
+ByteImages = Annotated[NDArray[np.uint8], Kind(np.uint8, 4)]
+WordVector = Annotated[NDArray[np.uint64], Kind(np.uint64, 1)]
+WordMatrix = Annotated[NDArray[np.uint64], Kind(np.uint64, 2)]
+Int32Vector = Annotated[NDArray[np.int32], Kind(np.int32, 1)]
+Int32Matrix = Annotated[NDArray[np.int32], Kind(np.int32, 2)]
+Int32Cube = Annotated[NDArray[np.int32], Kind(np.int32, 3)]
+Int64Vector = Annotated[NDArray[np.int64], Kind(np.int64, 1)]
+Int64Matrix = Annotated[NDArray[np.int64], Kind(np.int64, 2)]
+Float32Vector = Annotated[NDArray[np.float32], Kind(np.float32, 1)]
+Float64Vector = Annotated[NDArray[np.float64], Kind(np.float64, 1)]
+Float64Matrix = Annotated[NDArray[np.float64], Kind(np.float64, 2)]
+
+
+@cache
+def schema(bundle: type[tuple[Any, ...]]) -> dict[str, Kind]:
+    """Return the kind of every array of a bundle, by name."""
+    hints = get_type_hints(bundle, include_extras=True)
+    kinds = {name: getattr(hint, "__metadata__", (None,))[0] for name, hint in hints.items()}
+    for name, kind in kinds.items():
+        if not isinstance(kind, Kind):
+            raise TypeError(f"{bundle.__name__}.{name} must be annotated with a kind of array, got {hints[name]}")
+    return cast(dict[str, Kind], kinds)
+
+
+def array_row(bundle: tuple[Any, ...]) -> Row:
+    """Return where the arrays of a bundle lie, after checking each against the schema."""
+    row = np.zeros((len(bundle), COLUMNS), np.int64)
+    for place, ((name, kind), array) in enumerate(zip(schema(type(bundle)).items(), bundle, strict=True)):
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{type(bundle).__name__}.{name} must be {kind}, got {type(array).__name__}")
+        if array.dtype != kind.dtype or array.ndim != kind.axes or not array.flags.c_contiguous:
+            order = "" if array.flags.c_contiguous else " that is not contiguous"
+            raise ValueError(
+                f"{type(bundle).__name__}.{name} must be {kind}, got {array.dtype} of shape {array.shape}{order}"
+            )
+        row[place, 0] = array.ctypes.data
+        row[place, 1 : 1 + array.ndim] = array.shape
+    return row
+
+
+def array_rows(bundles: Sequence[tuple[Any, ...] | None]) -> Table:
+    """Return the rows of several bundles, padded to the longest; None leaves a place empty."""
+    rows = [np.zeros((0, COLUMNS), np.int64) if bundle is None else array_row(bundle) for bundle in bundles]
+    table = np.zeros((len(rows), max(map(len, rows)), COLUMNS), np.int64)
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = row
     return table
 
 
+def array_tables(runs: Sequence[Sequence[tuple[Any, ...] | None]]) -> NDArray[np.int64]:
+    """Return the tables of several runs, padded to the largest, (runs, bundles, arrays, COLUMNS)."""
+    tables = [array_rows(bundles) for bundles in runs]
+    stacked = np.zeros((len(tables), *np.max([table.shape for table in tables], axis=0)), np.int64)
+    for place, table in enumerate(tables):
+        stacked[place, : table.shape[0], : table.shape[1]] = table
+    return stacked
+
+
+def unpack(bundle: type[Bundle], row: Row) -> Bundle:
+    """Return the arrays of a bundle; in compiled code this is a handful of loads, and arrays not used cost nothing."""
+    arrays = []
+    for place, kind in enumerate(schema(bundle).values()):
+        array = np.empty(row[place, 1 : 1 + kind.axes], kind.dtype)
+        if array.size:
+            memory: Any = (ctypes.c_char * array.nbytes).from_address(int(row[place, 0]))
+            array = np.frombuffer(memory, kind.dtype).reshape(array.shape)
+        arrays.append(array)
+    return bundle(*arrays)
+
+
 @intrinsic
-def _pointer(context: Any, address: Any) -> Any:
+def _compiled_unpack(typing_context: Any, bundle: Any, row: Any) -> Any:
+    if not isinstance(row, types.Array) or (row.ndim, row.layout, row.dtype) != (2, "C", types.int64):
+        raise TypeError(f"unpack takes a row of a table, got {row}")
+    arrays = [types.Array(from_dtype(np.dtype(kind.dtype)), kind.axes, "C") for kind in _kinds(bundle)]
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+        table = arrayobj.make_array(signature.args[1])(context, builder, arguments[1])
 
-    return types.voidptr(types.int64), generate
+        def constant(value: int) -> Any:
+            return context.get_constant(types.intp, value)
 
+        def entry(place: int, column: int) -> Any:
+            return builder.load(builder.gep(table.data, [constant(place * COLUMNS + column)]))
 
-pointer: Any = _pointer  # numba supplies the first argument
+        values = []
+        for place, kind in enumerate(arrays):
+            array = arrayobj.make_array(kind)(context, builder)
+            item = constant(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+            shape = [entry(place, 1 + axis) for axis in range(kind.ndim)]
+            strides = [item]
+            for size in reversed(shape[1:]):
+                strides.insert(0, builder.mul(strides[0], size))
+            arrayobj.populate_array(
+                array,
+                data=builder.inttoptr(entry(place, 0), array.data.type),
+                shape=shape,
+                strides=strides,
+                itemsize=item,
+                meminfo=None,
+            )
+            values.append(array._getvalue())
+        return context.make_tuple(builder, signature.return_type, values)
 
-
-@inlined
-def bool_vector(entry: Entry, array: int) -> NDArray[np.bool_]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0],), np.bool_)
-
-
-@inlined
-def byte_vector(entry: Entry, array: int) -> NDArray[np.uint8]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0],), np.uint8)
-
-
-@inlined
-def byte_matrix(entry: Entry, array: int) -> NDArray[np.uint8]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0], entry[array, SIZE_1]), np.uint8)
-
-
-@inlined
-def byte_images(entry: Entry, array: int) -> NDArray[np.uint8]:
-    """Return an array of the lane with four axes."""
-    shape = (entry[array, SIZE_0], entry[array, SIZE_1], entry[array, SIZE_2], entry[array, SIZE_3])
-    return carray(pointer(entry[array, ADDRESS]), shape, np.uint8)
+    unpacked: Any = types.NamedTuple
+    return unpacked(arrays, bundle.instance_class)(bundle, row), generate
 
 
-@inlined
-def word_vector(entry: Entry, array: int) -> NDArray[np.uint64]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0],), np.uint64)
+def _kinds(bundle: Any) -> list[Kind]:
+    return list(schema(bundle.instance_class).values())
 
 
-@inlined
-def word_matrix(entry: Entry, array: int) -> NDArray[np.uint64]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0], entry[array, SIZE_1]), np.uint64)
-
-
-@inlined
-def int32_vector(entry: Entry, array: int) -> NDArray[np.int32]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0],), np.int32)
-
-
-@inlined
-def int32_matrix(entry: Entry, array: int) -> NDArray[np.int32]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0], entry[array, SIZE_1]), np.int32)
-
-
-@inlined
-def int64_vector(entry: Entry, array: int) -> NDArray[np.int64]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0],), np.int64)
-
-
-@inlined
-def int64_matrix(entry: Entry, array: int) -> NDArray[np.int64]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0], entry[array, SIZE_1]), np.int64)
-
-
-@inlined
-def float_vector(entry: Entry, array: int) -> NDArray[np.float64]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0],), np.float64)
-
-
-@inlined
-def float_matrix(entry: Entry, array: int) -> NDArray[np.float64]:
-    """Return an array of the lane."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0], entry[array, SIZE_1]), np.float64)
-
-
-@inlined
-def bytes_at(entry: Entry, array: int, offset: int, size: int) -> NDArray[np.uint8]:
-    """Return `size` bytes of an array of any dtype, from byte `offset` on, as a matrix of one row."""
-    return carray(pointer(entry[array, ADDRESS] + offset), (1, size), np.uint8)
-
-
-@inlined
-def bytes_of_words(entry: Entry, array: int) -> NDArray[np.uint8]:
-    """Return a matrix of 64-bit words as the bytes that they are."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0], 8 * entry[array, SIZE_1]), np.uint8)
-
-
-@inlined
-def int64_of_bytes(entry: Entry, array: int) -> NDArray[np.int64]:
-    """Return a matrix of bytes with eight columns as the 64-bit numbers that they are."""
-    return carray(pointer(entry[array, ADDRESS]), (entry[array, SIZE_0],), np.int64)
+if not interpreted():
+    unpack = _compiled_unpack  # type: ignore[assignment]

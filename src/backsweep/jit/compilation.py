@@ -51,7 +51,8 @@ def exact_sums(function: Function) -> Function:
 def threaded(function: Function) -> Function:
     """Compile a kernel whose `prange` loops are shared out among threads; its parts must not write to the same places.
 
-    Kernels that it calls are compiled on their own as ever, so what is compiled here should do little beside calling.
+    A loop's body must be one call of a kernel. That kernel is compiled on its own as ever, while numba's treatment of
+    the body is slow, and drops writes to arrays that were made inside it, such as those of an unpacked bundle.
     """
     return cast(Function, with_cache(numba.njit(nogil=True, parallel=True)(function)))
 

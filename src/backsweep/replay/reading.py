@@ -102,7 +102,7 @@ class Reading(ReplayParts):
                 raise ValueError(f"row must be live, {store.oldest} to {store.total - 1}, got {checked}")
             episode = store.rows[checked % self._capacity, EPISODE]
             out = np.empty(store.episodes[episode, LENGTH], np.int64)
-            episode_rows(checked, store.rows, store.episodes, store.counters, out)
+            episode_rows(checked, store.table[store_kernels.RING], out)
             return out
 
     def truncated(self, row: ArrayLike) -> NDArray[np.bool_]:

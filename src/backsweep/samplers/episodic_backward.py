@@ -12,6 +12,7 @@ from backsweep.samplers import episodic_backward_kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.fallback import fill_up
 from backsweep.snapshot.contents import need
+from backsweep.store.store_kernels import RING
 from backsweep.types import Picks
 
 
@@ -56,15 +57,7 @@ class LiveEpisodicBackward(LiveSampler):
         row = np.empty(count, np.int64)
         seed = random_word(self.generator)
         filled, self.cursor = episodic_backward_kernels.walk_back(
-            seed,
-            self.cursor,
-            self.config.timeouts,
-            self.config.running,
-            store.rows,
-            store.episodes,
-            store.live_episodes,
-            store.counters,
-            row,
+            seed, self.cursor, self.config.timeouts, self.config.running, store.table[RING], row
         )
         fill_up(row, filled, self.config.fallback, self, "no episode may be drawn yet")
         return Picks(row)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import Row, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.store_kernels import (
@@ -21,6 +22,7 @@ from backsweep.store.store_kernels import (
     RUNNING,
     STATE,
     TOTAL,
+    Ring,
 )
 
 TRIES = 64
@@ -34,19 +36,13 @@ def is_eligible(episode: int, timeouts: bool, running: bool, episodes: NDArray[n
 
 
 @kernel
-def draw_episode(
-    state: NDArray[np.uint64],
-    timeouts: bool,
-    running: bool,
-    episodes: NDArray[np.int64],
-    live_episodes: NDArray[np.int32],
-    store_counters: NDArray[np.int64],
-) -> int:
+def draw_episode(state: NDArray[np.uint64], timeouts: bool, running: bool, ring: Ring) -> int:
     """Draw one of the eligible episodes uniformly; return -1 if there is none.
 
     A few blind draws nearly always hit one. Where eligible ones are rare, they are counted and one is picked.
     """
-    count = store_counters[EPISODES_LIVE]
+    episodes, live_episodes = ring.episodes, ring.live_episodes
+    count = ring.counters[EPISODES_LIVE]
     for _ in range(TRIES):
         episode = live_episodes[draw_below(state, count)]
         if is_eligible(episode, timeouts, running, episodes):
@@ -68,28 +64,22 @@ def draw_episode(
 
 @kernel
 def walk_back(
-    seed: np.uint64,
-    cursor: int,
-    timeouts: bool,
-    running: bool,
-    rows: NDArray[np.int32],
-    episodes: NDArray[np.int64],
-    live_episodes: NDArray[np.int32],
-    store_counters: NDArray[np.int64],
-    out: NDArray[np.int64],
+    seed: np.uint64, cursor: int, timeouts: bool, running: bool, ring_row: Row, out: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Fill `out` with rows of one episode after another, each from its end backwards.
 
     `cursor` is the serial number of the next row to give, or -1. Returns how many rows were given, and the new cursor.
     """
+    ring = unpack(Ring, ring_row)
+    rows, episodes = ring.rows, ring.episodes
     state = np.empty(1, np.uint64)
     state[0] = seed
     capacity = rows.shape[0]
-    oldest = store_counters[TOTAL] - store_counters[LIVE]
+    oldest = ring.counters[TOTAL] - ring.counters[LIVE]
     filled = 0
     while filled < out.shape[0]:
         if cursor < oldest:
-            episode = draw_episode(state, timeouts, running, episodes, live_episodes, store_counters)
+            episode = draw_episode(state, timeouts, running, ring)
             if episode < 0:
                 return filled, -1
             cursor = oldest + (episodes[episode, LAST] - oldest) % capacity
@@ -104,17 +94,13 @@ def walk_back(
 
 
 @kernel
-def episode_rows(
-    row: int,
-    rows: NDArray[np.int32],
-    episodes: NDArray[np.int64],
-    store_counters: NDArray[np.int64],
-    out: NDArray[np.int64],
-) -> None:
+def episode_rows(row: int, ring_row: Row, out: NDArray[np.int64]) -> None:
     """Fill `out` with the live rows of the row's episode, in time order."""
+    ring = unpack(Ring, ring_row)
+    rows = ring.rows
     capacity = rows.shape[0]
-    oldest = store_counters[TOTAL] - store_counters[LIVE]
-    slot = episodes[rows[row % capacity, EPISODE], LAST]
+    oldest = ring.counters[TOTAL] - ring.counters[LIVE]
+    slot = ring.episodes[rows[row % capacity, EPISODE], LAST]
     for i in range(out.shape[0] - 1, -1, -1):
         out[i] = oldest + (slot - oldest) % capacity
         slot = np.int64(rows[slot, PREVIOUS])

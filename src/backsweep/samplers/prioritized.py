@@ -90,10 +90,7 @@ class LivePrioritized(LiveSampler):
 
     def added(self, first: int, last: int) -> None:
         """Give new rows the largest priority so far."""
-        tree = self.tree
-        sum_tree_kernels.set_range(
-            first, last, self.experience.capacity, self.largest, tree.levels, tree.sums, tree.minima
-        )
+        sum_tree_kernels.set_range(first, last, self.experience.capacity, self.largest, self.tree.row)
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
@@ -111,9 +108,7 @@ class LivePrioritized(LiveSampler):
             experience.capacity,
             self.beta,
             self.config.stratified,
-            self.tree.levels,
-            self.tree.sums,
-            self.tree.minima,
+            self.tree.row,
             row,
             weight,
         )
@@ -134,9 +129,7 @@ class LivePrioritized(LiveSampler):
             config.epsilon,
             self._clip,
             self.largest,
-            self.tree.levels,
-            self.tree.sums,
-            self.tree.minima,
+            self.tree.row,
         )
 
     def priorities(self, row: Rows) -> NDArray[np.float64]:
@@ -177,4 +170,4 @@ class LivePrioritized(LiveSampler):
             return
         # After `clear` there are slots that hold nothing; they must not count as the smallest priority.
         for slot in slots.tolist():
-            sum_tree_kernels.set_leaf(slot, priorities[slot], tree.levels, tree.sums, tree.minima)
+            sum_tree_kernels.set_range(slot, slot + 1, experience.capacity, priorities[slot], tree.row)

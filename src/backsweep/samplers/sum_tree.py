@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import array_row
 from backsweep.jit.memory import reserve
 from backsweep.samplers import sum_tree_kernels
-from backsweep.samplers.sum_tree_kernels import FAN_OUT
+from backsweep.samplers.sum_tree_kernels import FAN_OUT, TreeArrays
 
 
 class SumTree:
@@ -21,6 +22,8 @@ class SumTree:
         self.levels = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.sums = reserve((sum(sizes),), np.float64)
         self.minima: NDArray[np.float64] = np.full(sum(sizes) if with_minima else 0, np.inf)
+        self.bundle = TreeArrays(self.levels, self.sums, self.minima)
+        self.row = array_row(self.bundle)
 
     @property
     def total(self) -> float:
@@ -34,7 +37,7 @@ class SumTree:
 
     def build(self, leaves: NDArray[np.float64]) -> None:
         """Set the first priorities all at once."""
-        sum_tree_kernels.build_trees(np.ascontiguousarray(leaves), self.levels, self.sums, self.minima)
+        sum_tree_kernels.build_trees(np.ascontiguousarray(leaves), self.row)
 
     @property
     def nbytes(self) -> int:

@@ -16,11 +16,12 @@ empty leaves are infinite.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import Float64Vector, Int64Vector, Row, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_unit
@@ -28,12 +29,19 @@ from backsweep.jit.random_streams_kernels import draw_unit
 FAN_OUT = 8
 LARGEST_PRIORITY = 1e100  # so that the sum of all stays finite, whatever the errors
 
-Tree: TypeAlias = NDArray[np.float64]
+
+class TreeArrays(NamedTuple):
+    """A sum tree; without minima (an empty array) only sums are kept."""
+
+    levels: Int64Vector
+    sums: Float64Vector
+    minima: Float64Vector
 
 
 @inlined
-def refresh_node(level: int, node: int, levels: NDArray[np.int64], sums: Tree, minima: Tree) -> None:
-    """Compute a node from its children, in pairs. Without minima (an empty array) only sums are kept."""
+def refresh_node(level: int, node: int, tree: TreeArrays) -> None:
+    """Compute a node from its children, in pairs."""
+    levels, sums, minima = tree.levels, tree.sums, tree.minima
     c = levels[level + 1] + FAN_OUT * node
     sums[levels[level] + node] = ((sums[c] + sums[c + 1]) + (sums[c + 2] + sums[c + 3])) + (
         (sums[c + 4] + sums[c + 5]) + (sums[c + 6] + sums[c + 7])
@@ -47,8 +55,9 @@ def refresh_node(level: int, node: int, levels: NDArray[np.int64], sums: Tree, m
 
 
 @kernel
-def set_leaf(slot: int, value: float, levels: NDArray[np.int64], sums: Tree, minima: Tree) -> None:
+def set_leaf(slot: int, value: float, tree: TreeArrays) -> None:
     """Set one priority and the nodes above it."""
+    levels, sums, minima = tree.levels, tree.sums, tree.minima
     leaf_level = levels.shape[0] - 2
     sums[levels[leaf_level] + slot] = value
     if minima.shape[0] > 0:
@@ -56,21 +65,22 @@ def set_leaf(slot: int, value: float, levels: NDArray[np.int64], sums: Tree, min
     node = slot
     for level in range(leaf_level - 1, -1, -1):
         node //= FAN_OUT
-        refresh_node(level, node, levels, sums, minima)
+        refresh_node(level, node, tree)
 
 
 @kernel
-def set_range(
-    first: int, last: int, capacity: int, value: float, levels: NDArray[np.int64], sums: Tree, minima: Tree
-) -> None:
+def set_range(first: int, last: int, capacity: int, value: float, tree_row: Row) -> None:
     """Give the rows first..last-1 the same priority."""
+    tree = unpack(TreeArrays, tree_row)
     for serial in range(first, last):
-        set_leaf(serial % capacity, value, levels, sums, minima)
+        set_leaf(serial % capacity, value, tree)
 
 
 @kernel
-def build_trees(leaves: NDArray[np.float64], levels: NDArray[np.int64], sums: Tree, minima: Tree) -> None:
+def build_trees(leaves: NDArray[np.float64], tree_row: Row) -> None:
     """Fill both trees from all live priorities at once."""
+    tree = unpack(TreeArrays, tree_row)
+    levels, sums, minima = tree.levels, tree.sums, tree.minima
     leaf_level = levels.shape[0] - 2
     for i in range(leaves.shape[0]):
         sums[levels[leaf_level] + i] = leaves[i]
@@ -80,12 +90,13 @@ def build_trees(leaves: NDArray[np.float64], levels: NDArray[np.int64], sums: Tr
     for level in range(leaf_level - 1, -1, -1):
         nodes = (nodes + FAN_OUT - 1) // FAN_OUT
         for node in range(nodes):
-            refresh_node(level, node, levels, sums, minima)
+            refresh_node(level, node, tree)
 
 
 @inlined
-def prefetch_path(slot: int, levels: NDArray[np.int64], sums: Tree, minima: Tree) -> None:
+def prefetch_path(slot: int, tree: TreeArrays) -> None:
     """Ask for a leaf and the lowest nodes above it; those near the root are at hand anyway."""
+    levels, sums, minima = tree.levels, tree.sums, tree.minima
     node = slot
     for level in range(levels.shape[0] - 2, max(levels.shape[0] - 5, 0), -1):
         prefetch(sums, levels[level] + node)
@@ -103,16 +114,16 @@ def update_priorities(
     epsilon: float,
     clip: float,
     largest: float,
-    levels: NDArray[np.int64],
-    sums: Tree,
-    minima: Tree,
+    tree_row: Row,
 ) -> float:
     """Set the priorities of rows from their TD errors; return the largest priority so far."""
+    tree = unpack(TreeArrays, tree_row)
+    levels, sums, minima = tree.levels, tree.sums, tree.minima
     leaf_level = levels.shape[0] - 2
     nodes = np.empty(row.shape[0], np.int64)
     for i in range(row.shape[0]):
         nodes[i] = row[i] % capacity
-        prefetch_path(nodes[i], levels, sums, minima)
+        prefetch_path(nodes[i], tree)
     for i in range(row.shape[0]):
         priority = min((min(abs(error[i]), clip) + epsilon) ** alpha, LARGEST_PRIORITY)
         largest = max(largest, priority)
@@ -124,16 +135,16 @@ def update_priorities(
         size = (levels[level + 2] - levels[level + 1]) // FAN_OUT
         if size <= row.shape[0]:
             for node in range(size):
-                refresh_node(level, node, levels, sums, minima)
+                refresh_node(level, node, tree)
         else:
             for i in range(row.shape[0]):
                 nodes[i] //= FAN_OUT
-                refresh_node(level, nodes[i], levels, sums, minima)
+                refresh_node(level, nodes[i], tree)
     return largest
 
 
 @inlined
-def choose_child(first: int, ticket: float, sums: Tree) -> tuple[int, float]:
+def choose_child(first: int, ticket: float, sums: NDArray[np.float64]) -> tuple[int, float]:
     """Return which of eight children from `first` on a ticket falls to, and the sum of those before it."""
     chosen = 0
     passed = 0.0
@@ -157,9 +168,7 @@ def draw_prioritized(
     capacity: int,
     beta: float,
     stratified: bool,
-    levels: NDArray[np.int64],
-    sums: Tree,
-    minima: Tree,
+    tree_row: Row,
     row: NDArray[np.int64],
     weight: NDArray[np.float32],
 ) -> None:
@@ -167,6 +176,8 @@ def draw_prioritized(
 
     Weights are divided by the largest that any live row would have, or, without minima, by the largest in the batch.
     """
+    tree = unpack(TreeArrays, tree_row)
+    levels, sums, minima = tree.levels, tree.sums, tree.minima
     state = np.empty(1, np.uint64)
     state[0] = seed
     leaf_level = levels.shape[0] - 2

@@ -15,9 +15,12 @@ frames that make up one observation. A record table keeps each distinct record o
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import BoolVector, Int32Vector, Int64Vector, WordMatrix, WordVector
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import mix
 
@@ -28,6 +31,19 @@ RECORDS_LIVE = 2
 RECORD_COUNTERS = 3
 
 CHANGED_BLOCK = 64
+
+
+class Records(NamedTuple):
+    """A record table."""
+
+    records: WordMatrix
+    uses: Int32Vector
+    hashes: WordVector
+    table: Int32Vector
+    changed: BoolVector
+    weights: WordVector
+    """The hash's factors, one for each word of a record."""
+    counters: Int64Vector
 
 
 @inlined
@@ -49,18 +65,10 @@ def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
 
 
 @inlined
-def intern(
-    record: NDArray[np.uint64],
-    records: NDArray[np.uint64],
-    uses: NDArray[np.int32],
-    hashes: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    changed: NDArray[np.bool_],
-    weights: NDArray[np.uint64],
-    counters: NDArray[np.int64],
-) -> int:
+def intern(record: NDArray[np.uint64], kept: Records) -> int:
     """Find or keep `record`; return its number, or -1 - number if it is new. Its uses are left as they are."""
-    code = hash_record(record, weights)
+    records, hashes, table, counters = kept.records, kept.hashes, kept.table, kept.counters
+    code = hash_record(record, kept.weights)
     mask = np.uint64(table.shape[0] - 1)
     place = np.int64(code & mask)
     while table[place] != 0:
@@ -77,67 +85,48 @@ def intern(
     counters[RECORDS_LIVE] += 1
     table[place] = number + 1
     hashes[number] = code
-    uses[number] = 0
-    changed[number // CHANGED_BLOCK] = True
+    kept.uses[number] = 0
+    kept.changed[number // CHANGED_BLOCK] = True
     for i in range(record.shape[0]):
         records[number, i] = record[i]
     return -1 - number
 
 
 @kernel
-def find(
-    record: NDArray[np.uint64],
-    records: NDArray[np.uint64],
-    hashes: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    weights: NDArray[np.uint64],
-) -> int:
+def find(record: NDArray[np.uint64], kept: Records) -> int:
     """Return the number of a record, or -1."""
-    code = hash_record(record, weights)
+    hashes, table = kept.hashes, kept.table
+    code = hash_record(record, kept.weights)
     mask = np.uint64(table.shape[0] - 1)
     place = code & mask
     while table[np.int64(place)] != 0:
         number = table[np.int64(place)] - 1
-        if hashes[number] == code and same_record(records[number], record):
+        if hashes[number] == code and same_record(kept.records[number], record):
             return number
         place = (place + np.uint64(1)) & mask
     return -1
 
 
 @kernel
-def find_observation(
-    staged: NDArray[np.uint64],
-    frames: NDArray[np.uint64],
-    frame_hashes: NDArray[np.uint64],
-    frame_table: NDArray[np.int32],
-    stacks: NDArray[np.uint64],
-    stack_hashes: NDArray[np.uint64],
-    stack_table: NDArray[np.int32],
-    weights: NDArray[np.uint64],
-) -> int:
+def find_observation(staged: NDArray[np.uint64], frames: Records, stacks: Records) -> int:
     """Return the number of a stored observation, or -1."""
-    depth = stacks.shape[1]
+    depth = stacks.records.shape[1]
     if depth == 0:
-        return find(staged, frames, frame_hashes, frame_table, weights)
-    size = frames.shape[1]
+        return find(staged, frames)
+    size = frames.records.shape[1]
     stack = np.empty(depth, np.uint64)
     for i in range(depth):
-        frame = find(staged[i * size : (i + 1) * size], frames, frame_hashes, frame_table, weights)
+        frame = find(staged[i * size : (i + 1) * size], frames)
         if frame < 0:
             return -1
         stack[i] = np.uint64(frame)
-    return find(stack, stacks, stack_hashes, stack_table, weights)
+    return find(stack, stacks)
 
 
 @kernel
-def release(
-    number: int,
-    uses: NDArray[np.int32],
-    hashes: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> bool:
+def release(number: int, kept: Records) -> bool:
     """Take back one use of a record; free it and return True if that was the last one."""
+    uses, hashes, table, counters = kept.uses, kept.hashes, kept.table, kept.counters
     uses[number] -= 1
     if uses[number] > 0:
         return False
@@ -176,73 +165,36 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
 
 
 @kernel
-def intern_observation(
-    staged: NDArray[np.uint64],
-    frames: NDArray[np.uint64],
-    frame_uses: NDArray[np.int32],
-    frame_hashes: NDArray[np.uint64],
-    frame_table: NDArray[np.int32],
-    frame_changed: NDArray[np.bool_],
-    stacks: NDArray[np.uint64],
-    stack_uses: NDArray[np.int32],
-    stack_hashes: NDArray[np.uint64],
-    stack_table: NDArray[np.int32],
-    stack_changed: NDArray[np.bool_],
-    weights: NDArray[np.uint64],
-    counters: NDArray[np.int64],
-) -> int:
+def intern_observation(staged: NDArray[np.uint64], frames: Records, stacks: Records) -> int:
     """Find or keep a staged observation; return its number, or -1 - number if it is new.
 
-    Without frame stacks (`stacks` has no columns) an observation is one frame. With them it is a list of frames, kept
-    in a record table of its own, and uses of its frames are counted when the list is new.
+    Without frame stacks (records of `stacks` have no words) an observation is one frame. With them it is a list of
+    frames, kept in a record table of its own, and uses of its frames are counted when the list is new.
     """
-    depth = stacks.shape[1]
+    depth = stacks.records.shape[1]
     if depth == 0:
-        return intern(
-            staged, frames, frame_uses, frame_hashes, frame_table, frame_changed, weights, counters[:RECORD_COUNTERS]
-        )
-    size = frames.shape[1]
+        return intern(staged, frames)
+    size = frames.records.shape[1]
     stack = np.empty(depth, np.uint64)
     for i in range(depth):
-        frame = intern(
-            staged[i * size : (i + 1) * size],
-            frames,
-            frame_uses,
-            frame_hashes,
-            frame_table,
-            frame_changed,
-            weights,
-            counters[:RECORD_COUNTERS],
-        )
+        frame = intern(staged[i * size : (i + 1) * size], frames)
         if frame < 0:
             frame = -1 - frame
-        frame_uses[frame] += 1
+        frames.uses[frame] += 1
         stack[i] = np.uint64(frame)
-    number = intern(
-        stack, stacks, stack_uses, stack_hashes, stack_table, stack_changed, weights, counters[RECORD_COUNTERS:]
-    )
+    number = intern(stack, stacks)
     if number >= 0:  # the list was there and holds its frames already
         for i in range(depth):
-            frame_uses[np.int64(stack[i])] -= 1
+            frames.uses[np.int64(stack[i])] -= 1
     return number
 
 
 @kernel
-def release_observation(
-    number: int,
-    frame_uses: NDArray[np.int32],
-    frame_hashes: NDArray[np.uint64],
-    frame_table: NDArray[np.int32],
-    stacks: NDArray[np.uint64],
-    stack_uses: NDArray[np.int32],
-    stack_hashes: NDArray[np.uint64],
-    stack_table: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> None:
+def release_observation(number: int, frames: Records, stacks: Records) -> None:
     """Take back one use of an observation."""
-    depth = stacks.shape[1]
+    depth = stacks.records.shape[1]
     if depth == 0:
-        release(number, frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
-    elif release(number, stack_uses, stack_hashes, stack_table, counters[RECORD_COUNTERS:]):
+        release(number, frames)
+    elif release(number, stacks):
         for i in range(depth):
-            release(np.int64(stacks[number, i]), frame_uses, frame_hashes, frame_table, counters[:RECORD_COUNTERS])
+            release(np.int64(stacks.records[number, i]), frames)

@@ -10,12 +10,13 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import array_rows
 from backsweep.jit.mapped_file import MappedFile
 from backsweep.jit.memory import physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
 from backsweep.store import distinct_kernels as distinct
 from backsweep.store import store_kernels
-from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE
+from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE, Records
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
 from backsweep.store.staging import Staging, lay_down
@@ -28,6 +29,8 @@ from backsweep.store.store_kernels import (
     LIVE,
     NEXT_OBSERVATION,
     TOTAL,
+    Ring,
+    Staged,
 )
 from backsweep.types import Rows
 
@@ -42,7 +45,7 @@ def power_of_two_at_least(number: int) -> int:
 class RecordTable:
     """Fixed-width records, each distinct one kept once; see `distinct_kernels.py` for the picture."""
 
-    def __init__(self, most: int, words: int, file: Path | None = None) -> None:
+    def __init__(self, most: int, words: int, counters: NDArray[np.int64], file: Path | None = None) -> None:
         shape = (most, words)
         self._file = None if file is None else MappedFile(file, shape, np.uint64)
         self.records = reserve(shape, np.uint64) if self._file is None else self._file.array
@@ -50,6 +53,9 @@ class RecordTable:
         self.hashes = reserve((most,), np.uint64)
         self.table = reserve((power_of_two_at_least(2 * most),), np.int32)
         self.changed = reserve((most // distinct.CHANGED_BLOCK + 1,), np.bool_)
+        with np.errstate(over="ignore"):
+            weights = np.array([mix(np.uint64(i + 1)) | np.uint64(1) for i in range(words)], np.uint64)
+        self.bundle = Records(self.records, self.uses, self.hashes, self.table, self.changed, weights, counters)
 
     def make_room(self, count: int) -> None:
         """Make sure that the first `count` records can be written; OSError says that the disk is full."""
@@ -98,51 +104,29 @@ class Store:
         self.counters = np.zeros(store_kernels.STORE_COUNTERS, np.int64)
         self.record_counters = np.zeros(2 * RECORD_COUNTERS, np.int64)
         # A row needs two observations that no other row shares at the most, and each of those its own frames.
-        self._frames = RecordTable(2 * capacity * max(depth, 1), frame_words, file)
-        self._stacks = RecordTable(2 * capacity if depth else 0, depth)
+        counters = self.record_counters
+        self._frames = RecordTable(2 * capacity * max(depth, 1), frame_words, counters[:RECORD_COUNTERS], file)
+        self._stacks = RecordTable(2 * capacity if depth else 0, depth, counters[RECORD_COUNTERS:])
         self.in_file = file is not None
-        with np.errstate(over="ignore"):
-            self._weights = np.array(
-                [mix(np.uint64(i + 1)) | np.uint64(1) for i in range(max(frame_words, depth))], np.uint64
-            )
 
         self.staging = Staging(self.layout, self.action_layout, num_envs)
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
         self._output = OutputPool(self.layout, self.action_layout)
-        # The arrays never move, so the long lists of arguments are put together once.
-        self.add_arguments = (
-            self.staging.words,
-            self.staging.action_bytes,
-            self.staging.rewards,
-            self.staging.flags,
+        # The arrays never move, so where they lie is written down once.
+        staging = self.staging
+        staged = Staged(
+            staging.words,
+            staging.action_bytes,
+            staging.rewards,
+            staging.flags,
             self.fresh,
-            self.rows,
-            self.values,
-            self._actions,
-            self.episodes,
-            self.live_episodes,
-            self._lanes,
-            self.counters,
-            self._frames.records,
-            self._frames.uses,
-            self._frames.hashes,
-            self._frames.table,
-            self._frames.changed,
-            self._stacks.records,
-            self._stacks.uses,
-            self._stacks.hashes,
-            self._stacks.table,
-            self._stacks.changed,
-            self._weights,
-            self.record_counters,
         )
-        self._read_arguments = (
-            self.rows,
-            self.values,
-            self._actions,
-            self._frames.records,
-            self._stacks.records,
+        ring = Ring(
+            self.rows, self.values, self._actions, self.episodes, self.live_episodes, self._lanes, self.counters
         )
+        self.bundles = (staged, ring, self._frames.bundle, self._stacks.bundle)
+        """In the order of the table."""
+        self.table = array_rows(self.bundles)
 
     def _frame_shape(self) -> tuple[int, int]:
         """Return how many frames a stack has (0: no stacks) and how many words a frame has."""
@@ -182,7 +166,7 @@ class Store:
 
     def add(self) -> int:
         """Take in what was staged; return how many observations were new (`fresh` says which)."""
-        new: int = store_kernels.add_rows(*self.add_arguments)
+        new: int = store_kernels.add_rows(self.table)
         return new
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -228,7 +212,7 @@ class Store:
             row,
             n_step,
             gamma,
-            *self._read_arguments,
+            self.table,
             out.observation_words,
             out.next_words,
             out.action_bytes,
@@ -256,17 +240,7 @@ class Store:
         """Return the number of a stored observation, or None if no live row holds it."""
         words = np.zeros((1, self.layout.words), np.uint64)
         lay_down(self.layout.views(words), self.layout.check(observation, 1, "observation"), slice(0, 1))
-        frames, stacks = self._frames, self._stacks
-        number: int = distinct.find_observation(
-            words[0],
-            frames.records,
-            frames.hashes,
-            frames.table,
-            stacks.records,
-            stacks.hashes,
-            stacks.table,
-            self._weights,
-        )
+        number: int = store_kernels.number_of(words[0], self.table)
         return None if number < 0 else number
 
     @property

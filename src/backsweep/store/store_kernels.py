@@ -21,13 +21,34 @@ A serial number counts rows since the beginning; the row with serial number n li
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import (
+    ByteMatrix,
+    ByteVector,
+    Float64Matrix,
+    Float64Vector,
+    Int32Matrix,
+    Int32Vector,
+    Int64Matrix,
+    Int64Vector,
+    Table,
+    WordMatrix,
+    unpack,
+)
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
-from backsweep.store.distinct_kernels import intern_observation, release_observation, same_record
+from backsweep.store.distinct_kernels import (
+    Records,
+    find_observation,
+    intern_observation,
+    release_observation,
+    same_record,
+)
 
 # Columns of rows.
 PREVIOUS = 0
@@ -76,6 +97,36 @@ STORE_COUNTERS = 9
 # Columns of lanes.
 LANE_LAST = 0  # serial number of the lane's last row + 1, or 0
 LANE_COLUMNS = 1
+# Bundles of a store, in the order of its table.
+STAGED = 0
+RING = 1
+FRAMES = 2
+STACKS = 3
+STORE_BUNDLES = 4
+
+
+class Staged(NamedTuple):
+    """What a call of `add` brings, laid down before anything changes."""
+
+    observations: WordMatrix
+    """Of all lanes, then their successors."""
+    actions: ByteMatrix
+    rewards: Float64Vector
+    flags: ByteVector
+    fresh: Int32Matrix
+    """Out: the staged position and the number of every observation that was not stored before."""
+
+
+class Ring(NamedTuple):
+    """The ring of transitions and their episodes."""
+
+    rows: Int32Matrix
+    values: Float64Matrix
+    actions: ByteMatrix
+    episodes: Int64Matrix
+    live_episodes: Int32Vector
+    lanes: Int64Matrix
+    counters: Int64Vector
 
 
 @kernel
@@ -104,10 +155,9 @@ def stage_numbers(
 
 
 @inlined
-def begin_episode(
-    slot: int, episodes: NDArray[np.int64], live_episodes: NDArray[np.int32], counters: NDArray[np.int64]
-) -> int:
+def begin_episode(slot: int, ring: Ring) -> int:
     """Open an episode whose first row is `slot` and return it."""
+    episodes, counters = ring.episodes, ring.counters
     if counters[EPISODES_FREE] != 0:
         episode = counters[EPISODES_FREE] - 1
         counters[EPISODES_FREE] = episodes[episode, FIRST]
@@ -119,172 +169,107 @@ def begin_episode(
     episodes[episode, STATE] = RUNNING
     episodes[episode, POSITION] = counters[EPISODES_LIVE]
     episodes[episode, NUMBER] = counters[EPISODES_EVER]
-    live_episodes[counters[EPISODES_LIVE]] = episode
+    ring.live_episodes[counters[EPISODES_LIVE]] = episode
     counters[EPISODES_LIVE] += 1
     counters[EPISODES_EVER] += 1
     return episode
 
 
 @inlined
-def shorten_episode(
-    slot: int,
-    rows: NDArray[np.int32],
-    episodes: NDArray[np.int64],
-    live_episodes: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> None:
+def shorten_episode(slot: int, ring: Ring) -> None:
     """Drop the first row of an episode, which lies in `slot`; an episode without rows is forgotten."""
-    episode = rows[slot, EPISODE]
+    episodes, counters = ring.episodes, ring.counters
+    episode = ring.rows[slot, EPISODE]
     episodes[episode, LENGTH] -= 1
     if episodes[episode, LENGTH] > 0:
-        episodes[episode, FIRST] = rows[slot, NEXT]
+        episodes[episode, FIRST] = ring.rows[slot, NEXT]
         return
     position = episodes[episode, POSITION]
     counters[EPISODES_LIVE] -= 1
-    moved = live_episodes[counters[EPISODES_LIVE]]
-    live_episodes[position] = moved
+    moved = ring.live_episodes[counters[EPISODES_LIVE]]
+    ring.live_episodes[position] = moved
     episodes[moved, POSITION] = position
     episodes[episode, FIRST] = counters[EPISODES_FREE]
     episodes[episode, LAST] = -1
     counters[EPISODES_FREE] = episode + 1
 
 
+@inlined
+def count_use(observation: int, frames: Records, stacks: Records) -> None:
+    """Count one more row that holds an observation."""
+    if stacks.records.shape[1] == 0:
+        frames.uses[observation] += 1
+    else:
+        stacks.uses[observation] += 1
+
+
 @kernel
-def add_rows(
-    staged: NDArray[np.uint64],
-    staged_actions: NDArray[np.uint8],
-    staged_rewards: NDArray[np.float64],
-    staged_flags: NDArray[np.uint8],
-    fresh: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    values: NDArray[np.float64],
-    actions: NDArray[np.uint8],
-    episodes: NDArray[np.int64],
-    live_episodes: NDArray[np.int32],
-    lanes: NDArray[np.int64],
-    counters: NDArray[np.int64],
-    frames: NDArray[np.uint64],
-    frame_uses: NDArray[np.int32],
-    frame_hashes: NDArray[np.uint64],
-    frame_table: NDArray[np.int32],
-    frame_changed: NDArray[np.bool_],
-    stacks: NDArray[np.uint64],
-    stack_uses: NDArray[np.int32],
-    stack_hashes: NDArray[np.uint64],
-    stack_table: NDArray[np.int32],
-    stack_changed: NDArray[np.bool_],
-    weights: NDArray[np.uint64],
-    record_counters: NDArray[np.int64],
-) -> int:
+def add_rows(store: Table) -> int:
     """Add one staged transition for each lane; return how many observations were new.
 
-    ``staged[lane]`` is the observation and ``staged[num_envs + lane]`` its successor. A lane whose flags are SKIP
-    adds nothing. ``fresh[i]`` receives the staged position and the number of the i-th observation that was not stored
-    before.
+    A lane whose flags are SKIP adds nothing.
     """
+    staging, ring = unpack(Staged, store[STAGED]), unpack(Ring, store[RING])
+    frames, stacks = unpack(Records, store[FRAMES]), unpack(Records, store[STACKS])
+    rows, values, counters = ring.rows, ring.values, ring.counters
     capacity = rows.shape[0]
-    num_envs = lanes.shape[0]
+    num_envs = ring.lanes.shape[0]
     new = 0
     for lane in range(num_envs):
-        if staged_flags[lane] == SKIP:
+        flags = staging.flags[lane]
+        if flags == SKIP:
             continue
         slot = counters[TOTAL] % capacity
         if counters[LIVE] == capacity:
-            shorten_episode(slot, rows, episodes, live_episodes, counters)
+            shorten_episode(slot, ring)
             for column in range(OBSERVATION, NEXT_OBSERVATION + 1):
-                release_observation(
-                    rows[slot, column],
-                    frame_uses,
-                    frame_hashes,
-                    frame_table,
-                    stacks,
-                    stack_uses,
-                    stack_hashes,
-                    stack_table,
-                    record_counters,
-                )
+                release_observation(rows[slot, column], frames, stacks)
             counters[LIVE] -= 1
 
-        known = (staged_flags[lane] & CONTINUES) != 0
-        observation = find_continuation(
-            lane, slot, staged[lane], known, rows, episodes, lanes, counters, frames, stacks
-        )
+        known = (flags & CONTINUES) != 0
+        observation = find_continuation(lane, staging.observations[lane], known, ring, frames, stacks)
         if observation >= 0:
-            last = (lanes[lane, LANE_LAST] - 1) % capacity
+            last = (ring.lanes[lane, LANE_LAST] - 1) % capacity
             episode = np.int64(rows[last, EPISODE])
             rows[last, NEXT] = slot
             rows[slot, PREVIOUS] = last
-            values[slot, RETURN] = values[last, RETURN] + staged_rewards[lane]
+            values[slot, RETURN] = values[last, RETURN] + staging.rewards[lane]
             starts = 0
         else:
-            observation = intern_observation(
-                staged[lane],
-                frames,
-                frame_uses,
-                frame_hashes,
-                frame_table,
-                frame_changed,
-                stacks,
-                stack_uses,
-                stack_hashes,
-                stack_table,
-                stack_changed,
-                weights,
-                record_counters,
-            )
+            observation = intern_observation(staging.observations[lane], frames, stacks)
             if observation < 0:
                 observation = -1 - observation
-                fresh[new, 0] = lane
-                fresh[new, 1] = observation
+                staging.fresh[new, 0] = lane
+                staging.fresh[new, 1] = observation
                 new += 1
-            episode = begin_episode(slot, episodes, live_episodes, counters)
+            episode = begin_episode(slot, ring)
             rows[slot, PREVIOUS] = -1
-            values[slot, RETURN] = staged_rewards[lane]
+            values[slot, RETURN] = staging.rewards[lane]
             starts = STARTS_EPISODE
-        if stacks.shape[1] == 0:
-            frame_uses[observation] += 1
-        else:
-            stack_uses[observation] += 1
-        successor = intern_observation(
-            staged[num_envs + lane],
-            frames,
-            frame_uses,
-            frame_hashes,
-            frame_table,
-            frame_changed,
-            stacks,
-            stack_uses,
-            stack_hashes,
-            stack_table,
-            stack_changed,
-            weights,
-            record_counters,
-        )
+        count_use(observation, frames, stacks)
+        successor = intern_observation(staging.observations[num_envs + lane], frames, stacks)
         if successor < 0:
             successor = -1 - successor
-            fresh[new, 0] = num_envs + lane
-            fresh[new, 1] = successor
+            staging.fresh[new, 0] = num_envs + lane
+            staging.fresh[new, 1] = successor
             new += 1
-        if stacks.shape[1] == 0:
-            frame_uses[successor] += 1
-        else:
-            stack_uses[successor] += 1
+        count_use(successor, frames, stacks)
 
         rows[slot, NEXT] = -1
         rows[slot, EPISODE] = episode
-        rows[slot, FLAGS] = (staged_flags[lane] & (ENDED | UNSEEN)) | starts
+        rows[slot, FLAGS] = (flags & (ENDED | UNSEEN)) | starts
         rows[slot, OBSERVATION] = observation
         rows[slot, NEXT_OBSERVATION] = successor
-        values[slot, REWARD] = staged_rewards[lane]
-        for i in range(actions.shape[1]):
-            actions[slot, i] = staged_actions[lane, i]
-        episodes[episode, LAST] = slot
-        episodes[episode, LENGTH] += 1
-        if staged_flags[lane] & TERMINATED:
-            episodes[episode, STATE] = HAS_TERMINATED
-        elif staged_flags[lane] & TRUNCATED:
-            episodes[episode, STATE] = HAS_TRUNCATED
-        lanes[lane, LANE_LAST] = counters[TOTAL] + 1
+        values[slot, REWARD] = staging.rewards[lane]
+        for i in range(ring.actions.shape[1]):
+            ring.actions[slot, i] = staging.actions[lane, i]
+        ring.episodes[episode, LAST] = slot
+        ring.episodes[episode, LENGTH] += 1
+        if flags & TERMINATED:
+            ring.episodes[episode, STATE] = HAS_TERMINATED
+        elif flags & TRUNCATED:
+            ring.episodes[episode, STATE] = HAS_TRUNCATED
+        ring.lanes[lane, LANE_LAST] = counters[TOTAL] + 1
         counters[TOTAL] += 1
         counters[LIVE] += 1
     counters[FRESH] = new
@@ -293,16 +278,7 @@ def add_rows(
 
 @inlined
 def find_continuation(
-    lane: int,
-    slot: int,
-    staged: NDArray[np.uint64],
-    known: bool,
-    rows: NDArray[np.int32],
-    episodes: NDArray[np.int64],
-    lanes: NDArray[np.int64],
-    counters: NDArray[np.int64],
-    frames: NDArray[np.uint64],
-    stacks: NDArray[np.uint64],
+    lane: int, staged: NDArray[np.uint64], known: bool, ring: Ring, frames: Records, stacks: Records
 ) -> int:
     """Return the number of the lane's last successor if the staged observation continues from it, else -1.
 
@@ -310,29 +286,37 @@ def find_continuation(
 
     A running episode that is not continued (the caller left steps out) is marked as broken off.
     """
-    serial = lanes[lane, LANE_LAST] - 1
+    rows, counters = ring.rows, ring.counters
+    serial = ring.lanes[lane, LANE_LAST] - 1
     if serial < 0 or serial < counters[TOTAL] - counters[LIVE]:
         return -1
     last = serial % rows.shape[0]
     if rows[last, FLAGS] & ENDED:
         return -1
     number = rows[last, NEXT_OBSERVATION]
-    size = frames.shape[1]
+    size, depth = frames.records.shape[1], stacks.records.shape[1]
     matches = True
     if known:
         pass
-    elif stacks.shape[1] == 0:
-        matches = same_record(frames[number], staged)
+    elif depth == 0:
+        matches = same_record(frames.records[number], staged)
     else:
-        for i in range(stacks.shape[1]):
-            if not same_record(frames[np.int64(stacks[number, i])], staged[i * size : (i + 1) * size]):
+        for i in range(depth):
+            frame = np.int64(stacks.records[number, i])
+            if not same_record(frames.records[frame], staged[i * size : (i + 1) * size]):
                 matches = False
                 break
     if matches:
         return number
-    episodes[rows[last, EPISODE], STATE] = BROKEN_OFF
+    ring.episodes[rows[last, EPISODE], STATE] = BROKEN_OFF
     counters[EPISODES_BROKEN] += 1
     return -1
+
+
+@kernel
+def number_of(words: NDArray[np.uint64], store: Table) -> int:
+    """Return the number of a stored observation given as words, or -1."""
+    return find_observation(words, unpack(Records, store[FRAMES]), unpack(Records, store[STACKS]))
 
 
 @kernel
@@ -388,11 +372,7 @@ def read_rows(
     picked: NDArray[np.int64],
     n_step: int,
     gamma: float,
-    rows: NDArray[np.int32],
-    values: NDArray[np.float64],
-    actions: NDArray[np.uint8],
-    frames: NDArray[np.uint64],
-    stacks: NDArray[np.uint64],
+    store: Table,
     out_observation: NDArray[np.uint64],
     out_next: NDArray[np.uint64],
     out_action: NDArray[np.uint8],
@@ -401,6 +381,9 @@ def read_rows(
     out_terminated: NDArray[np.bool_],
 ) -> None:
     """Gather the picked rows, each with up to `n_step` steps of its own episode folded into one."""
+    ring = unpack(Ring, store[RING])
+    rows, values, actions = ring.rows, ring.values, ring.actions
+    frames, stacks = unpack(Records, store[FRAMES]).records, unpack(Records, store[STACKS]).records
     capacity = rows.shape[0]
     first = np.empty(picked.shape[0], np.int64)
     second = np.empty(picked.shape[0], np.int64)

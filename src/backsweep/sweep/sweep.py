@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
+from backsweep.jit.array_table import array_row
 from backsweep.jit.memory import reserve
 from backsweep.snapshot.contents import need, need_within
 from backsweep.store.store import Store
+from backsweep.store.store_kernels import RING
 from backsweep.sweep import sweep_kernels
 from backsweep.sweep.roots import PseudoTerminals, Terminals
 from backsweep.sweep.sweep_kernels import (
@@ -25,6 +27,7 @@ from backsweep.sweep.sweep_kernels import (
     ROOTS_COUNT,
     ROOTS_NEXT,
     SWEEP,
+    SweepArrays,
 )
 from backsweep.types import Rows
 
@@ -47,13 +50,9 @@ class Sweep:
     ) -> None:
         self._store = store
         self._graph = graph
-        self.num_roots = roots
-        self.predecessors = sweep_kernels.ALL_PREDECESSORS if predecessors is None else predecessors
-        self.pseudo = isinstance(start, PseudoTerminals)
-        self.kappa = start.kappa if isinstance(start, PseudoTerminals) else 1.0
-        self.separate_trees = separate_trees
-        self.by_visits = by_visits
-        self.stitch = stitch
+        pseudo = isinstance(start, PseudoTerminals)
+        kappa = start.kappa if isinstance(start, PseudoTerminals) else 1.0
+        most = sweep_kernels.ALL_PREDECESSORS if predecessors is None else predecessors
         most_vertices = len(graph.vertices)
         self._queue = reserve((most_vertices, sweep_kernels.QUEUE_COLUMNS), np.int64)
         self._visited = reserve((most_vertices,), np.int64)
@@ -61,37 +60,19 @@ class Sweep:
         self._roots = np.zeros((2, roots), np.int64)
         self._counters = np.zeros(sweep_kernels.SWEEP_COUNTERS, np.int64)
         self._random = np.array([seed], np.uint64)
-        # The arrays never move, so the long list of arguments is put together once.
-        self._arguments = (
+        settings = (roots, most, pseudo, separate_trees, by_visits, stitch)
+        # The arrays never move, so where they lie is written down once.
+        self.bundle = SweepArrays(
+            np.array(settings, np.int64),
+            np.array([kappa], np.float64),
             self._random,
-            self.num_roots,
-            self.predecessors,
-            self.pseudo,
-            self.kappa,
-            self.separate_trees,
-            self.by_visits,
-            self.stitch,
-            store.rows,
-            store.episodes,
-            store.counters,
-            graph.graph_rows,
-            graph.vertices,
-            graph.reward_sums,
-            graph.edges,
-            graph.pool,
-            graph.terminals,
-            graph.counters,
             self._queue,
             self._visited,
             self._pending,
             self._roots,
             self._counters,
         )
-
-    @property
-    def position_arrays(self) -> tuple[NDArray[Any], ...]:
-        """The arrays that say where the sweep stands, for kernels that use them in place."""
-        return self._random, self._queue, self._visited, self._pending, self._roots, self._counters
+        self._rows = store.table[RING], graph.row, array_row(self.bundle)
 
     def advance(self, count: int) -> Rows:
         """Return the next `count` rows, or fewer if there is nowhere to start or a whole sweep found none."""
@@ -100,7 +81,7 @@ class Sweep:
 
     def advance_into(self, out: Rows) -> int:
         """Write the next rows to `out`, and return how many they are: its length, or fewer as in `advance`."""
-        return int(sweep_kernels.sweep_rows(*self._arguments, out))
+        return int(sweep_kernels.sweep_rows(*self._rows, out))
 
     def statistics(self) -> dict[str, int]:
         """Count what the sweep has done."""
@@ -148,7 +129,7 @@ class Sweep:
             need(fits and found.dtype == dtype, f"{name} of a sweep is {found.dtype} {found.shape}")
         queue, pending, roots, counters = (arrays[name] for name in ("queue", "pending", "roots", "counters"))
         need(len(queue) <= len(self._queue) and len(pending) <= len(self._pending), "a sweep holds too much")
-        need(roots.shape[1] <= self.num_roots, "a sweep has too many roots")
+        need(roots.shape[1] <= self._roots.shape[1], "a sweep has too many roots")
         need_within(queue[:, Q_VERTEX], 0, high, "vertices in the queue")
         need_within(queue[:, Q_ROW], -1, total, "rows in the queue")
         need_within(pending, 0, total, "pending rows")

@@ -5,6 +5,7 @@
     visited    visited[vertex] = sweep << 32 | low half of STAMP, for vertices that entered the queue in this sweep
     pending    rows that an expansion gave beyond the end of a batch, a ring
     roots      roots[0] are the vertices that the sweep starts from, roots[1] their STAMPs
+    settings   see below; kappa is the temperature of pseudo-terminal roots
 
 A vertex is marked when it enters the queue. Algorithm 1 of the paper marks it when it is expanded and passes over
 marked ones; both expand the same vertices in the same order, but here the queue never holds a vertex twice.
@@ -14,6 +15,8 @@ marked ones; both expand the same vertices in the same order, but here the queue
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +35,13 @@ from backsweep.graph.graph_kernels import (
     USES,
     VERTICES_HIGH,
     VISITS,
+    GraphArrays,
 )
+from backsweep.jit.array_table import Float64Vector, Int64Matrix, Int64Vector, Row, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
-from backsweep.store.store_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL
+from backsweep.store.store_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL, Ring
 
 # Columns of queue.
 Q_VERTEX = 0
@@ -54,12 +59,41 @@ ROOTS_COUNT = 6
 RESTARTS = 7
 EXPANSIONS = 8
 SWEEP_COUNTERS = 9
+# Settings of a sweep.
+NUM_ROOTS = 0
+PREDECESSORS = 1  # at most how many are followed
+PSEUDO = 2  # whether roots are drawn by accumulated reward
+SEPARATE = 3  # whether every root has a tree of its own
+BY_VISITS = 4  # whether predecessors are drawn in proportion to their transitions
+STITCH = 5  # whether the search may pass from one episode to another
+SWEEP_SETTINGS = 6
 
 ALL_PREDECESSORS = 0
 LOOK_AHEAD_EDGES = 8
 
 HIGH_HALF = np.int64(32)
 LOW_HALF = np.int64(0xFFFFFFFF)
+
+
+class SweepArrays(NamedTuple):
+    """A sweep in progress."""
+
+    settings: Int64Vector
+    kappa: Float64Vector
+    random: WordVector
+    queue: Int64Matrix
+    visited: Int64Vector
+    pending: Int64Vector
+    roots: Int64Matrix
+    counters: Int64Vector
+
+
+class LiveRows(NamedTuple):
+    """Which rows are live: where the oldest lies, and the ring's size."""
+
+    oldest: int
+    oldest_slot: int
+    capacity: int
 
 
 @inlined
@@ -69,10 +103,10 @@ def wrap(place: int, size: int) -> int:
 
 
 @inlined
-def serial_of(slot: int, oldest: int, oldest_slot: int, capacity: int) -> int:
+def serial_of(slot: int, live: LiveRows) -> int:
     """Return the serial number of the live row in `slot`."""
-    ahead = slot - oldest_slot
-    return oldest + (ahead if ahead >= 0 else ahead + capacity)
+    ahead = slot - live.oldest_slot
+    return live.oldest + (ahead if ahead >= 0 else ahead + live.capacity)
 
 
 @kernel
@@ -92,15 +126,9 @@ def drop_departed(vertices: NDArray[np.int64], queue: NDArray[np.int64], counter
 
 
 @inlined
-def enqueue(
-    vertex: int,
-    row: int,
-    vertices: NDArray[np.int64],
-    queue: NDArray[np.int64],
-    visited: NDArray[np.int64],
-    counters: NDArray[np.int64],
-) -> None:
+def enqueue(vertex: int, row: int, vertices: NDArray[np.int64], sweep: SweepArrays) -> None:
     """Put a vertex in the queue unless it was there before in this sweep."""
+    queue, visited, counters = sweep.queue, sweep.visited, sweep.counters
     mark = (counters[SWEEP] << HIGH_HALF) | (vertices[vertex, STAMP] & LOW_HALF)
     if visited[vertex] == mark:
         return
@@ -169,48 +197,32 @@ def draw_by_visits(
 
 
 @inlined
-def emit(row: int, pending: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
+def emit(row: int, sweep: SweepArrays) -> None:
     """Append a row to the pending ones."""
+    pending, counters = sweep.pending, sweep.counters
     pending[wrap(counters[PENDING_HEAD] + counters[PENDING_COUNT], pending.shape[0])] = row
     counters[PENDING_COUNT] += 1
 
 
 @inlined
-def follow_edge(
-    edge: int,
-    state: NDArray[np.uint64],
-    oldest: int,
-    oldest_slot: int,
-    capacity: int,
-    vertices: NDArray[np.int64],
-    edges: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    queue: NDArray[np.int64],
-    visited: NDArray[np.int64],
-    pending: NDArray[np.int64],
-    counters: NDArray[np.int64],
-) -> None:
+def follow_edge(edge: int, live: LiveRows, graph: GraphArrays, sweep: SweepArrays) -> None:
     """Draw one transition of an edge and put the edge's source in the queue."""
+    edges = graph.edges
     count = edges[edge, E_COUNT]
-    ahead = edges[edge, E_HEAD] + draw_below(state, count)
-    slot = pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
-    row = serial_of(slot, oldest, oldest_slot, capacity)
-    emit(row, pending, counters)
-    enqueue(edges[edge, SOURCE], row, vertices, queue, visited, counters)
+    ahead = edges[edge, E_HEAD] + draw_below(sweep.random, count)
+    slot = graph.pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
+    row = serial_of(slot, live)
+    emit(row, sweep)
+    enqueue(edges[edge, SOURCE], row, graph.vertices, sweep)
 
 
 @inlined
-def look_ahead(
-    vertices: NDArray[np.int64],
-    edges: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    queue: NDArray[np.int64],
-    counters: NDArray[np.int64],
-) -> None:
+def look_ahead(graph: GraphArrays, sweep: SweepArrays) -> None:
     """Ask for what the next expansions will look up. The queue says what that is; nothing here changes anything.
 
     Three expansions ahead the vertex, two ahead its list of edges, one ahead the edges.
     """
+    vertices, pool, queue, counters = graph.vertices, graph.pool, sweep.queue, sweep.counters
     head, waiting, size = counters[QUEUE_HEAD], counters[QUEUE_COUNT], queue.shape[0]
     if waiting > 3:
         prefetch(vertices, queue[wrap(head + 3, size), Q_VERTEX])
@@ -220,33 +232,23 @@ def look_ahead(
         vertex = queue[wrap(head + 1, size), Q_VERTEX]
         start = vertices[vertex, START]
         for i in range(min(vertices[vertex, COUNT], LOOK_AHEAD_EDGES)):
-            prefetch(edges, pool[start + i])
+            prefetch(graph.edges, pool[start + i])
 
 
 @inlined
 def expand(
-    state: NDArray[np.uint64],
-    predecessors: int,
-    by_visits: bool,
-    stitch: bool,
-    rows: NDArray[np.int32],
-    episodes: NDArray[np.int64],
-    oldest: int,
-    oldest_slot: int,
-    graph_rows: NDArray[np.int32],
-    vertices: NDArray[np.int64],
-    edges: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    queue: NDArray[np.int64],
-    visited: NDArray[np.int64],
-    pending: NDArray[np.int64],
-    counters: NDArray[np.int64],
+    live: LiveRows,
+    ring: Ring,
+    graph: GraphArrays,
+    sweep: SweepArrays,
     chosen: NDArray[np.int64],
     swapped: NDArray[np.int64],
 ) -> None:
     """Take the next vertex from the queue and follow some of the edges that lead to it."""
-    capacity = rows.shape[0]
-    look_ahead(vertices, edges, pool, queue, counters)
+    vertices, edges, pool = graph.vertices, graph.edges, graph.pool
+    queue, counters, state = sweep.queue, sweep.counters, sweep.random
+    predecessors = sweep.settings[PREDECESSORS]
+    look_ahead(graph, sweep)
     head = counters[QUEUE_HEAD]
     vertex, stamp, row = queue[head, Q_VERTEX], queue[head, Q_STAMP], queue[head, Q_ROW]
     counters[QUEUE_HEAD] = wrap(head + 1, queue.shape[0])
@@ -254,75 +256,49 @@ def expand(
     if vertices[vertex, USES] == 0 or vertices[vertex, STAMP] != stamp:
         return  # it left the graph while it waited
     counters[EXPANSIONS] += 1
-    if not stitch and row >= 0:
-        if row < oldest:
-            return
-        slot = row % capacity
-        if episodes[rows[slot, EPISODE], FIRST] == slot:
-            return
-        before = np.int64(rows[slot, PREVIOUS])
-        serial = serial_of(before, oldest, oldest_slot, capacity)
-        emit(serial, pending, counters)
-        enqueue(edges[graph_rows[before, ROW_EDGE], SOURCE], serial, vertices, queue, visited, counters)
+    if sweep.settings[STITCH] == 0 and row >= 0:
+        follow_episode(row, live, ring, graph, sweep)
         return
     start, count = vertices[vertex, START], vertices[vertex, COUNT]
     if predecessors == ALL_PREDECESSORS or predecessors >= count:
         for i in range(count):
-            follow_edge(
-                pool[start + i],
-                state,
-                oldest,
-                oldest_slot,
-                capacity,
-                vertices,
-                edges,
-                pool,
-                queue,
-                visited,
-                pending,
-                counters,
-            )
+            follow_edge(pool[start + i], live, graph, sweep)
         return
-    if by_visits:
+    if sweep.settings[BY_VISITS] != 0:
         draw_by_visits(state, start, count, edges, pool, predecessors, chosen)
     else:
         draw_distinct(state, count, predecessors, chosen, swapped)
     for i in range(predecessors):
         source = edges[pool[start + chosen[i]], SOURCE]
         prefetch(vertices, source)
-        prefetch(visited, source)
+        prefetch(sweep.visited, source)
         prefetch(pool, edges[pool[start + chosen[i]], E_START])
     for i in range(predecessors):
-        follow_edge(
-            pool[start + chosen[i]],
-            state,
-            oldest,
-            oldest_slot,
-            capacity,
-            vertices,
-            edges,
-            pool,
-            queue,
-            visited,
-            pending,
-            counters,
-        )
+        follow_edge(pool[start + chosen[i]], live, graph, sweep)
+
+
+@inlined
+def follow_episode(row: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> None:
+    """Give the row before `row` in its episode, if that is still there, and put its source in the queue."""
+    if row < live.oldest:
+        return
+    slot = row % live.capacity
+    if ring.episodes[ring.rows[slot, EPISODE], FIRST] == slot:
+        return
+    before = np.int64(ring.rows[slot, PREVIOUS])
+    serial = serial_of(before, live)
+    emit(serial, sweep)
+    enqueue(graph.edges[graph.rows[before, ROW_EDGE], SOURCE], serial, graph.vertices, sweep)
 
 
 @kernel
-def draw_pseudo_terminals(
-    state: NDArray[np.uint64],
-    kappa: float,
-    vertices: NDArray[np.int64],
-    reward_sums: NDArray[np.float64],
-    graph_counters: NDArray[np.int64],
-    roots: NDArray[np.int64],
-) -> int:
+def draw_pseudo_terminals(state: NDArray[np.uint64], kappa: float, graph: GraphArrays, roots: NDArray[np.int64]) -> int:
     """Draw roots from softmax(U / kappa) over all live vertices, with replacement; return how many.
 
     U is a vertex's average accumulated reward. The largest U is subtracted first, so that the largest weight is 1.
     """
-    high = graph_counters[VERTICES_HIGH]
+    vertices, reward_sums = graph.vertices, graph.reward_sums
+    high = graph.counters[VERTICES_HIGH]
     largest = -np.inf
     for vertex in range(high):
         if vertices[vertex, USES] > 0:
@@ -349,64 +325,32 @@ def draw_pseudo_terminals(
 
 
 @kernel
-def draw_roots(
-    state: NDArray[np.uint64],
-    num_roots: int,
-    pseudo: bool,
-    kappa: float,
-    vertices: NDArray[np.int64],
-    reward_sums: NDArray[np.float64],
-    terminals: NDArray[np.int32],
-    graph_counters: NDArray[np.int64],
-    roots: NDArray[np.int64],
-    swapped: NDArray[np.int64],
-) -> int:
+def draw_roots(graph: GraphArrays, sweep: SweepArrays, swapped: NDArray[np.int64]) -> int:
     """Fill `roots` with where the next sweep starts; return how many there are."""
-    if pseudo:
-        return draw_pseudo_terminals(state, kappa, vertices, reward_sums, graph_counters, roots)
-    available = graph_counters[TERMINALS]
-    count = min(num_roots, available)
+    state, roots = sweep.random, sweep.roots[0]
+    if sweep.settings[PSEUDO] != 0:
+        return draw_pseudo_terminals(state, sweep.kappa[0], graph, roots)
+    available = graph.counters[TERMINALS]
+    count = min(sweep.settings[NUM_ROOTS], available)
     draw_distinct(state, available, count, roots, swapped)
     for i in range(count):
-        roots[i] = terminals[roots[i]]
+        roots[i] = graph.terminals[roots[i]]
     return count
 
 
 @kernel
-def sweep_rows(
-    state: NDArray[np.uint64],
-    num_roots: int,
-    predecessors: int,
-    pseudo: bool,
-    kappa: float,
-    separate: bool,
-    by_visits: bool,
-    stitch: bool,
-    rows: NDArray[np.int32],
-    episodes: NDArray[np.int64],
-    store_counters: NDArray[np.int64],
-    graph_rows: NDArray[np.int32],
-    vertices: NDArray[np.int64],
-    reward_sums: NDArray[np.float64],
-    edges: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    terminals: NDArray[np.int32],
-    graph_counters: NDArray[np.int64],
-    queue: NDArray[np.int64],
-    visited: NDArray[np.int64],
-    pending: NDArray[np.int64],
-    roots: NDArray[np.int64],
-    counters: NDArray[np.int64],
-    out: NDArray[np.int64],
-) -> int:
+def sweep_rows(ring_row: Row, graph_row: Row, sweep_row: Row, out: NDArray[np.int64]) -> int:
     """Fill `out` with the next rows of the sweep; return how many there were (fewer only if a whole sweep has none).
 
     The random state goes on from call to call, so the rows do not depend on how they are cut into batches.
     """
-    oldest = store_counters[TOTAL] - store_counters[LIVE]
-    oldest_slot = oldest % rows.shape[0]
+    ring, graph, sweep = unpack(Ring, ring_row), unpack(GraphArrays, graph_row), unpack(SweepArrays, sweep_row)
+    vertices, pending, roots, counters = graph.vertices, sweep.pending, sweep.roots, sweep.counters
+    oldest, capacity = ring.counters[TOTAL] - ring.counters[LIVE], ring.rows.shape[0]
+    live = LiveRows(oldest, oldest % capacity, capacity)
+    predecessors = sweep.settings[PREDECESSORS]
     chosen = np.empty(max(predecessors, 1), np.int64)
-    swapped = np.empty(max(predecessors, num_roots), np.int64)
+    swapped = np.empty(max(predecessors, sweep.settings[NUM_ROOTS]), np.int64)
     filled = 0
     since_restart = 1
     while True:
@@ -426,17 +370,15 @@ def sweep_rows(
             since_restart = 0
             counters[RESTARTS] += 1
             counters[ROOTS_NEXT] = 0
-            counters[ROOTS_COUNT] = draw_roots(
-                state, num_roots, pseudo, kappa, vertices, reward_sums, terminals, graph_counters, roots[0], swapped
-            )
+            counters[ROOTS_COUNT] = draw_roots(graph, sweep, swapped)
             for i in range(counters[ROOTS_COUNT]):
                 roots[1, i] = vertices[roots[0, i], STAMP]
             if counters[ROOTS_COUNT] == 0:
                 return filled
-            if not separate:
+            if sweep.settings[SEPARATE] == 0:
                 counters[SWEEP] += 1
                 while counters[ROOTS_NEXT] < counters[ROOTS_COUNT]:
-                    enqueue(roots[0, counters[ROOTS_NEXT]], -1, vertices, queue, visited, counters)
+                    enqueue(roots[0, counters[ROOTS_NEXT]], -1, vertices, sweep)
                     counters[ROOTS_NEXT] += 1
         if counters[QUEUE_COUNT] == 0:
             # A tree of its own: a new visited set, and one root. The root may have left the graph meanwhile.
@@ -444,28 +386,9 @@ def sweep_rows(
             counters[ROOTS_NEXT] += 1
             counters[SWEEP] += 1
             if vertices[root, USES] > 0 and vertices[root, STAMP] == stamp:
-                enqueue(root, -1, vertices, queue, visited, counters)
+                enqueue(root, -1, vertices, sweep)
             continue
-        expand(
-            state,
-            predecessors,
-            by_visits,
-            stitch,
-            rows,
-            episodes,
-            oldest,
-            oldest_slot,
-            graph_rows,
-            vertices,
-            edges,
-            pool,
-            queue,
-            visited,
-            pending,
-            counters,
-            chosen,
-            swapped,
-        )
+        expand(live, ring, graph, sweep, chosen, swapped)
 
 
 @kernel

@@ -7,23 +7,15 @@ A lane is one running copy of a task. A family keeps all its lanes in flat array
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.tasks.lanes_kernels import Outcomes
 
-@dataclass(frozen=True)
-class Machinery:
-    """What a family's kernels take, for those who call them without going through `Lanes`."""
-
-    family: str
-    arrays: tuple[NDArray[Any], ...]
-    """The family's own arrays, without those that all families have."""
-    ints: tuple[int, ...]
-    floats: tuple[float, ...]
+Bundle = tuple[NDArray[Any], ...]
 
 
 class Lanes(abc.ABC):
@@ -40,6 +32,9 @@ class Lanes(abc.ABC):
     SITUATION: ClassVar[tuple[str, ...]]
     """Names of the family's own arrays that say where every lane stands; with the base's they are all of it."""
 
+    FAMILY: ClassVar[str]
+    """What the family is called."""
+
     LANES_WORTH_THREADS: ClassVar[int]
     """How many lanes there must be before sharing their moves out among threads takes clearly less time than one."""
 
@@ -53,6 +48,7 @@ class Lanes(abc.ABC):
         self.rewards = np.zeros(num_lanes, dtype=np.float64)
         self.terminated = np.zeros(num_lanes, dtype=np.bool_)
         self.truncated = np.zeros(num_lanes, dtype=np.bool_)
+        self.outcomes = Outcomes(self.streams, self.rewards, self.terminated, self.truncated)
 
     @abc.abstractmethod
     def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
@@ -92,6 +88,12 @@ class Lanes(abc.ABC):
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Return an RGB image of one lane, large enough to look at."""
 
-    def machinery(self) -> Machinery | None:
-        """Return what the family's kernels take; None if they are not all there is to a step."""
-        return None
+    @property
+    @abc.abstractmethod
+    def bundles(self) -> tuple[Bundle, ...]:
+        """What the family's kernels work on: the outcomes, then the family's own."""
+
+    @property
+    def moves_by_kernels_alone(self) -> bool:
+        """Whether the kernels are all there is to a step, so that others may call them in its place."""
+        return True

@@ -8,15 +8,17 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import array_rows
 from backsweep.tasks.chain import moves_kernels
 from backsweep.tasks.chain.options import ChainOptions
 from backsweep.tasks.chain.turns_kernels import turn
-from backsweep.tasks.lanes import Lanes, Machinery
+from backsweep.tasks.lanes import Bundle, Lanes
 
 
 class ChainLanes(Lanes):
     """Chains of one length, side by side; every episode starts at state 0."""
 
+    FAMILY = "nchain"
     SITUATION = ("states", "steps")
     LANES_WORTH_THREADS = 8192
 
@@ -32,22 +34,15 @@ class ChainLanes(Lanes):
         else:
             self.single_observation_space = gymnasium.spaces.Box(0.0, 1.0, (options.length,), np.float32)
             self.observations = one_hot(self.states, options.length)
+        is_one_hot = options.observation == "one_hot"
+        settings = np.array([options.length, options.step_limit, is_one_hot], np.int64)
+        chance = np.array([options.random_action_chance], np.float64)
+        self._chain = moves_kernels.ChainArrays(settings, chance, self.states, self.steps)
+        self._table = array_rows(self.bundles)
 
     def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
         """Move the lanes that are not resting."""
-        moves_kernels.step_lanes(
-            actions,
-            resting,
-            self.options.random_action_chance,
-            self.options.length,
-            self.options.step_limit,
-            self.streams,
-            self.states,
-            self.steps,
-            self.rewards,
-            self.terminated,
-            self.truncated,
-        )
+        moves_kernels.move_lanes(actions, resting, self._table)
         self._observe()
 
     def reset(self, chosen: NDArray[np.bool_]) -> None:
@@ -67,34 +62,19 @@ class ChainLanes(Lanes):
         finals: NDArray[Any],
     ) -> NDArray[np.int64]:
         """Move, copy and begin in one threaded call."""
-        turn(
-            parts,
-            moving,
-            beginning,
-            actions,
-            resting,
-            self.options.random_action_chance,
-            self.options.length,
-            self.options.step_limit,
-            self.streams,
-            self.states,
-            self.steps,
-            self.rewards,
-            self.terminated,
-            self.truncated,
-            ended,
-            self.options.observation == "one_hot",
-            self.observations.reshape(self.num_lanes, -1),
-            finals,
-        )
+        numbers = self.observations.reshape(self.num_lanes, -1)
+        turn(parts, moving, beginning, actions, resting, ended, numbers, finals, self._table)
         return np.empty(0, dtype=np.int64)
 
-    def machinery(self) -> Machinery | None:
-        """Return what `step_lanes` takes; one-hot observations are made outside it."""
-        if self.options.observation != "index":
-            return None
-        limits = (self.options.length, self.options.step_limit)
-        return Machinery("nchain", (self.states, self.steps), limits, (self.options.random_action_chance,))
+    @property
+    def bundles(self) -> tuple[Bundle, ...]:
+        """The outcomes and the chain."""
+        return self.outcomes, self._chain
+
+    @property
+    def moves_by_kernels_alone(self) -> bool:
+        """One-hot observations are made outside the kernels."""
+        return self.options.observation == "index"
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Draw the chain as a row of cells: the agent red, the end green."""

@@ -9,15 +9,33 @@ state   0 ──> 1 ──> 2 ──> ... ──> N-1     forward; entering N-1 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
 
 FORWARD = 0
 BACKWARD = 1
 NUM_ACTIONS = 2
+# Settings of a chain.
+LENGTH = 0
+MAX_STEPS = 1
+ONE_HOT = 2  # whether observations are one-hot vectors rather than the states
+
+
+class ChainArrays(NamedTuple):
+    """Where every lane stands on its chain."""
+
+    settings: Int64Vector
+    chance: Float64Vector
+    """Of a random action."""
+    states: Int64Vector
+    steps: Int64Vector
 
 
 @kernel
@@ -30,28 +48,41 @@ def next_state(state: int, action: int, length: int) -> int:
 
 @kernel
 def step_lanes(
+    first: int,
+    last: int,
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],
-    random_action_chance: float,
-    length: int,
-    max_steps: int,
-    streams: NDArray[np.uint64],
-    states: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    rewards: NDArray[np.float64],
-    terminated: NDArray[np.bool_],
-    truncated: NDArray[np.bool_],
+    outcomes: Outcomes,
+    chain: ChainArrays,
 ) -> None:
-    """Move every lane that is not resting; all arrays have one entry per lane."""
-    for lane in range(actions.size):
+    """Move every lane of first..last-1 that is not resting."""
+    states, steps = chain.states, chain.steps
+    length, max_steps, chance = chain.settings[LENGTH], chain.settings[MAX_STEPS], chain.chance[0]
+    for lane in range(first, last):
         if resting[lane]:
             continue
         action = actions[lane]
-        stream = streams[lane : lane + 1]
-        if random_action_chance > 0.0 and draw_unit(stream) < random_action_chance:
+        stream = outcomes.streams[lane : lane + 1]
+        if chance > 0.0 and draw_unit(stream) < chance:
             action = draw_below(stream, NUM_ACTIONS)
         states[lane] = next_state(states[lane], action, length)
         steps[lane] += 1
-        terminated[lane] = states[lane] == length - 1
-        truncated[lane] = steps[lane] >= max_steps
-        rewards[lane] = 1.0 if terminated[lane] else 0.0
+        outcomes.terminated[lane] = states[lane] == length - 1
+        outcomes.truncated[lane] = steps[lane] >= max_steps
+        outcomes.rewards[lane] = 1.0 if outcomes.terminated[lane] else 0.0
+
+
+@kernel
+def move_lanes(actions: NDArray[np.int64], resting: NDArray[np.bool_], task: Table) -> None:
+    """Move every lane that is not resting."""
+    step_lanes(0, actions.size, actions, resting, unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN]))
+
+
+@kernel
+def begin_episodes(chosen: NDArray[np.bool_], task: Table) -> None:
+    """Put the chosen lanes back to state 0."""
+    chain = unpack(ChainArrays, task[OWN])
+    for lane in range(chosen.size):
+        if chosen[lane]:
+            chain.states[lane] = 0
+            chain.steps[lane] = 0

@@ -11,8 +11,48 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from backsweep.jit.compilation import threaded
-from backsweep.tasks.chain.moves_kernels import step_lanes
+from backsweep.jit.array_table import Table, unpack
+from backsweep.jit.compilation import kernel, threaded
+from backsweep.tasks.chain.moves_kernels import ONE_HOT, ChainArrays, step_lanes
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
+
+
+@kernel
+def turn_part(
+    part: int,
+    parts: int,
+    moving: bool,
+    beginning: bool,
+    actions: NDArray[np.int64],
+    resting: NDArray[np.bool_],
+    ended: NDArray[np.bool_],
+    observations: NDArray[Any],
+    finals: NDArray[Any],
+    task: Table,
+) -> None:
+    """Take the turn of one part of the lanes."""
+    outcomes, chain = unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN])
+    states, one_hot = chain.states, chain.settings[ONE_HOT] != 0
+    first, last = part * actions.size // parts, (part + 1) * actions.size // parts
+    if moving:
+        if one_hot:
+            for lane in range(first, last):
+                observations[lane, states[lane]] = 0
+        step_lanes(first, last, actions, resting, outcomes, chain)
+        if one_hot:
+            for lane in range(first, last):
+                observations[lane, states[lane]] = 1
+    for lane in range(first, last):
+        ended[lane] = not resting[lane] and (not moving or outcomes.terminated[lane] or outcomes.truncated[lane])
+        if ended[lane] and beginning:
+            if moving:
+                for place in range(finals.shape[1]):
+                    finals[lane, place] = observations[lane, place]
+            if one_hot:
+                observations[lane, states[lane]] = 0
+                observations[lane, 0] = 1
+            states[lane] = 0
+            chain.steps[lane] = 0
 
 
 @threaded
@@ -22,54 +62,14 @@ def turn(
     beginning: bool,
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],
-    random_action_chance: float,
-    length: int,
-    max_steps: int,
-    streams: NDArray[np.uint64],
-    states: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    rewards: NDArray[np.float64],
-    terminated: NDArray[np.bool_],
-    truncated: NDArray[np.bool_],
     ended: NDArray[np.bool_],
-    one_hot: bool,
     observations: NDArray[Any],
     finals: NDArray[Any],
+    task: Table,
 ) -> None:
     """Move the lanes, keep the last observations of episodes that end and begin the next (see `Lanes.turn`).
 
-    `observations` and `finals` hold a row of numbers per lane; unless `one_hot`, the first are the states themselves.
+    `observations` and `finals` hold a row of numbers per lane. Unless the chain is one-hot, the first are the states.
     """
     for part in prange(parts):
-        first, last = part * actions.size // parts, (part + 1) * actions.size // parts
-        if moving:
-            if one_hot:
-                for lane in range(first, last):
-                    observations[lane, states[lane]] = 0
-            step_lanes(
-                actions[first:last],
-                resting[first:last],
-                random_action_chance,
-                length,
-                max_steps,
-                streams[first:last],
-                states[first:last],
-                steps[first:last],
-                rewards[first:last],
-                terminated[first:last],
-                truncated[first:last],
-            )
-            if one_hot:
-                for lane in range(first, last):
-                    observations[lane, states[lane]] = 1
-        for lane in range(first, last):
-            ended[lane] = not resting[lane] and (not moving or terminated[lane] or truncated[lane])
-            if ended[lane] and beginning:
-                if moving:
-                    for place in range(finals.shape[1]):
-                        finals[lane, place] = observations[lane, place]
-                if one_hot:
-                    observations[lane, states[lane]] = 0
-                    observations[lane, 0] = 1
-                states[lane] = 0
-                steps[lane] = 0
+        turn_part(part, parts, moving, beginning, actions, resting, ended, observations, finals, task)

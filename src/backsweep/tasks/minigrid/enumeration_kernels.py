@@ -15,9 +15,23 @@ where a door that does not exist has no digit.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import (
+    BoolMatrix,
+    BoolVector,
+    ByteMatrix,
+    Float64Matrix,
+    Int32Matrix,
+    Int32Vector,
+    Int64Matrix,
+    Int64Vector,
+    Row,
+    unpack,
+)
 from backsweep.jit.compilation import kernel
 from backsweep.tasks.minigrid.codes import (
     CARRYING,
@@ -36,15 +50,45 @@ from backsweep.tasks.minigrid.codes import (
     X,
     Y,
 )
-from backsweep.tasks.minigrid.moves_kernels import act, draw_cell, ends_episode, reward_of
+from backsweep.tasks.minigrid.moves_kernels import Canvas, act, draw_cell, ends_episode, reward_of
 
 # Columns of the layout table.
 LAYOUT_KEY = 0  # the key's cell code, EMPTY if there is none
 LAYOUT_DOOR_A = 1
 LAYOUT_DOOR_B = 2
 LAYOUT_COLUMNS = 3
+# Sizes of the numbers.
+RADIX = 0  # numbers of a layout
+DOOR_RADIX = 1  # states of a door
+SIZES = 2
 
 UNSEEN = -1
+
+
+class Layouts(NamedTuple):
+    """The grids of a task without agents and keys, and how situations in them are numbered."""
+
+    bases: ByteMatrix
+    layouts: Int64Matrix
+    rules: Int64Vector
+    sizes: Int64Vector
+
+
+class Walk(NamedTuple):
+    """What a walk through all states finds.
+
+    seen         number -> place, UNSEEN where not met; one entry per number of every layout
+    numbers      place -> number, in the order of visiting
+    ending       place -> whether the state is terminal; such states have no successors
+    successors   (place, action) -> place;   rewards and succeeds likewise
+    """
+
+    seen: Int32Vector
+    numbers: Int64Vector
+    ending: BoolVector
+    successors: Int32Matrix
+    rewards: Float64Matrix
+    succeeds: BoolMatrix
 
 
 @kernel
@@ -128,31 +172,14 @@ def number_starts(
 
 
 @kernel
-def explore(
-    starts: NDArray[np.int64],
-    bases: NDArray[np.uint8],
-    layouts: NDArray[np.int64],
-    rules: NDArray[np.int64],
-    radix: int,
-    door_radix: int,
-    num_actions: int,
-    seen: NDArray[np.int32],
-    numbers: NDArray[np.int64],
-    ending: NDArray[np.bool_],
-    successors: NDArray[np.int32],
-    rewards: NDArray[np.float64],
-    succeeds: NDArray[np.bool_],
-) -> int:
+def explore(starts: NDArray[np.int64], layouts_row: Row, walk_row: Row) -> int:
     """Visit every state that can be reached from the starts and return how many there are.
-
-        seen         number -> place, UNSEEN where not met; one entry per number of every layout
-        numbers      place -> number, in the order of visiting
-        ending       place -> whether the state is terminal; such states have no successors
-        successors   (place, action) -> place;   rewards and succeeds likewise
 
     When `numbers` is full the walk stops and returns one more than there is space for.
     """
-    width = rules[WIDTH]
+    known, walk = unpack(Layouts, layouts_row), unpack(Walk, walk_row)
+    bases, layouts, rules, seen, numbers = known.bases, known.layouts, known.rules, walk.seen, walk.numbers
+    radix, door_radix, width = known.sizes[RADIX], known.sizes[DOOR_RADIX], rules[WIDTH]
     cells = np.zeros(bases.shape[1], dtype=np.uint8)
     lane = np.zeros(LANE_COLUMNS, dtype=np.int64)
     count = 0
@@ -163,9 +190,9 @@ def explore(
             count += 1
     place = 0
     while place < count:
-        if not ending[place]:
+        if not walk.ending[place]:
             layout = numbers[place] // radix
-            for action in range(num_actions):
+            for action in range(walk.successors.shape[1]):
                 decode(numbers[place] % radix, bases[layout], layouts[layout], door_radix, width, cells, lane)
                 was_on_goal = cells[lane[Y] * width + lane[X]] == GOAL
                 outcome = act(cells, lane, action, rules)
@@ -176,47 +203,25 @@ def explore(
                         return count + 1
                     seen[number] = count
                     numbers[count] = number
-                    ending[count] = ends_episode(outcome, rules)
+                    walk.ending[count] = ends_episode(outcome, rules)
                     count += 1
-                successors[place, action] = seen[number]
-                rewards[place, action] = reward_of(outcome, was_on_goal, is_on_goal, 0, rules)
-                succeeds[place, action] = outcome == SUCCESS
+                walk.successors[place, action] = seen[number]
+                walk.rewards[place, action] = reward_of(outcome, was_on_goal, is_on_goal, 0, rules)
+                walk.succeeds[place, action] = outcome == SUCCESS
         place += 1
     return count
 
 
 @kernel
-def draw_states(
-    numbers: NDArray[np.int64],
-    bases: NDArray[np.uint8],
-    layouts: NDArray[np.int64],
-    rules: NDArray[np.int64],
-    radix: int,
-    door_radix: int,
-    tiles: NDArray[np.uint8],
-    first_row: NDArray[np.int64],
-    row_pixel: NDArray[np.int64],
-    first_column: NDArray[np.int64],
-    column_pixel: NDArray[np.int64],
-    images: NDArray[np.uint8],
-) -> None:
+def draw_states(numbers: NDArray[np.int64], layouts_row: Row, canvas_row: Row, images: NDArray[np.uint8]) -> None:
     """Paint the image of every numbered state."""
-    width = rules[WIDTH]
+    known, canvas = unpack(Layouts, layouts_row), unpack(Canvas, canvas_row)
+    bases, layouts = known.bases, known.layouts
+    radix, door_radix, width = known.sizes[RADIX], known.sizes[DOOR_RADIX], known.rules[WIDTH]
     cells = np.zeros(bases.shape[1], dtype=np.uint8)
     lane = np.zeros(LANE_COLUMNS, dtype=np.int64)
     for place in range(numbers.size):
         layout = numbers[place] // radix
         decode(numbers[place] % radix, bases[layout], layouts[layout], door_radix, width, cells, lane)
         for index in range(cells.size):
-            draw_cell(
-                cells,
-                lane,
-                index,
-                width,
-                tiles,
-                first_row,
-                row_pixel,
-                first_column,
-                column_pixel,
-                images[place],
-            )
+            draw_cell(cells, lane, index, width, canvas, images[place])

@@ -8,10 +8,11 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import array_rows
 from backsweep.jit.compilation import announce_first_compilation
-from backsweep.tasks.lanes import Lanes, Machinery
+from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.minigrid import codes, moves_kernels, tiles
-from backsweep.tasks.minigrid.levels_kernels import draw_levels
+from backsweep.tasks.minigrid.levels_kernels import begin_episodes
 from backsweep.tasks.minigrid.options import MiniGridOptions
 from backsweep.tasks.minigrid.turns_kernels import turn
 
@@ -21,6 +22,7 @@ PICTURE_TILE = 32
 class MiniGridLanes(Lanes):
     """Levels of one MiniGrid task, side by side; the observation is the whole grid seen from above."""
 
+    FAMILY = "minigrid"
     SITUATION = ("cells", "lanes")
     LANES_WORTH_THREADS = 512
 
@@ -36,37 +38,19 @@ class MiniGridLanes(Lanes):
         self.lanes = np.zeros((num_lanes, codes.LANE_COLUMNS), dtype=np.int64)
         self.observations = np.zeros((num_lanes, size, size, 3), dtype=np.uint8)
         self._numbers = self.observations.reshape(num_lanes, -1)
-        canvas = tiles.make_canvas(options.width, options.height, size)
-        self.canvas = (
-            canvas.tiles,
-            canvas.first_row,
-            canvas.row_pixel,
-            canvas.first_column,
-            canvas.column_pixel,
-        )
-        self._num_actions = len(options.action_names)
-        self._everything = (
-            self._num_actions,
-            options.random_action_chance,
-            self.rules,
-            self.streams,
-            self.cells,
-            self.lanes,
-            *self.canvas,
-            self.observations,
-            self.rewards,
-            self.terminated,
-            self.truncated,
-        )
+        self._canvas = tiles.make_canvas(options.width, options.height, size)
+        num_actions = np.array([len(options.action_names)], np.int64)
+        chance = np.array([options.random_action_chance], np.float64)
+        self._grids = moves_kernels.Grids(self.rules, num_actions, chance, self.cells, self.lanes, self.observations)
+        self._table = array_rows(self.bundles)
 
     def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
         """Move the lanes that are not resting."""
-        moves_kernels.step_lanes(actions, resting, *self._everything)
+        moves_kernels.move_lanes(actions, resting, self._table)
 
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw new levels for the chosen lanes."""
-        draw_levels(chosen, self.rules, self.streams, self.cells, self.lanes)
-        self.draw(chosen)
+        begin_episodes(chosen, self._table)
 
     def turn(
         self,
@@ -79,12 +63,12 @@ class MiniGridLanes(Lanes):
         finals: NDArray[Any],
     ) -> NDArray[np.int64]:
         """Move, copy and begin in one threaded call."""
-        turn(parts, moving, beginning, actions, resting, *self._everything, ended, self._numbers, finals)
+        turn(parts, moving, beginning, actions, resting, ended, self._numbers, finals, self._table)
         return np.empty(0, dtype=np.int64)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:
         """Paint the chosen lanes' observations from their cells."""
-        moves_kernels.draw_lanes(chosen, self.rules, self.cells, self.lanes, *self.canvas, self.observations)
+        moves_kernels.paint(chosen, self._table)
 
     def place(self, lane: int, cells: NDArray[np.uint8], row: NDArray[np.int64]) -> None:
         """Put a lane into a given situation: its cells, and its row of the lane table (columns in `codes`)."""
@@ -94,10 +78,10 @@ class MiniGridLanes(Lanes):
         chosen[lane] = True
         self.draw(chosen)
 
-    def machinery(self) -> Machinery:
-        """Return what `step_lanes`, `draw_levels` and `draw_lanes` take."""
-        arrays = (self.rules, self.cells, self.lanes, *self.canvas, self.observations)
-        return Machinery("minigrid", arrays, (self._num_actions,), (self.options.random_action_chance,))
+    @property
+    def bundles(self) -> tuple[Bundle, ...]:
+        """The outcomes, the grids and the canvas."""
+        return self.outcomes, self._grids, self._canvas
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Return the lane's grid at 32 pixels per cell."""

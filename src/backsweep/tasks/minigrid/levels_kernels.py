@@ -18,8 +18,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
 from backsweep.tasks.minigrid.codes import (
     BLUE,
     CARRYING,
@@ -48,7 +50,7 @@ from backsweep.tasks.minigrid.codes import (
     X,
     Y,
 )
-from backsweep.tasks.minigrid.moves_kernels import cell_ahead
+from backsweep.tasks.minigrid.moves_kernels import CANVAS, Canvas, Grids, cell_ahead, draw_lanes
 
 HORIZONTAL_MOVE = 0  # through a vertical river
 VERTICAL_MOVE = 1  # through a horizontal river
@@ -207,18 +209,13 @@ def draw_crossing(
 
 
 @kernel
-def draw_levels(
-    chosen: NDArray[np.bool_],
-    rules: NDArray[np.int64],
-    streams: NDArray[np.uint64],
-    cells: NDArray[np.uint8],
-    lanes: NDArray[np.int64],
-) -> None:
-    """Draw a new level for every chosen lane from its own stream."""
-    for index in range(chosen.size):
+def draw_levels(first: int, last: int, chosen: NDArray[np.bool_], streams: NDArray[np.uint64], grids: Grids) -> None:
+    """Draw a new level for every chosen lane of first..last-1 from its own stream."""
+    rules = grids.rules
+    for index in range(first, last):
         if not chosen[index]:
             continue
-        cell, lane, stream = cells[index], lanes[index], streams[index : index + 1]
+        cell, lane, stream = grids.cells[index], grids.lanes[index], streams[index : index + 1]
         cell[:] = EMPTY
         lane[CARRYING] = EMPTY
         lane[STEPS] = 0
@@ -232,3 +229,11 @@ def draw_levels(
             draw_redbluedoors(cell, lane, rules, stream)
         else:
             draw_crossing(cell, lane, rules, stream)
+
+
+@kernel
+def begin_episodes(chosen: NDArray[np.bool_], task: Table) -> None:
+    """Draw a new level for every chosen lane and paint it."""
+    grids = unpack(Grids, task[OWN])
+    draw_levels(0, chosen.size, chosen, unpack(Outcomes, task[OUTCOMES]).streams, grids)
+    draw_lanes(0, chosen.size, chosen, grids, unpack(Canvas, task[CANVAS]))

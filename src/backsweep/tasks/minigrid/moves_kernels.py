@@ -15,11 +15,23 @@ The image is kept up to date in place: a step repaints only the cells that it ch
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import (
+    ByteImages,
+    ByteMatrix,
+    Float64Vector,
+    Int64Matrix,
+    Int64Vector,
+    Table,
+    unpack,
+)
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes
 from backsweep.tasks.minigrid.codes import (
     CARRYING,
     DIRECTION,
@@ -61,6 +73,30 @@ from backsweep.tasks.minigrid.codes import (
     X,
     Y,
 )
+
+CANVAS = OWN_SECOND
+
+
+class Grids(NamedTuple):
+    """The level of every lane."""
+
+    rules: Int64Vector
+    num_actions: Int64Vector
+    chance: Float64Vector
+    """Of a random action."""
+    cells: ByteMatrix
+    lanes: Int64Matrix
+    images: ByteImages
+
+
+class Canvas(NamedTuple):
+    """The tile table and, per axis, where each cell and each pixel of the image comes from (see `resize`)."""
+
+    tiles: ByteImages
+    first_row: Int64Vector
+    row_pixel: Int64Vector
+    first_column: Int64Vector
+    column_pixel: Int64Vector
 
 
 @kernel
@@ -174,87 +210,59 @@ def draw_cell(
     lane: NDArray[np.int64],
     index: int,
     width: int,
-    tiles: NDArray[np.uint8],
-    first_row: NDArray[np.int64],
-    row_pixel: NDArray[np.int64],
-    first_column: NDArray[np.int64],
-    column_pixel: NDArray[np.int64],
+    canvas: Canvas,
     image: NDArray[np.uint8],
 ) -> None:
     """Copy one cell's tile into the image, with the agent on it if it stands there."""
+    tiles, row_pixel, column_pixel = canvas.tiles, canvas.row_pixel, canvas.column_pixel
     y = index // width
     x = index % width
     tile = int(cells[index]) * TILES_PER_CODE
     if lane[X] == x and lane[Y] == y:
         tile += 1 + lane[DIRECTION]
-    for row in range(first_row[y], first_row[y + 1]):
-        for column in range(first_column[x], first_column[x + 1]):
+    for row in range(canvas.first_row[y], canvas.first_row[y + 1]):
+        for column in range(canvas.first_column[x], canvas.first_column[x + 1]):
             for channel in range(3):
                 image[row, column, channel] = tiles[tile, row_pixel[row], column_pixel[column], channel]
 
 
 @kernel
-def draw_lanes(
-    chosen: NDArray[np.bool_],
-    rules: NDArray[np.int64],
-    cells: NDArray[np.uint8],
-    lanes: NDArray[np.int64],
-    tiles: NDArray[np.uint8],
-    first_row: NDArray[np.int64],
-    row_pixel: NDArray[np.int64],
-    first_column: NDArray[np.int64],
-    column_pixel: NDArray[np.int64],
-    images: NDArray[np.uint8],
-) -> None:
-    """Paint the whole image of every chosen lane."""
-    width = rules[WIDTH]
-    for lane in range(chosen.size):
+def draw_lanes(first: int, last: int, chosen: NDArray[np.bool_], grids: Grids, canvas: Canvas) -> None:
+    """Paint the whole image of every chosen lane of first..last-1."""
+    width, height = grids.rules[WIDTH], grids.rules[HEIGHT]
+    for lane in range(first, last):
         if chosen[lane]:
-            for index in range(width * rules[HEIGHT]):
-                draw_cell(
-                    cells[lane],
-                    lanes[lane],
-                    index,
-                    width,
-                    tiles,
-                    first_row,
-                    row_pixel,
-                    first_column,
-                    column_pixel,
-                    images[lane],
-                )
+            for index in range(width * height):
+                draw_cell(grids.cells[lane], grids.lanes[lane], index, width, canvas, grids.images[lane])
+
+
+@kernel
+def paint(chosen: NDArray[np.bool_], task: Table) -> None:
+    """Paint the whole image of every chosen lane."""
+    draw_lanes(0, chosen.size, chosen, unpack(Grids, task[OWN]), unpack(Canvas, task[CANVAS]))
 
 
 @kernel
 def step_lanes(
+    first: int,
+    last: int,
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],
-    num_actions: int,
-    random_action_chance: float,
-    rules: NDArray[np.int64],
-    streams: NDArray[np.uint64],
-    cells: NDArray[np.uint8],
-    lanes: NDArray[np.int64],
-    tiles: NDArray[np.uint8],
-    first_row: NDArray[np.int64],
-    row_pixel: NDArray[np.int64],
-    first_column: NDArray[np.int64],
-    column_pixel: NDArray[np.int64],
-    images: NDArray[np.uint8],
-    rewards: NDArray[np.float64],
-    terminated: NDArray[np.bool_],
-    truncated: NDArray[np.bool_],
+    outcomes: Outcomes,
+    grids: Grids,
+    canvas: Canvas,
 ) -> None:
-    """Move every lane that is not resting and repaint the cells it changed."""
+    """Move every lane of first..last-1 that is not resting and repaint the cells it changed."""
+    rules, chance = grids.rules, grids.chance[0]
     width = rules[WIDTH]
-    for index in range(actions.size):
+    for index in range(first, last):
         if resting[index]:
             continue
-        cell, lane, image = cells[index], lanes[index], images[index]
+        cell, lane, image = grids.cells[index], grids.lanes[index], grids.images[index]
         action = actions[index]
-        stream = streams[index : index + 1]
-        if random_action_chance > 0.0 and draw_unit(stream) < random_action_chance:
-            action = draw_below(stream, num_actions)
+        stream = outcomes.streams[index : index + 1]
+        if chance > 0.0 and draw_unit(stream) < chance:
+            action = draw_below(stream, grids.num_actions[0])
         before = lane[Y] * width + lane[X]
         direction_before = lane[DIRECTION]
         front = cell_ahead(lane, width)
@@ -262,10 +270,17 @@ def step_lanes(
         outcome = act(cell, lane, action, rules)
         lane[STEPS] += 1
         after = lane[Y] * width + lane[X]
-        rewards[index] = reward_of(outcome, cell[before] == GOAL, cell[after] == GOAL, lane[STEPS], rules)
-        terminated[index] = ends_episode(outcome, rules)
-        truncated[index] = lane[STEPS] >= rules[MAX_STEPS]
+        outcomes.rewards[index] = reward_of(outcome, cell[before] == GOAL, cell[after] == GOAL, lane[STEPS], rules)
+        outcomes.terminated[index] = ends_episode(outcome, rules)
+        outcomes.truncated[index] = lane[STEPS] >= rules[MAX_STEPS]
         if after != before or lane[DIRECTION] != direction_before:
-            draw_cell(cell, lane, before, width, tiles, first_row, row_pixel, first_column, column_pixel, image)
+            draw_cell(cell, lane, before, width, canvas, image)
         if after != before or cell[front] != front_before:
-            draw_cell(cell, lane, front, width, tiles, first_row, row_pixel, first_column, column_pixel, image)
+            draw_cell(cell, lane, front, width, canvas, image)
+
+
+@kernel
+def move_lanes(actions: NDArray[np.int64], resting: NDArray[np.bool_], task: Table) -> None:
+    """Move every lane that is not resting and repaint the cells it changed."""
+    outcomes, grids = unpack(Outcomes, task[OUTCOMES]), unpack(Grids, task[OWN])
+    step_lanes(0, actions.size, actions, resting, outcomes, grids, unpack(Canvas, task[CANVAS]))

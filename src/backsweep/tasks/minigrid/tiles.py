@@ -10,12 +10,12 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.tasks.minigrid import codes
+from backsweep.tasks.minigrid.moves_kernels import Canvas
 from backsweep.tasks.resize import axis_tables
 
 TILE_PIXELS = 8
@@ -150,17 +150,6 @@ def paint_all(tile_pixels: int = TILE_PIXELS) -> NDArray[np.uint8]:
     )
     table.flags.writeable = False  # shared by every canvas
     return table
-
-
-@dataclass(frozen=True)
-class Canvas:
-    """The tile table and, per axis, where each cell and each pixel of the image comes from (see `resize`)."""
-
-    tiles: NDArray[np.uint8]
-    first_row: NDArray[np.int64]
-    row_pixel: NDArray[np.int64]
-    first_column: NDArray[np.int64]
-    column_pixel: NDArray[np.int64]
 
 
 def make_canvas(width: int, height: int, image_size: int, tile_pixels: int = TILE_PIXELS) -> Canvas:

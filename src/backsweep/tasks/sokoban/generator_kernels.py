@@ -18,8 +18,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
+from backsweep.tasks.lanes_kernels import OWN
 from backsweep.tasks.sokoban.codes import (
     BOX,
     BOXES_ON_TARGET,
@@ -31,7 +33,22 @@ from backsweep.tasks.sokoban.codes import (
     TARGET,
     WALL,
 )
-from backsweep.tasks.sokoban.moves_kernels import ABSENT, add_if_new, clear_set, copy_into, offset_of, write_key
+from backsweep.tasks.sokoban.moves_kernels import (
+    ABSENT,
+    HEIGHT,
+    MOST_TRIES,
+    NUM_BOXES,
+    SEARCHES,
+    WIDTH,
+    Rooms,
+    Searches,
+    add_if_new,
+    clear_set,
+    copy_into,
+    draw_lanes,
+    offset_of,
+    write_key,
+)
 
 TURN_CHANCE = 0.35
 NUM_MASKS = 5
@@ -224,32 +241,30 @@ def play_backwards(
 
 @kernel
 def draw_rooms(
+    first: int,
+    last: int,
     chosen: NDArray[np.bool_],
-    height: int,
-    width: int,
-    num_boxes: int,
-    most_tries: int,
     streams: NDArray[np.uint64],
-    fixed: NDArray[np.uint8],
-    rooms: NDArray[np.uint8],
-    lanes: NDArray[np.int64],
-    keys: NDArray[np.int32],
-    slots: NDArray[np.int32],
-    table: NDArray[np.int32],
+    rooms: Rooms,
+    searches: Searches,
+    search: int,
 ) -> int:
-    """Draw a new room for every chosen lane; return a lane for which `most_tries` tries were in vain, or ABSENT.
+    """Draw a new room for every chosen lane of first..last-1; return a lane that found none in time, or ABSENT.
 
     Tries are independent and the first with a positive score is taken. (The original starts afresh after four tries,
-    or when floor is short, which draws from the same distribution.)
+    or when floor is short, which draws from the same distribution.) `search` says which of the sets is ours.
     """
+    settings, fixed = rooms.settings, rooms.fixed
+    keys, slots, table = searches.keys[search], searches.slots[search], searches.table[search]
+    num_boxes, width = settings[NUM_BOXES], settings[WIDTH]
     boxes = np.zeros(num_boxes, dtype=np.int64)
-    for lane in range(chosen.size):
+    for lane in range(first, last):
         if not chosen[lane]:
             continue
         stream = streams[lane : lane + 1]
         score, player = 0, ABSENT
-        for _ in range(most_tries):
-            carve(fixed[lane], height, width, stream)
+        for _ in range(settings[MOST_TRIES]):
+            carve(fixed[lane], settings[HEIGHT], width, stream)
             player = place_targets(fixed[lane], num_boxes, stream)
             if player != ABSENT:
                 score, player = play_backwards(fixed[lane], player, width, boxes, keys, slots, table)
@@ -257,11 +272,21 @@ def draw_rooms(
                     break
         if score == 0:
             return lane
-        copy_into(rooms[lane], fixed[lane])
-        rooms[lane, player] = PLAYER
+        copy_into(rooms.rooms[lane], fixed[lane])
+        rooms.rooms[lane, player] = PLAYER
         for box in range(num_boxes):
-            rooms[lane, boxes[box]] = BOX
-        lanes[lane, PLAYER_CELL] = player
-        lanes[lane, STEPS] = 0
-        lanes[lane, BOXES_ON_TARGET] = 0
+            rooms.rooms[lane, boxes[box]] = BOX
+        rooms.lanes[lane, PLAYER_CELL] = player
+        rooms.lanes[lane, STEPS] = 0
+        rooms.lanes[lane, BOXES_ON_TARGET] = 0
     return ABSENT
+
+
+@kernel
+def begin_episodes(chosen: NDArray[np.bool_], streams: NDArray[np.uint64], task: Table) -> int:
+    """Draw a new room for every chosen lane and paint it; return a lane that found none, or ABSENT."""
+    rooms = unpack(Rooms, task[OWN])
+    lost = draw_rooms(0, chosen.size, chosen, streams, rooms, unpack(Searches, task[SEARCHES]), 0)
+    if lost == ABSENT:
+        draw_lanes(0, chosen.size, chosen, rooms)
+    return lost

@@ -9,11 +9,12 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import array_rows
 from backsweep.jit.compilation import announce_first_compilation
-from backsweep.tasks.lanes import Lanes, Machinery
+from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.resize import axis_tables
 from backsweep.tasks.sokoban import codes, moves_kernels
-from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, draw_rooms
+from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, begin_episodes
 from backsweep.tasks.sokoban.options import SokobanOptions
 from backsweep.tasks.sokoban.turns_kernels import turn
 
@@ -25,6 +26,7 @@ MOST_TRIES = 20_000
 class SokobanLanes(Lanes):
     """Rooms of one size and number of boxes, side by side; the observation shows each cell as a block of colour."""
 
+    FAMILY = "sokoban"
     SITUATION = ("fixed", "rooms", "lanes")
     LANES_WORTH_THREADS = 16  # for the sake of those that begin: a room may take a millisecond
 
@@ -40,43 +42,40 @@ class SokobanLanes(Lanes):
         self.lanes = np.zeros((num_lanes, codes.LANE_COLUMNS), dtype=np.int64)
         self.observations = np.zeros((num_lanes, size, size, 3), dtype=np.uint8)
         self._numbers = self.observations.reshape(num_lanes, -1)
-        self._search_set = search_set(options)
-        self._search_sets = search_sets(options, 0)  # made when the first turn says how many it wants
         self._lost = np.zeros(num_lanes, dtype=np.bool_)
-        self._canvas = (
-            np.array(codes.COLOURS, dtype=np.uint8),
-            axis_tables(options.height, size, 1)[0],
-            axis_tables(options.width, size, 1)[0],
-        )
-        self._everything = (
+        settings = (
             len(codes.ACTION_NAMES) - len(options.action_names),
             len(options.action_names),
-            options.random_action_chance,
             options.width,
             options.boxes,
             options.max_steps,
-            self.streams,
+            options.height,
+            MOST_TRIES,
+        )
+        self._rooms = moves_kernels.Rooms(
+            np.array(settings, np.int64),
+            np.array([options.random_action_chance], np.float64),
             self.fixed,
             self.rooms,
             self.lanes,
-            *self._canvas,
+            self._lost,
+            np.array(codes.COLOURS, dtype=np.uint8),
+            axis_tables(options.height, size, 1)[0],
+            axis_tables(options.width, size, 1)[0],
             self.observations,
-            self.rewards,
-            self.terminated,
-            self.truncated,
         )
+        self._use_searches(1)
         self._refuse_unplayable()
 
     def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
         """Move the lanes that are not resting."""
-        moves_kernels.step_lanes(actions, resting, *self._everything)
+        moves_kernels.move_lanes(actions, resting, self._table)
 
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw new rooms for the chosen lanes."""
-        lost = self._draw_rooms(chosen, self.streams)
+        lost = begin_episodes(chosen, self.streams, self._table)
         if lost != moves_kernels.ABSENT:
             raise RuntimeError(f"lane {lost} found no room that can be played in {MOST_TRIES} tries")
-        self.draw(chosen)
 
     def turn(
         self,
@@ -89,28 +88,14 @@ class SokobanLanes(Lanes):
         finals: NDArray[Any],
     ) -> NDArray[np.int64]:
         """Move, copy and begin in one threaded call."""
-        if len(self._search_sets[0]) < parts:
-            self._search_sets = search_sets(self.options, parts)
-        turn(
-            parts,
-            moving,
-            beginning,
-            actions,
-            resting,
-            *self._everything,
-            self.options.height,
-            MOST_TRIES,
-            *self._search_sets,
-            self._lost,
-            ended,
-            self._numbers,
-            finals,
-        )
+        if len(self._searches.keys) < parts:
+            self._use_searches(parts)
+        turn(parts, moving, beginning, actions, resting, ended, self._numbers, finals, self._table)
         return np.flatnonzero(self._lost)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:
         """Paint the chosen lanes' observations from their rooms."""
-        moves_kernels.draw_lanes(chosen, self.options.width, self.fixed, self.rooms, *self._canvas, self.observations)
+        moves_kernels.paint(chosen, self._table)
 
     def place(self, lane: int, fixed: NDArray[np.uint8], room: NDArray[np.uint8], steps: int = 0) -> None:
         """Put a lane into a given situation; both grids are flat, in the codes of `codes`."""
@@ -123,21 +108,15 @@ class SokobanLanes(Lanes):
         chosen[lane] = True
         self.draw(chosen)
 
-    def machinery(self) -> Machinery:
-        """Return what `step_lanes`, `draw_rooms` and `draw_lanes` take."""
-        options = self.options
-        first_action = len(codes.ACTION_NAMES) - len(options.action_names)
-        arrays = (self.fixed, self.rooms, self.lanes, *self._canvas, self.observations, *self._search_set)
-        ints = (
-            first_action,
-            len(options.action_names),
-            options.width,
-            options.boxes,
-            options.max_steps,
-            options.height,
-            MOST_TRIES,
-        )
-        return Machinery("sokoban", arrays, ints, (options.random_action_chance,))
+    @property
+    def bundles(self) -> tuple[Bundle, ...]:
+        """The outcomes, the rooms and the sets for searching."""
+        return self.outcomes, self._rooms, self._searches
+
+    def _use_searches(self, parts: int) -> None:
+        """Make a set for each of `parts` parts of a turn, since a search needs one to itself."""
+        self._searches = searches(self.options, parts)
+        self._table = array_rows(self.bundles)
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Return the lane's room at 32 pixels per cell."""
@@ -147,28 +126,11 @@ class SokobanLanes(Lanes):
         picture: NDArray[np.uint8] = grid.repeat(PICTURE_CELL, axis=0).repeat(PICTURE_CELL, axis=1)
         return picture
 
-    def _draw_rooms(self, chosen: NDArray[np.bool_], streams: NDArray[np.uint64]) -> int:
-        options = self.options
-        return int(
-            draw_rooms(
-                chosen,
-                options.height,
-                options.width,
-                options.boxes,
-                MOST_TRIES,
-                streams,
-                self.fixed,
-                self.rooms,
-                self.lanes,
-                *self._search_set,
-            )
-        )
-
     def _refuse_unplayable(self) -> None:
         """Try to draw one room, so that a size that has none is refused here and not at the first reset."""
         first = np.zeros(self.num_lanes, dtype=np.bool_)
         first[0] = True
-        if self._draw_rooms(first, np.zeros(self.num_lanes, dtype=np.uint64)) != moves_kernels.ABSENT:
+        if begin_episodes(first, np.zeros(self.num_lanes, dtype=np.uint64), self._table) != moves_kernels.ABSENT:
             options = self.options
             raise ValueError(
                 f"no room of {options.height}x{options.width} with {options.boxes} boxes can be played: "
@@ -185,7 +147,7 @@ def search_set(options: SokobanOptions) -> tuple[NDArray[np.int32], NDArray[np.i
     return keys, np.zeros(states, dtype=np.int32), np.full(table_size, moves_kernels.ABSENT, dtype=np.int32)
 
 
-def search_sets(options: SokobanOptions, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Return several empty sets, stacked: one for each part of a turn, since a search needs one to itself."""
+def searches(options: SokobanOptions, count: int) -> moves_kernels.Searches:
+    """Return several empty sets, stacked."""
     keys, slots, table = search_set(options)
-    return np.repeat(keys[None], count, 0), np.repeat(slots[None], count, 0), np.repeat(table[None], count, 0)
+    return moves_kernels.Searches(*(np.repeat(array[None], count, 0) for array in (keys, slots, table)))

@@ -10,13 +10,26 @@ lanes[lane]   [ player's cell | steps | boxes on targets ]
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import (
+    BoolVector,
+    ByteImages,
+    ByteMatrix,
+    Float64Vector,
+    Int32Cube,
+    Int32Matrix,
+    Int64Matrix,
+    Int64Vector,
+    Table,
+    unpack,
+)
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit, mix
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes
 from backsweep.tasks.sokoban.codes import (
     BOX,
     BOX_ON_TARGET,
@@ -37,6 +50,40 @@ from backsweep.tasks.sokoban.codes import (
 )
 
 ABSENT = -1
+SEARCHES = OWN_SECOND
+# Settings of a room.
+FIRST_ACTION = 0  # an action counts from here of the package's numbering, which leaves the no-operation out or in
+NUM_ACTIONS = 1
+WIDTH = 2
+NUM_BOXES = 3
+MAX_STEPS = 4
+HEIGHT = 5
+MOST_TRIES = 6
+
+
+class Rooms(NamedTuple):
+    """The room of every lane."""
+
+    settings: Int64Vector
+    chance: Float64Vector
+    """Of a random action."""
+    fixed: ByteMatrix
+    rooms: ByteMatrix
+    lanes: Int64Matrix
+    lost: BoolVector
+    """Whether a lane found no room in its last turn."""
+    colours: ByteMatrix
+    first_row: Int64Vector
+    first_column: Int64Vector
+    images: ByteImages
+
+
+class Searches(NamedTuple):
+    """Empty sets of visited states, one for each part of a turn (see `add_if_new`)."""
+
+    keys: Int32Cube
+    slots: Int32Matrix
+    table: Int32Matrix
 
 
 @kernel
@@ -80,99 +127,79 @@ def act(fixed: NDArray[np.uint8], room: NDArray[np.uint8], lane: NDArray[np.int6
 
 
 @kernel
-def draw_cell(
-    fixed: NDArray[np.uint8],
-    room: NDArray[np.uint8],
-    cell: int,
-    width: int,
-    colours: NDArray[np.uint8],
-    first_row: NDArray[np.int64],
-    first_column: NDArray[np.int64],
-    image: NDArray[np.uint8],
-) -> None:
-    """Fill one cell's block of the image."""
+def draw_cell(lane: int, cell: int, rooms: Rooms) -> None:
+    """Fill one cell's block of a lane's image."""
+    width, image = rooms.settings[WIDTH], rooms.images[lane]
     row, column = cell // width, cell % width
-    colour = int(room[cell])
-    if colour == PLAYER and fixed[cell] == TARGET:
+    colour = int(rooms.rooms[lane, cell])
+    if colour == PLAYER and rooms.fixed[lane, cell] == TARGET:
         colour = PLAYER_ON_TARGET
-    red, green, blue = colours[colour, 0], colours[colour, 1], colours[colour, 2]
-    for y in range(first_row[row], first_row[row + 1]):
-        for x in range(first_column[column], first_column[column + 1]):
+    red, green, blue = rooms.colours[colour, 0], rooms.colours[colour, 1], rooms.colours[colour, 2]
+    for y in range(rooms.first_row[row], rooms.first_row[row + 1]):
+        for x in range(rooms.first_column[column], rooms.first_column[column + 1]):
             image[y, x, 0] = red
             image[y, x, 1] = green
             image[y, x, 2] = blue
 
 
 @kernel
-def draw_lanes(
-    chosen: NDArray[np.bool_],
-    width: int,
-    fixed: NDArray[np.uint8],
-    rooms: NDArray[np.uint8],
-    colours: NDArray[np.uint8],
-    first_row: NDArray[np.int64],
-    first_column: NDArray[np.int64],
-    images: NDArray[np.uint8],
-) -> None:
-    """Paint the whole image of every chosen lane."""
-    for lane in range(chosen.size):
+def draw_lanes(first: int, last: int, chosen: NDArray[np.bool_], rooms: Rooms) -> None:
+    """Paint the whole image of every chosen lane of first..last-1."""
+    for lane in range(first, last):
         if chosen[lane]:
-            for cell in range(fixed.shape[1]):
-                draw_cell(fixed[lane], rooms[lane], cell, width, colours, first_row, first_column, images[lane])
+            for cell in range(rooms.fixed.shape[1]):
+                draw_cell(lane, cell, rooms)
+
+
+@kernel
+def paint(chosen: NDArray[np.bool_], task: Table) -> None:
+    """Paint the whole image of every chosen lane."""
+    draw_lanes(0, chosen.size, chosen, unpack(Rooms, task[OWN]))
 
 
 @kernel
 def step_lanes(
+    first: int,
+    last: int,
     actions: NDArray[np.int64],
     resting: NDArray[np.bool_],
-    first_action: int,
-    num_actions: int,
-    random_action_chance: float,
-    width: int,
-    num_boxes: int,
-    max_steps: int,
-    streams: NDArray[np.uint64],
-    fixed: NDArray[np.uint8],
-    rooms: NDArray[np.uint8],
-    lanes: NDArray[np.int64],
-    colours: NDArray[np.uint8],
-    first_row: NDArray[np.int64],
-    first_column: NDArray[np.int64],
-    images: NDArray[np.uint8],
-    rewards: NDArray[np.float64],
-    terminated: NDArray[np.bool_],
-    truncated: NDArray[np.bool_],
+    outcomes: Outcomes,
+    rooms: Rooms,
 ) -> None:
-    """Move every lane that is not resting and repaint the cells it changed.
-
-    An action counts from `first_action` of the package's numbering, which leaves the no-operation out or in.
-    """
-    for index in range(actions.size):
+    """Move every lane of first..last-1 that is not resting and repaint the cells it changed."""
+    settings, chance = rooms.settings, rooms.chance[0]
+    for index in range(first, last):
         if resting[index]:
             continue
         action = actions[index]
-        stream = streams[index : index + 1]
-        if random_action_chance > 0.0 and draw_unit(stream) < random_action_chance:
-            action = draw_below(stream, num_actions)
-        lane = lanes[index]
+        stream = outcomes.streams[index : index + 1]
+        if chance > 0.0 and draw_unit(stream) < chance:
+            action = draw_below(stream, settings[NUM_ACTIONS])
+        lane = rooms.lanes[index]
         here = lane[PLAYER_CELL]
         boxes_before = lane[BOXES_ON_TARGET]
-        pushed_to = act(fixed[index], rooms[index], lane, first_action + action, width)
+        pushed_to = act(rooms.fixed[index], rooms.rooms[index], lane, settings[FIRST_ACTION] + action, settings[WIDTH])
         lane[STEPS] += 1
         reward = STEP_PENALTY
         if lane[BOXES_ON_TARGET] > boxes_before:
             reward += BOX_REWARD
         elif lane[BOXES_ON_TARGET] < boxes_before:
             reward -= BOX_REWARD
-        terminated[index] = lane[BOXES_ON_TARGET] == num_boxes
-        if terminated[index]:
+        outcomes.terminated[index] = lane[BOXES_ON_TARGET] == settings[NUM_BOXES]
+        if outcomes.terminated[index]:
             reward += SOLVED_REWARD
-        rewards[index] = reward
-        truncated[index] = lane[STEPS] >= max_steps
+        outcomes.rewards[index] = reward
+        outcomes.truncated[index] = lane[STEPS] >= settings[MAX_STEPS]
         if lane[PLAYER_CELL] != here:
             for cell in (here, lane[PLAYER_CELL], pushed_to):
                 if cell != ABSENT:
-                    draw_cell(fixed[index], rooms[index], cell, width, colours, first_row, first_column, images[index])
+                    draw_cell(index, cell, rooms)
+
+
+@kernel
+def move_lanes(actions: NDArray[np.int64], resting: NDArray[np.bool_], task: Table) -> None:
+    """Move every lane that is not resting and repaint the cells it changed."""
+    step_lanes(0, actions.size, actions, resting, unpack(Outcomes, task[OUTCOMES]), unpack(Rooms, task[OWN]))
 
 
 @kernel

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import backward_kernels
-from backsweep.agent.fleet.compiled.backward_kernels import COUNT, PLACE, WALK_COLUMNS
+from backsweep.agent.fleet.compiled.backward_kernels import COUNT, PLACE, WALK_COLUMNS, Walk
 from backsweep.agent.fleet.compiled.lanes import LockstepLanes
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
+from backsweep.jit.array_table import array_row
 
 
 class Networks(Protocol):
@@ -59,6 +60,9 @@ class BackwardWalks:
         self._found = np.zeros(count, np.int64)
         self._starts = np.zeros(count, np.int64)  # where a lane's steps begin among the values
         self._walked = np.zeros((count, batch), np.bool_)
+        own = self.walk, self.rows, self.targets, self.left_out
+        arrays = (*own, self._walked, self._steps, self._next_places, self._lengths)
+        self._table = np.stack([array_row(Walk(*(array[lane] for array in arrays))) for lane in range(count)])
 
     def begin(self, networks: Networks) -> bool:
         """Find what the batches that were drawn last need to know, and say whether a device is at work on it.
@@ -66,20 +70,9 @@ class BackwardWalks:
         If it is, wait for it before `finish`.
         """
         lanes = self._lanes
-        self._walked = (lanes.sources() == self._rule.backward_source) & self._walking[:, None]
+        self._walked[:] = (lanes.sources() == self._rule.backward_source) & self._walking[:, None]
         self._lengths[:] = 0
-        backward_kernels.find_episodes(
-            lanes.ints,
-            lanes.store_table,
-            lanes.row,
-            self._walked,
-            self.walk,
-            self.rows,
-            self._steps,
-            self._next_places,
-            self._lengths,
-            self._found,
-        )
+        backward_kernels.find_episodes(lanes.table, self._table, self._found)
         beginning = np.flatnonzero(self._found)
         if self._alone or not len(beginning):
             return False
@@ -92,23 +85,14 @@ class BackwardWalks:
         lanes, rule = self._lanes, self._rule
         target, online = self._values(networks)
         backward_kernels.walk_through(
-            lanes.ints,
-            lanes.floats,
-            lanes.store_table,
-            lanes.row,
-            self._walked,
+            lanes.table,
+            self._table,
             rule.double,
             rule.diffusion,
             rule.skipped_steps,
-            self._steps,
-            self._lengths,
             self._starts,
             target,
             online,
-            self.walk,
-            self.rows,
-            self.targets,
-            self.left_out,
             self._known,
             lanes.buffers.weight,
         )

@@ -2,15 +2,15 @@
 
 A lane's walk is a list of rows, newest first, with their targets, and how far it has come:
 
-    walk_rows[lane]     [ row of the last step | the one before | ... ]      walk[lane]  [ PLACE | COUNT ]
-    walk_targets[lane]  [ its target           | ...                  ]
-    walk_left_out[lane] [ whether it is among an episode's first steps, which are left out ]
+    rows      [ row of the last step | the one before | ... ]      position  [ PLACE | COUNT ]
+    targets   [ its target           | ...                  ]
+    left_out  [ whether it is among an episode's first steps, which are left out ]
 
 A batch goes on with the walk and may begin others. First `find_episodes` lists those, so that their next states can be
 evaluated together; then `walk_through` works out their targets and hands them to the batch's rows.
 
-    steps[lane]   rows of the episodes found, one episode after another, each in time order
-    found[lane]   how many episodes;   lengths[lane, episode]   how many steps of each
+    steps     rows of the episodes found, one episode after another, each in time order
+    lengths   how many steps each has
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -18,55 +18,70 @@ evaluated together; then `walk_through` works out their targets and hands them t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.fleet.compiled.codes import GOING, LANE_BOOTSTRAP, LANE_DISCOUNT, LANE_FIRST_ROW, LANE_STATE
-from backsweep.jit.array_table import float_matrix, int32_matrix, int64_matrix, int64_of_bytes, int64_vector
+from backsweep.agent.fleet.compiled.batch_kernels import stops
+from backsweep.agent.fleet.compiled.codes import (
+    BATCH,
+    GOING,
+    LANE,
+    LANE_BOOTSTRAP,
+    LANE_DISCOUNT,
+    LANE_FIRST_ROW,
+    LANE_STATE,
+    Batch,
+    Lane,
+)
+from backsweep.jit.array_table import BoolVector, Float64Vector, Int64Vector, Row, Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.samplers.episodic_backward_kernels import episode_rows
-from backsweep.store.ingest_kernels import STORE_ACTIONS, STORE_COUNTERS, STORE_EPISODES, STORE_ROWS, STORE_VALUES
-from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, NEXT_OBSERVATION, REWARD, TERMINATED, TRUNCATED
+from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, NEXT_OBSERVATION, REWARD, RING, Ring
 
 PLACE = 0
 COUNT = 1
 WALK_COLUMNS = 2
 
-Entry = NDArray[np.int64]
+
+class Walk(NamedTuple):
+    """One lane's walk, and what its batch begins."""
+
+    position: Int64Vector
+    rows: Int64Vector
+    targets: Float64Vector
+    left_out: BoolVector
+    walked: BoolVector
+    """Which rows of the batch are part of a walk."""
+    steps: Int64Vector
+    next_places: Int64Vector
+    """The bank's rows of what comes after the steps."""
+    lengths: Int64Vector
 
 
 @kernel
-def find_lane_episodes(
-    first_row: int,
-    store: Entry,
-    row: NDArray[np.int64],
-    walked: NDArray[np.bool_],
-    walk: NDArray[np.int64],
-    walk_rows: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    next_places: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-) -> int:
+def find_lane_episodes(arrays: Table, walk: Walk) -> int:
     """List the episodes that a batch of one lane begins; return how many."""
-    rows, episodes = int32_matrix(store, STORE_ROWS), int64_matrix(store, STORE_EPISODES)
-    counters = int64_vector(store, STORE_COUNTERS)
+    lane, row, ring = unpack(Lane, arrays[LANE]), unpack(Batch, arrays[BATCH]).row, unpack(Ring, arrays[RING])
+    rows, steps, first_row = ring.rows, walk.steps, lane.ints[LANE_FIRST_ROW]
     capacity = rows.shape[0]
     # Where the walk is: in the lane's own list, or in the episode that begins at `start` of `steps`, from its end.
-    place, count, start, own = walk[PLACE], walk[COUNT], 0, True
+    place, count, start, own = walk.position[PLACE], walk.position[COUNT], 0, True
     used, found = 0, 0
     for i in range(row.shape[0]):
-        if not walked[i]:
+        if not walk.walked[i]:
             continue
-        fits = place < count and (walk_rows[place] if own else steps[start + count - 1 - place]) == row[i]
+        fits = place < count and (walk.rows[place] if own else steps[start + count - 1 - place]) == row[i]
         if not fits:
-            length = episodes[rows[row[i] % capacity, EPISODE], LENGTH]
-            episode_rows(row[i], rows, episodes, counters, steps[used : used + length])
+            length = ring.episodes[rows[row[i] % capacity, EPISODE], LENGTH]
+            episode_rows(row[i], arrays[RING], steps[used : used + length])
             if steps[used + length - 1] != row[i]:
                 place, count = 0, 0
                 continue
             for step in range(used, used + length):
-                next_places[step] = first_row + rows[steps[step] % capacity, NEXT_OBSERVATION]
-            lengths[found] = length
+                walk.next_places[step] = first_row + rows[steps[step] % capacity, NEXT_OBSERVATION]
+            walk.lengths[found] = length
             found += 1
             place, count, start, own = 0, length, used, False
             used += length
@@ -75,38 +90,17 @@ def find_lane_episodes(
 
 
 @kernel
-def find_episodes(
-    ints: NDArray[np.int64],
-    store: NDArray[np.int64],
-    row: NDArray[np.int64],
-    walked: NDArray[np.bool_],
-    walk: NDArray[np.int64],
-    walk_rows: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    next_places: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    found: NDArray[np.int64],
-) -> None:
-    """List the episodes that the batches of all lanes begin."""
-    for lane in range(row.shape[0]):
+def find_episodes(lanes: NDArray[np.int64], walks: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+    """List the episodes that the batches of all lanes begin, and write how many each lane's does."""
+    for lane in range(lanes.shape[0]):
         found[lane] = 0
-        if ints[lane, LANE_STATE] == GOING:
-            found[lane] = find_lane_episodes(
-                ints[lane, LANE_FIRST_ROW],
-                store[lane],
-                row[lane],
-                walked[lane],
-                walk[lane],
-                walk_rows[lane],
-                steps[lane],
-                next_places[lane],
-                lengths[lane],
-            )
+        if unpack(Lane, lanes[lane, LANE]).ints[LANE_STATE] == GOING:
+            found[lane] = find_lane_episodes(lanes[lane], unpack(Walk, walks[lane]))
 
 
 @kernel
 def episode_targets(
-    store: Entry,
+    ring: Ring,
     gamma: float,
     bootstrap: bool,
     steps: NDArray[np.int64],
@@ -117,8 +111,7 @@ def episode_targets(
     targets: NDArray[np.float64],
 ) -> None:
     """Work out the targets of an episode, in time order, by EBU's temporary table."""
-    rows, values = int32_matrix(store, STORE_ROWS), float_matrix(store, STORE_VALUES)
-    actions = int64_of_bytes(store, STORE_ACTIONS)
+    rows, values, actions = ring.rows, ring.values, ring.actions.view(np.int64)
     capacity, count = rows.shape[0], steps.shape[0]
     table = np.empty((count, next_target.shape[1]), np.float64)
     for step in range(count):
@@ -133,53 +126,44 @@ def episode_targets(
                     best = action
             elif table[step, action] > table[step, best]:
                 best = action
-        flags = rows[slot, FLAGS]
-        ends = (flags & TERMINATED) != 0 or (not bootstrap and (flags & TRUNCATED) != 0)
-        discount = np.float64(np.float32(0.0 if ends else gamma))
+        discount = np.float64(np.float32(0.0 if stops(rows[slot, FLAGS], bootstrap) else gamma))
         target = np.float64(np.float32(values[slot, REWARD])) + discount * table[step, best]
         targets[step] = target
         if step:
-            taken = actions[slot]
+            taken = actions[slot, 0]
             table[step - 1, taken] = diffusion * target + (1.0 - diffusion) * table[step - 1, taken]
 
 
 @kernel
 def walk_through_lane(
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    store: Entry,
-    row: NDArray[np.int64],
-    walked: NDArray[np.bool_],
+    arrays: Table,
+    walk_row: Row,
     double: bool,
     diffusion: float,
     skipped: int,
-    steps: NDArray[np.int64],
-    lengths: NDArray[np.int64],
     next_target: NDArray[np.floating],
     next_online: NDArray[np.floating],
-    walk: NDArray[np.int64],
-    walk_rows: NDArray[np.int64],
-    walk_targets: NDArray[np.float64],
-    walk_left_out: NDArray[np.bool_],
     known: NDArray[np.floating],
     weight: NDArray[np.floating],
 ) -> None:
     """Give each walked row of a batch its target; rows that are left out lose their weight."""
+    lane, row, walk = unpack(Lane, arrays[LANE]), unpack(Batch, arrays[BATCH]).row, unpack(Walk, walk_row)
+    position, steps = walk.position, walk.steps
     episode, used = 0, 0
     for i in range(row.shape[0]):
         known[i] = np.nan
-        if not walked[i]:
+        if not walk.walked[i]:
             continue
-        if not (walk[PLACE] < walk[COUNT] and walk_rows[walk[PLACE]] == row[i]):
-            length = lengths[episode]
+        if not (position[PLACE] < position[COUNT] and walk.rows[position[PLACE]] == row[i]):
+            length = walk.lengths[episode]
             if used + length > steps.shape[0] or length == 0 or steps[used + length - 1] != row[i]:
-                walk[PLACE], walk[COUNT] = 0, 0
+                position[PLACE], position[COUNT] = 0, 0
                 continue
             targets = np.empty(length, np.float64)
             episode_targets(
-                store,
-                floats[LANE_DISCOUNT],
-                ints[LANE_BOOTSTRAP] != 0,
+                unpack(Ring, arrays[RING]),
+                lane.floats[LANE_DISCOUNT],
+                lane.ints[LANE_BOOTSTRAP] != 0,
                 steps[used : used + length],
                 next_target[used : used + length],
                 next_online[used : used + length],
@@ -189,60 +173,42 @@ def walk_through_lane(
             )
             for step in range(length):
                 newest_first = length - 1 - step
-                walk_rows[newest_first] = steps[used + step]
-                walk_targets[newest_first] = targets[step]
-                walk_left_out[newest_first] = step < skipped
-            walk[PLACE], walk[COUNT] = 0, length
+                walk.rows[newest_first] = steps[used + step]
+                walk.targets[newest_first] = targets[step]
+                walk.left_out[newest_first] = step < skipped
+            position[PLACE], position[COUNT] = 0, length
             used += length
             episode += 1
-        known[i] = walk_targets[walk[PLACE]]
-        if walk_left_out[walk[PLACE]]:
+        known[i] = walk.targets[position[PLACE]]
+        if walk.left_out[position[PLACE]]:
             weight[i] = 0.0
-        walk[PLACE] += 1
+        position[PLACE] += 1
 
 
 @kernel
 def walk_through(
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    store: NDArray[np.int64],
-    row: NDArray[np.int64],
-    walked: NDArray[np.bool_],
+    lanes: NDArray[np.int64],
+    walks: NDArray[np.int64],
     double: bool,
     diffusion: float,
     skipped: int,
-    steps: NDArray[np.int64],
-    lengths: NDArray[np.int64],
     starts: NDArray[np.int64],
     next_target: NDArray[np.floating],
     next_online: NDArray[np.floating],
-    walk: NDArray[np.int64],
-    walk_rows: NDArray[np.int64],
-    walk_targets: NDArray[np.float64],
-    walk_left_out: NDArray[np.bool_],
     known: NDArray[np.floating],
     weight: NDArray[np.floating],
 ) -> None:
     """Go through the batches of all lanes; the values of a lane's steps begin at `starts[lane]` of the values given."""
-    for lane in range(row.shape[0]):
-        if ints[lane, LANE_STATE] == GOING:
+    for lane in range(lanes.shape[0]):
+        if unpack(Lane, lanes[lane, LANE]).ints[LANE_STATE] == GOING:
             walk_through_lane(
-                ints[lane],
-                floats[lane],
-                store[lane],
-                row[lane],
-                walked[lane],
+                lanes[lane],
+                walks[lane],
                 double,
                 diffusion,
                 skipped,
-                steps[lane],
-                lengths[lane],
                 next_target[starts[lane] :],
                 next_online[starts[lane] :],
-                walk[lane],
-                walk_rows[lane],
-                walk_targets[lane],
-                walk_left_out[lane],
                 known[lane],
                 weight[lane],
             )

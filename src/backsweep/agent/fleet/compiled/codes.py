@@ -1,26 +1,91 @@
-"""Columns and codes of the tables that the lock-step kernels work on; `turn_kernels.py` has the picture."""
+"""Bundles, columns and codes of the tables that a fleet's kernels work on; `turn_kernels.py` has the picture."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from backsweep.jit.array_table import (
+    BoolVector,
+    ByteVector,
+    Float32Vector,
+    Float64Matrix,
+    Float64Vector,
+    Int64Matrix,
+    Int64Vector,
+    WordMatrix,
+    WordVector,
+)
+from backsweep.store.store_kernels import STORE_BUNDLES
+from backsweep.tasks.lanes_kernels import TASK_BUNDLES
+
+# Bundles of a lane, in the order of its table: the store's, then these.
+GRAPH = STORE_BUNDLES
+PROJECTION = GRAPH + 1
+TASK = PROJECTION + 1  # the task's own table
+LANE = TASK + TASK_BUNDLES
+BATCH = LANE + 1
+PARTS = BATCH + 1  # two for each part of the sampler: the part, and the arrays of its kind
+BUNDLES_PER_PART = 2
+
+
+class Lane(NamedTuple):
+    """What is the lane's own."""
+
+    ints: Int64Vector
+    floats: Float64Vector
+    explorer: WordVector
+    """Words of its PCG64 stream."""
+    exploration: Float64Vector
+    """Numbers of the epsilon schedule, which all lanes share."""
+    shares: Int64Vector
+    """How many rows of a batch each part of the sampler gives."""
+    log: Float64Matrix
+    """Returns and lengths of the episodes that ended since the last `hand_back`."""
+    action: Int64Vector
+    resting: BoolVector
+    chosen: BoolVector
+    observation: ByteVector
+    """What the lane sees now, of any dtype, as bytes."""
+
+
+class Batch(NamedTuple):
+    """What a turn exchanges with the learner."""
+
+    best: Int64Vector
+    """In: the greedy action."""
+    current: Int64Vector
+    """Out: the bank's row of what the lane sees now."""
+    row: Int64Vector
+    """Out, as are all that follow but the last: serial numbers."""
+    bank_rows: Int64Matrix
+    """The bank's rows of observations and of their successors."""
+    action: Int64Vector
+    reward: Float32Vector
+    discount: Float32Vector
+    weight: Float32Vector
+    td_error: Float64Vector
+    """In: the TD errors of the last batch."""
+
+
+class Part(NamedTuple):
+    """One part of a sampler."""
+
+    ints: Int64Vector
+    floats: Float64Vector
+    generators: WordMatrix
+    window: Int64Vector
+    """SWEEP: rows that wait to be given out in random order."""
+
+
 # What a turn does, added up.
 APPLY = 1  # take the TD errors of the last batch to the priorities
-STEP = 2  # act, move the task, remember
+STEP = 2  # act, move the task, add what came of it
 DRAW = 4  # draw a batch
 
 # Families of tasks.
 CHAIN = 0
 MINIGRID = 1
 SOKOBAN = 2
-# Arrays of a task: those that all families have, then the family's own from TASK_OWN on.
-TASK_ACTION = 0
-TASK_RESTING = 1
-TASK_CHOSEN = 2
-TASK_STREAMS = 3
-TASK_REWARDS = 4
-TASK_TERMINATED = 5
-TASK_TRUNCATED = 6
-TASK_OBSERVATION = 7  # of any dtype, taken as bytes
-TASK_OWN = 8
 
 # Kinds of samplers.
 UNIFORM = 0
@@ -29,18 +94,13 @@ SWEEP = 2
 EPISODES = 3
 # Whole numbers of a part of a sampler.
 PART_KIND = 0
-PART_FLAG = 1  # PRIORITIZED: stratified; EPISODES: timeouts are drawn; SWEEP: pseudo-terminal roots
+PART_FLAG = 1  # PRIORITIZED: stratified; EPISODES: timeouts are drawn
 PART_BETA_ROWS = 2  # PRIORITIZED: rows over which beta rises, 0 if it does not
 PART_CURSOR = 2  # EPISODES: the next row to give
 PART_RUNNING = 3  # EPISODES: running episodes are drawn
-PART_ROOTS = 2  # SWEEP
-PART_PREDECESSORS = 3
-PART_SEPARATE = 4
-PART_BY_VISITS = 5
-PART_STITCH = 6
-PART_SHUFFLE = 7
-PART_HELD = 8
-PART_INTS = 9
+PART_SHUFFLE = 2  # SWEEP: size of the window
+PART_HELD = 3  # SWEEP: rows in it
+PART_INTS = 4
 # Numbers of a part of a sampler.
 PART_BETA = 0
 PART_FINAL_BETA = 1
@@ -48,20 +108,7 @@ PART_ALPHA = 2
 PART_EPSILON = 3
 PART_CLIP = 4
 PART_LARGEST = 5
-PART_KAPPA = 0
 PART_FLOATS = 6
-# Arrays of a part of a sampler.
-TREE_LEVELS = 0
-TREE_SUMS = 1
-TREE_MINIMA = 2
-SWEEP_RANDOM = 0
-SWEEP_QUEUE = 1
-SWEEP_VISITED = 2
-SWEEP_PENDING = 3
-SWEEP_ROOTS = 4
-SWEEP_COUNTERS = 5
-SWEEP_WINDOW = 6
-PART_ARRAYS = 7
 # Generators of a part of a sampler.
 PART_GENERATOR = 0
 PART_SHUFFLE_GENERATOR = 1
@@ -100,4 +147,3 @@ EPSILON_START = 0
 EPSILON_END = 1
 EPSILON_STEPS = 2
 EPSILON_RANDOM_STEPS = 3
-EPSILON_NUMBERS = 4

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes, parts, turn_kernels
 from backsweep.agent.learner.exploration import EpsilonSchedule
-from backsweep.jit.array_table import address_table
+from backsweep.jit.array_table import array_tables
 from backsweep.jit.random_streams import generator_words, restore_generator_words
 from backsweep.replay import Replay, ReplayMachinery
 from backsweep.samplers.mixture import LiveMixture
 from backsweep.store.ingest import key_kind
+from backsweep.store.ingest_kernels import Projection
 from backsweep.store.store_kernels import ENDED, FLAGS
-from backsweep.tasks.lanes import Lanes
+from backsweep.tasks.lanes import Bundle, Lanes
+from backsweep.tasks.lanes_kernels import TASK_BUNDLES
 
 FAMILIES = {"nchain": codes.CHAIN, "minigrid": codes.MINIGRID, "sokoban": codes.SOKOBAN}
 FAILURES = {
@@ -111,44 +113,14 @@ class LockstepLanes:
         self._part_ints = np.zeros((count, most_parts, codes.PART_INTS), np.int64)
         self._part_floats = np.zeros((count, most_parts, codes.PART_FLOATS), np.float64)
         self._part_generators = np.zeros((count, most_parts, codes.PART_GENERATORS, 4), np.uint64)
-        self._part_arrays = np.zeros((count, most_parts, codes.PART_ARRAYS, 5), np.int64)
-        for lane, lane_parts in enumerate(self._parts):
-            for place, part in enumerate(lane_parts):
-                table = address_table([parts.arrays_of(part)])[0]
-                self._part_arrays[lane, place, : len(table)] = table
-        self.store_table = address_table([machine.store.add_arguments for machine in machines])
-        self._graph = address_table([() if m.graph is None else m.graph.add_arguments for m in machines])
-        if not self._graph.shape[1]:  # nobody has a graph: kernels still take a row for each
-            self._graph = np.zeros((count, 13, 5), np.int64)
         keys = [_known_key(machine) for machine in machines]
-        self._matrices = address_table([arrays for _, arrays in keys])
-        if not self._matrices.shape[1]:
-            self._matrices = np.zeros((count, 1, 5), np.int64)
-        machineries = [_machinery(member.task) for member in self.members]
-        self._task_ints = _padded([machinery.ints for machinery in machineries], np.int64)
-        self._task_floats = _padded([machinery.floats for machinery in machineries], np.float64)
+        for member in self.members:
+            _check_kernels(member.task)
         self._actions = np.zeros((count, 1), np.int64)
         self._resting, self._chosen = np.zeros(1, np.bool_), np.ones(1, np.bool_)
-        self._tasks = address_table(
-            [
-                (
-                    self._actions[lane],
-                    self._resting,
-                    self._chosen,
-                    task.streams,
-                    task.rewards,
-                    task.terminated,
-                    task.truncated,
-                    task.observations.reshape(-1),
-                    *machineries[lane].arrays,
-                )
-                for lane, task in enumerate(member.task for member in self.members)
-            ]
-        )
-        self._kept_alive = (machines, keys, machineries)
         for lane, (member, machine) in enumerate(zip(self.members, machines, strict=True)):
             ints = self.ints[lane]
-            ints[codes.LANE_FAMILY] = FAMILIES[machineries[lane].family]
+            ints[codes.LANE_FAMILY] = FAMILIES[member.task.FAMILY]
             ints[codes.LANE_ACTIONS] = member.task.single_action_space.n
             ints[codes.LANE_BYTES] = member.task.observations.nbytes
             ints[codes.LANE_KEY] = keys[lane][0]
@@ -169,9 +141,49 @@ class LockstepLanes:
                 np.ones_like(self.row, np.float32),
             )
         )
+        self._bundles = [self._bundles_of(lane, machine, keys[lane][1]) for lane, machine in enumerate(machines)]
+        """All arrays that the table says the place of; they are kept here for as long."""
+        self.table = array_tables(self._bundles)
         self._new_places = np.zeros(NEW_PER_STEP * count, np.int64)
         self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.LANE_BYTES].max())), np.uint8)
         self.borrow()
+
+    def _bundles_of(self, lane: int, machine: ReplayMachinery, projection: Projection | None) -> list[Bundle | None]:
+        """Return the bundles of a lane, in the order of its table."""
+        task, buffers = self.members[lane].task, self.buffers
+        own = codes.Lane(
+            self.ints[lane],
+            self.floats[lane],
+            self._explorers[lane],
+            self._exploration,
+            self._shares[lane],
+            self._log[lane],
+            self._actions[lane],
+            self._resting,
+            self._chosen,
+            task.observations.reshape(-1).view(np.uint8),
+        )
+        reward, discount, weight = (numbers[lane] for numbers in self._numbers)
+        one = slice(lane, lane + 1)
+        batch = codes.Batch(
+            buffers.best[one],
+            buffers.current[one],
+            self.row[lane],
+            buffers.rows[lane],
+            buffers.action[lane],
+            reward,
+            discount,
+            weight,
+            self._errors[lane],
+        )
+        graph = None if machine.graph is None else machine.graph.bundle
+        task_bundles = [*task.bundles, *[None] * (TASK_BUNDLES - len(task.bundles))]
+        bundles: list[Bundle | None] = [*machine.store.bundles, graph, projection, *task_bundles, own, batch]
+        for place, part in enumerate(self._parts[lane]):
+            ints, floats = self._part_ints[lane, place], self._part_floats[lane, place]
+            generators = self._part_generators[lane, place]
+            bundles += [codes.Part(ints, floats, generators, parts.window_of(part)), parts.bundle_of(part)]
+        return bundles
 
     # -- turns ----------------------------------------------------------------------------------------------------
 
@@ -182,35 +194,8 @@ class LockstepLanes:
         what = (codes.APPLY if apply else 0) | (codes.STEP if steps else 0) | (codes.DRAW if draw else 0)
         if draw:
             self._split()
+        turn_kernels.turn_lanes(what, step, steps, self.table)
         buffers = self.buffers
-        turn_kernels.turn_lanes(
-            what,
-            step,
-            steps,
-            self._exploration,
-            self._shares,
-            self.ints,
-            self.floats,
-            self._task_ints,
-            self._task_floats,
-            self._tasks,
-            self.store_table,
-            self._graph,
-            self._matrices,
-            self._explorers,
-            self._part_ints,
-            self._part_floats,
-            self._part_generators,
-            self._part_arrays,
-            self._log,
-            buffers.best,
-            buffers.current,
-            self.row,
-            buffers.rows,
-            buffers.action,
-            *self._numbers,
-            self._errors,
-        )
         if draw and self._numbers[0] is not buffers.reward:
             buffers.reward[:], buffers.discount[:], buffers.weight[:] = self._numbers
 
@@ -234,7 +219,7 @@ class LockstepLanes:
 
     def new_observations(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return what the last step saw that the bank does not have: its rows there, and the bytes (count, bytes)."""
-        count = turn_kernels.collect_new(self.ints, self._tasks, self.store_table, self._new_places, self._new_bytes)
+        count = turn_kernels.collect_new(self.table, self._new_places, self._new_bytes)
         return self._new_places[:count], self._new_bytes[:count]
 
     def all_observations(self, lane: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
@@ -278,7 +263,7 @@ class LockstepLanes:
             last = (store.total - 1) % store.capacity
             ints[codes.LANE_START] = -1
             ints[codes.LANE_BEGAN] = not store.total or bool(store.rows[last, FLAGS] & ENDED)
-            self.buffers.current[lane] = turn_kernels.current_row(ints, self.store_table[lane])
+            self.buffers.current[lane] = turn_kernels.current_row(self.table[lane])
 
     def hand_back(self, finished: Callable[[int, NDArray[np.float64], NDArray[np.int64]], None]) -> None:
         """Bring the members' objects up to date; `finished` is given each lane's ended episodes: returns, lengths."""
@@ -314,7 +299,7 @@ def supported(replay: Replay, task: Lanes) -> bool:
         and machine.num_envs == 1
         and machine.n_step == 1
         and machine.store.frame_stack == 1
-        and task.machinery() is not None
+        and task.moves_by_kernels_alone
         and parts.parts_of(machine.sampler) is not None
         and key_kind(machine.store, machine.graph, machine.encoder) is not None
     )
@@ -327,18 +312,16 @@ def _known_parts(sampler: Any) -> list[Any]:
     return known
 
 
-def _known_key(machine: ReplayMachinery) -> tuple[int, tuple[NDArray[Any], ...]]:
+def _known_key(machine: ReplayMachinery) -> tuple[int, Projection | None]:
     kind = key_kind(machine.store, machine.graph, machine.encoder)
     if kind is None:
         raise ValueError(f"lock-step lanes cannot make keys with {type(machine.encoder).__name__}")
     return kind
 
 
-def _machinery(task: Lanes) -> Any:
-    machinery = task.machinery()
-    if machinery is None:
+def _check_kernels(task: Lanes) -> None:
+    if not task.moves_by_kernels_alone:
         raise ValueError(f"lock-step lanes cannot move {type(task).__name__}")
-    return machinery
 
 
 def _leaders(samplers: Sequence[Any]) -> list[tuple[int, list[int]]]:
@@ -349,10 +332,3 @@ def _leaders(samplers: Sequence[Any]) -> list[tuple[int, list[int]]]:
         key = (tuple(sampler.shares), tuple(sampler.owed)) if mixed else None
         groups.setdefault(key, []).append(lane)
     return [(lanes[0], lanes[1:]) for lanes in groups.values()]
-
-
-def _padded(rows: Sequence[Sequence[Any]], dtype: Any) -> NDArray[Any]:
-    table = np.zeros((len(rows), max(len(row) for row in rows)), dtype)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
-    return table

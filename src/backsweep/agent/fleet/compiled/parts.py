@@ -34,13 +34,18 @@ def parts_of(sampler: LiveSampler) -> list[LiveSampler] | None:
     return parts
 
 
-def arrays_of(part: LiveSampler) -> tuple[NDArray[Any], ...]:
+def bundle_of(part: LiveSampler) -> tuple[NDArray[Any], ...] | None:
     """Return the arrays that the kernels of a part use in place."""
     if isinstance(part, LivePrioritized):
-        return part.tree.levels, part.tree.sums, part.tree.minima
+        return part.tree.bundle
     if isinstance(part, LiveTopological):
-        return (*part.sweep.position_arrays, part.window)
-    return ()
+        return part.sweep.bundle
+    return None
+
+
+def window_of(part: LiveSampler) -> NDArray[np.int64]:
+    """Return the window that a part shuffles its rows in; empty if it does not."""
+    return part.window if isinstance(part, LiveTopological) else np.zeros(0, np.int64)
 
 
 def borrow(
@@ -56,16 +61,8 @@ def borrow(
         clip = math.inf if per.clip is None else per.clip
         floats[:] = per.beta, per.final_beta, per.alpha, per.epsilon, clip, part.largest
     elif isinstance(part, LiveTopological):
-        sweep = part.sweep
-        ints[codes.PART_FLAG] = sweep.pseudo
-        ints[codes.PART_ROOTS] = sweep.num_roots
-        ints[codes.PART_PREDECESSORS] = sweep.predecessors
-        ints[codes.PART_SEPARATE] = sweep.separate_trees
-        ints[codes.PART_BY_VISITS] = sweep.by_visits
-        ints[codes.PART_STITCH] = sweep.stitch
         ints[codes.PART_SHUFFLE] = part.config.shuffle
         ints[codes.PART_HELD] = part.held
-        floats[codes.PART_KAPPA] = sweep.kappa
         generators[codes.PART_SHUFFLE_GENERATOR] = generator_words(part.shuffle_generator)
     elif isinstance(part, LiveEpisodicBackward):
         ints[codes.PART_FLAG] = part.config.timeouts

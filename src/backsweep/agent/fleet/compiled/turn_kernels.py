@@ -1,15 +1,16 @@
-"""One turn of many lanes: TD errors to priorities, act, move the task, remember, draw the next batch.
+"""One turn of many lanes: TD errors to priorities, act, move the task, add what came of it, draw the next batch.
 
 Every lane is the plain objects of a run (environments, replay, sampler, generators), which know nothing of this. Their
-arrays are used in place through tables of addresses, and the few numbers that live in Python objects (generators, the
-largest priority, cursors) are borrowed as arrays and handed back. So a lane can be saved, looked at or carried on one
-by one whenever it has been handed back, and a turn here leaves it exactly as the plain calls would.
+arrays are used in place through tables, and the few numbers that live in Python objects (generators, the largest
+priority, cursors) are borrowed as arrays and handed back. So a lane can be saved, looked at or carried on one by one
+whenever it has been handed back, and a turn here leaves it exactly as the plain calls would.
 
-    store[lane]    the arguments of store.add_rows                    ints[lane], floats[lane]          see codes.py
-    graph[lane]    those of graph.add_rows                            explorers[lane]   words of its PCG64 stream
-    keys[lane]     the matrix of the projection                       parts...[lane, part]   the sampler's parts
-    tasks[lane]    the task's arrays
-    log[lane]      returns and lengths of the episodes that ended since the last hand-over
+    lanes[lane, bundle]    where the arrays of a bundle lie (see `codes` and `jit.array_table`)
+
+        STAGED RING FRAMES STACKS GRAPH PROJECTION    its replay
+        TASK ...                                       its task
+        LANE BATCH                                     its own numbers, and what it exchanges with the learner
+        PARTS ...                                      its sampler: for each part the part, and a tree or a sweep
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -21,16 +22,19 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from backsweep.agent.fleet.compiled.batch_kernels import apply_lane, draw_lane
+from backsweep.agent.fleet.compiled.batch_kernels import apply_lane, draw_lane, part_of, sampler_row
 from backsweep.agent.fleet.compiled.codes import (
     APPLY,
     BANK_FULL,
+    BATCH,
     DRAW,
     EPSILON_END,
     EPSILON_RANDOM_STEPS,
     EPSILON_START,
     EPSILON_STEPS,
     GOING,
+    GRAPH,
+    LANE,
     LANE_ACTIONS,
     LANE_BEGAN,
     LANE_BYTES,
@@ -51,49 +55,33 @@ from backsweep.agent.fleet.compiled.codes import (
     PART_KIND,
     PART_LARGEST,
     PRIORITIZED,
+    PROJECTION,
     STEP,
-    TASK_ACTION,
-    TASK_OBSERVATION,
-    TASK_REWARDS,
-    TASK_TERMINATED,
-    TASK_TRUNCATED,
-    TREE_LEVELS,
-    TREE_MINIMA,
-    TREE_SUMS,
+    TASK,
+    Batch,
+    Lane,
 )
 from backsweep.agent.fleet.compiled.task_kernels import move_task, reset_task
-from backsweep.jit.array_table import (
-    SIZE_1,
-    Entry,
-    bool_vector,
-    byte_vector,
-    bytes_at,
-    float_vector,
-    int32_matrix,
-    int32_vector,
-    int64_of_bytes,
-    int64_vector,
-    word_matrix,
-    word_vector,
-)
+from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import inlined, kernel, threaded
 from backsweep.jit.random_streams_kernels import next_unit
 from backsweep.samplers.sum_tree_kernels import set_range
-from backsweep.store.distinct_kernels import find
-from backsweep.store.ingest_kernels import (
-    STORE_COUNTERS,
-    STORE_FRAMES,
-    STORE_FRESH,
-    STORE_ROWS,
-    STORE_STAGED,
-    STORE_STAGED_ACTIONS,
-    STORE_STAGED_FLAGS,
-    STORE_STAGED_REWARDS,
-    STORE_WEIGHTS,
-    WORD_BYTES,
-    add_staged,
+from backsweep.store.distinct_kernels import Records, find
+from backsweep.store.ingest_kernels import add_staged
+from backsweep.store.store_kernels import (
+    CONTINUES,
+    FRAMES,
+    NEXT_OBSERVATION,
+    RING,
+    STAGED,
+    STORE_BUNDLES,
+    TERMINATED,
+    TOTAL,
+    TRUNCATED,
+    Ring,
+    Staged,
 )
-from backsweep.store.store_kernels import CONTINUES, NEXT_OBSERVATION, TERMINATED, TOTAL, TRUNCATED
+from backsweep.tasks.lanes_kernels import OUTCOMES, TASK_BUNDLES, Outcomes
 
 # -- acting -----------------------------------------------------------------------------------------------------------
 
@@ -117,122 +105,84 @@ def choose_action(epsilon: float, greedy: int, num_actions: int, generator: NDAr
     return random_action if chance < epsilon else greedy
 
 
-# -- remembering ------------------------------------------------------------------------------------------------------
+# -- steps ------------------------------------------------------------------------------------------------------------
 
 
 @inlined
-def copy_bytes(source: NDArray[np.uint8], target: NDArray[np.uint8]) -> None:
-    """Copy one row of bytes."""
-    for i in range(source.shape[1]):
-        target[0, i] = source[0, i]
+def copy_bytes(source: NDArray[np.uint8], target: NDArray[np.uint8], size: int) -> None:
+    """Copy the first bytes of one row to another."""
+    for i in range(size):
+        target[i] = source[i]
 
 
 @kernel
-def remember(
-    ints: NDArray[np.int64],
-    store: Entry,
-    graph: Entry,
-    matrix: Entry,
-    part_ints: NDArray[np.int64],
-    part_floats: NDArray[np.float64],
-    part_arrays: NDArray[np.int64],
-) -> None:
+def add_transition(arrays: Table) -> None:
     """Add the staged transition to the lane's replay."""
-    counters = int64_vector(store, STORE_COUNTERS)
-    first = counters[TOTAL]
-    ints[LANE_NEW] = add_staged(ints[LANE_KEY], store, graph, matrix)
-    capacity = int32_matrix(store, STORE_ROWS).shape[0]
-    for part in range(ints[LANE_PARTS]):
-        if part_ints[part, PART_KIND] == PRIORITIZED:
-            arrays = part_arrays[part]
-            set_range(
-                first,
-                counters[TOTAL],
-                capacity,
-                part_floats[part, PART_LARGEST],
-                int64_vector(arrays, TREE_LEVELS),
-                float_vector(arrays, TREE_SUMS),
-                float_vector(arrays, TREE_MINIMA),
-            )
+    lane, ring = unpack(Lane, arrays[LANE]), unpack(Ring, arrays[RING])
+    first = ring.counters[TOTAL]
+    lane.ints[LANE_NEW] = add_staged(lane.ints[LANE_KEY], arrays[:STORE_BUNDLES], arrays[GRAPH], arrays[PROJECTION])
+    for number in range(lane.ints[LANE_PARTS]):
+        part = part_of(arrays, number)
+        if part.ints[PART_KIND] == PRIORITIZED:
+            last, capacity = ring.counters[TOTAL], ring.rows.shape[0]
+            set_range(first, last, capacity, part.floats[PART_LARGEST], sampler_row(arrays, number))
 
 
 @kernel
-def step_lane(
-    step: int,
-    greedy: int,
-    exploration: NDArray[np.float64],
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    task_ints: NDArray[np.int64],
-    task_floats: NDArray[np.float64],
-    task: Entry,
-    store: Entry,
-    graph: Entry,
-    matrix: Entry,
-    explorer: NDArray[np.uint64],
-    part_ints: NDArray[np.int64],
-    part_floats: NDArray[np.float64],
-    part_arrays: NDArray[np.int64],
-    log: NDArray[np.float64],
-) -> None:
-    """Act, move the task and remember what came of it."""
+def step_lane(step: int, arrays: Table) -> None:
+    """Act, move the task and add what came of it."""
+    lane, staging, ring = unpack(Lane, arrays[LANE]), unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
+    task = arrays[TASK : TASK + TASK_BUNDLES]
+    outcomes = unpack(Outcomes, task[OUTCOMES])
+    ints, floats, staged = lane.ints, lane.floats, staging.observations.view(np.uint8)
     family, size = ints[LANE_FAMILY], ints[LANE_BYTES]
-    stride = WORD_BYTES * store[STORE_STAGED, SIZE_1]
-    observation = bytes_at(task, TASK_OBSERVATION, 0, size)
     # What a lane sees within an episode is its last successor, which the store has; the last of one row it has not.
-    known = not ints[LANE_BEGAN] and int32_matrix(store, STORE_ROWS).shape[0] > 1
+    known = not ints[LANE_BEGAN] and ring.rows.shape[0] > 1
     if not known:
-        copy_bytes(observation, bytes_at(store, STORE_STAGED, 0, size))
-    action = choose_action(epsilon_at(step, exploration), greedy, ints[LANE_ACTIONS], explorer)
-    int64_vector(task, TASK_ACTION)[0] = action
-    move_task(family, task, task_ints, task_floats)
-    copy_bytes(observation, bytes_at(store, STORE_STAGED, stride, size))
-    reward = float_vector(task, TASK_REWARDS)[0]
-    terminated, truncated = bool_vector(task, TASK_TERMINATED)[0], bool_vector(task, TASK_TRUNCATED)[0]
-    int64_of_bytes(store, STORE_STAGED_ACTIONS)[0] = action
-    float_vector(store, STORE_STAGED_REWARDS)[0] = reward
-    flags = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0) | (CONTINUES if known else 0)
-    byte_vector(store, STORE_STAGED_FLAGS)[0] = flags
-    remember(ints, store, graph, matrix, part_ints, part_floats, part_arrays)
+        copy_bytes(lane.observation, staged[0], size)
+    greedy = unpack(Batch, arrays[BATCH]).best[0]
+    action = choose_action(epsilon_at(step, lane.exploration), greedy, ints[LANE_ACTIONS], lane.explorer)
+    lane.action[0] = action
+    move_task(family, lane, task)
+    copy_bytes(lane.observation, staged[1], size)
+    reward, terminated, truncated = outcomes.rewards[0], outcomes.terminated[0], outcomes.truncated[0]
+    staging.actions.view(np.int64)[0, 0] = action
+    staging.rewards[0] = reward
+    staging.flags[0] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0) | (CONTINUES if known else 0)
+    add_transition(arrays)
     floats[LANE_RETURN] += reward
     floats[LANE_LENGTH] += 1
     ints[LANE_BEGAN] = 0
     if terminated or truncated:
         logged = ints[LANE_LOGGED]
-        log[logged, 0] = floats[LANE_RETURN]
-        log[logged, 1] = floats[LANE_LENGTH]
+        lane.log[logged, 0] = floats[LANE_RETURN]
+        lane.log[logged, 1] = floats[LANE_LENGTH]
         ints[LANE_LOGGED] += 1
         ints[LANE_EPISODES] += 1
         ints[LANE_BEGAN] = 1
         floats[LANE_RETURN] = 0.0
         floats[LANE_LENGTH] = 0.0
-        if not reset_task(family, task, task_ints):
+        if not reset_task(family, lane, task):
             ints[LANE_STATE] = NO_LEVEL
             ints[LANE_FAILED_AT] = step + 1
-        copy_bytes(observation, bytes_at(store, STORE_STAGED, 0, size))
-        ints[LANE_START] = find(
-            word_matrix(store, STORE_STAGED)[0],
-            word_matrix(store, STORE_FRAMES),
-            word_vector(store, STORE_FRAMES + 2),
-            int32_vector(store, STORE_FRAMES + 3),
-            word_vector(store, STORE_WEIGHTS),
-        )
+        copy_bytes(lane.observation, staged[0], size)
+        ints[LANE_START] = find(staging.observations[0], unpack(Records, arrays[FRAMES]))
 
 
-@inlined
-def current_row(ints: NDArray[np.int64], store: Entry) -> int:
+@kernel
+def current_row(arrays: Table) -> int:
     """Return the bank's row of what the lane sees now: its last successor, or the first observation of an episode."""
+    ints, ring = unpack(Lane, arrays[LANE]).ints, unpack(Ring, arrays[RING])
     if ints[LANE_BEGAN]:
         return ints[LANE_FIRST_ROW] + (ints[LANE_MOST_ROWS] if ints[LANE_START] < 0 else ints[LANE_START])
-    rows = int32_matrix(store, STORE_ROWS)
-    slot = (int64_vector(store, STORE_COUNTERS)[TOTAL] - 1) % rows.shape[0]
-    return ints[LANE_FIRST_ROW] + rows[slot, NEXT_OBSERVATION]
+    slot = (ring.counters[TOTAL] - 1) % ring.rows.shape[0]
+    return ints[LANE_FIRST_ROW] + ring.rows[slot, NEXT_OBSERVATION]
 
 
 @inlined
-def check_bank(step: int, ints: NDArray[np.int64], store: Entry) -> None:
+def check_bank(step: int, arrays: Table) -> None:
     """Stop the lane if an observation has a number that the bank has no row for."""
-    fresh = int32_matrix(store, STORE_FRESH)
+    ints, fresh = unpack(Lane, arrays[LANE]).ints, unpack(Staged, arrays[STAGED]).fresh
     for i in range(ints[LANE_NEW]):
         if fresh[i, 1] >= ints[LANE_MOST_ROWS]:
             ints[LANE_STATE] = BANK_FULL
@@ -242,125 +192,55 @@ def check_bank(step: int, ints: NDArray[np.int64], store: Entry) -> None:
 # -- all lanes --------------------------------------------------------------------------------------------------------
 
 
+@kernel
+def turn_lane(what: int, step: int, steps: int, arrays: Table) -> None:
+    """Take a turn with one lane, unless it has failed."""
+    ints = unpack(Lane, arrays[LANE]).ints
+    if ints[LANE_STATE] == GOING and what & APPLY:
+        apply_lane(step, arrays)
+    if what & STEP:
+        for ahead in range(steps):
+            if ints[LANE_STATE] == GOING:
+                step_lane(step + ahead, arrays)
+                check_bank(step + ahead, arrays)
+        if ints[LANE_STATE] == GOING:
+            unpack(Batch, arrays[BATCH]).current[0] = current_row(arrays)
+    if ints[LANE_STATE] == GOING and what & DRAW:
+        draw_lane(arrays)
+
+
 @threaded
-def turn_lanes(
-    what: int,
-    step: int,
-    steps: int,
-    exploration: NDArray[np.float64],
-    shares: NDArray[np.int64],
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    task_ints: NDArray[np.int64],
-    task_floats: NDArray[np.float64],
-    tasks: NDArray[np.int64],
-    store: NDArray[np.int64],
-    graph: NDArray[np.int64],
-    matrices: NDArray[np.int64],
-    explorers: NDArray[np.uint64],
-    part_ints: NDArray[np.int64],
-    part_floats: NDArray[np.float64],
-    part_generators: NDArray[np.uint64],
-    part_arrays: NDArray[np.int64],
-    log: NDArray[np.float64],
-    best: NDArray[np.int64],
-    current: NDArray[np.int64],
-    row: NDArray[np.int64],
-    bank_rows: NDArray[np.int64],
-    action: NDArray[np.int64],
-    reward: NDArray[np.float32],
-    discount: NDArray[np.float32],
-    weight: NDArray[np.float32],
-    td_error: NDArray[np.float64],
-) -> None:
+def turn_lanes(what: int, step: int, steps: int, lanes: NDArray[np.int64]) -> None:
     """Take a turn with every lane that is still going, lanes shared out among threads.
 
     `what` adds up APPLY, STEP and DRAW, which are done in that order. With STEP, `steps` steps are taken, the first of
     them number `step`; more than one only while all actions are random.
     """
-    for lane in prange(ints.shape[0]):
-        if ints[lane, LANE_STATE] == GOING and what & APPLY:
-            apply_lane(
-                step,
-                ints[lane],
-                store[lane],
-                part_ints[lane],
-                part_floats[lane],
-                part_arrays[lane],
-                row[lane],
-                td_error[lane],
-            )
-        if what & STEP:
-            for ahead in range(steps):
-                if ints[lane, LANE_STATE] == GOING:
-                    step_lane(
-                        step + ahead,
-                        best[lane],
-                        exploration,
-                        ints[lane],
-                        floats[lane],
-                        task_ints[lane],
-                        task_floats[lane],
-                        tasks[lane],
-                        store[lane],
-                        graph[lane],
-                        matrices[lane],
-                        explorers[lane],
-                        part_ints[lane],
-                        part_floats[lane],
-                        part_arrays[lane],
-                        log[lane],
-                    )
-                    check_bank(step + ahead, ints[lane], store[lane])
-            if ints[lane, LANE_STATE] == GOING:
-                current[lane] = current_row(ints[lane], store[lane])
-        if ints[lane, LANE_STATE] == GOING and what & DRAW:
-            draw_lane(
-                shares[lane],
-                ints[lane],
-                floats[lane],
-                store[lane],
-                graph[lane],
-                part_ints[lane],
-                part_floats[lane],
-                part_generators[lane],
-                part_arrays[lane],
-                row[lane],
-                bank_rows[lane, 0],
-                bank_rows[lane, 1],
-                action[lane],
-                reward[lane],
-                discount[lane],
-                weight[lane],
-            )
+    for lane in prange(lanes.shape[0]):
+        turn_lane(what, step, steps, lanes[lane])
 
 
 @kernel
-def collect_new(
-    ints: NDArray[np.int64],
-    tasks: NDArray[np.int64],
-    store: NDArray[np.int64],
-    places: NDArray[np.int64],
-    observations: NDArray[np.uint8],
-) -> int:
+def collect_new(lanes: NDArray[np.int64], places: NDArray[np.int64], observations: NDArray[np.uint8]) -> int:
     """Gather what the bank does not have yet: observations stored for the first time, and first ones not stored yet.
 
     Returns how many there are: at most three for each lane.
     """
     count = 0
-    for lane in range(ints.shape[0]):
-        if ints[lane, LANE_STATE] != GOING:
+    for number in range(lanes.shape[0]):
+        arrays = lanes[number]
+        lane, fresh = unpack(Lane, arrays[LANE]), unpack(Staged, arrays[STAGED]).fresh
+        ints = lane.ints
+        if ints[LANE_STATE] != GOING:
             continue
-        size, offset = ints[lane, LANE_BYTES], ints[lane, LANE_FIRST_ROW]
-        frames = word_matrix(store[lane], STORE_FRAMES)
-        fresh = int32_matrix(store[lane], STORE_FRESH)
-        for i in range(ints[lane, LANE_NEW]):
+        size, offset = ints[LANE_BYTES], ints[LANE_FIRST_ROW]
+        stored = unpack(Records, arrays[FRAMES]).records.view(np.uint8)
+        for i in range(ints[LANE_NEW]):
             places[count] = offset + fresh[i, 1]
-            stored = bytes_at(store[lane], STORE_FRAMES, WORD_BYTES * frames.shape[1] * fresh[i, 1], size)
-            copy_bytes(stored, observations[count : count + 1, :size])
+            copy_bytes(stored[fresh[i, 1]], observations[count], size)
             count += 1
-        if ints[lane, LANE_BEGAN] and ints[lane, LANE_START] < 0:
-            places[count] = offset + ints[lane, LANE_MOST_ROWS]
-            copy_bytes(bytes_at(tasks[lane], TASK_OBSERVATION, 0, size), observations[count : count + 1, :size])
+        if ints[LANE_BEGAN] and ints[LANE_START] < 0:
+            places[count] = offset + ints[LANE_MOST_ROWS]
+            copy_bytes(lane.observation, observations[count], size)
             count += 1
     return count

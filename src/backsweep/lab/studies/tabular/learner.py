@@ -35,7 +35,7 @@ class TableLearner:
         self.backups = 0
         size = setting.batch
         self._nothing_known = np.full(size, np.nan)
-        self._wanted, self._error = np.empty(size), np.empty(size)
+        self._error = np.empty(size)
         self._full_steps = np.ones(size)
         self._weighted = setting.method in ("per", "ter-mixed")
         self._backward: BackwardTargets | None = None
@@ -64,7 +64,6 @@ class TableLearner:
             steps,
             self.target,
             self.values,
-            self._wanted,
             self._error,
         )
         if self._discor is not None:

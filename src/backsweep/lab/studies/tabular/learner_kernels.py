@@ -29,11 +29,11 @@ def back_up(
     step: NDArray[np.float64],
     target: NDArray[np.float64],
     values: NDArray[np.float64],
-    wanted: NDArray[np.float64],
     error: NDArray[np.float64],
 ) -> None:
-    """Move values[s, a] by `step` (0..1) of the way to the target of each row; write the targets and TD errors."""
+    """Move values[s, a] by `step` (0..1) of the way to the target of each row; write the TD errors."""
     rows = state.size
+    wanted = np.empty(rows, np.float64)
     for row in range(rows):
         if np.isnan(known[row]):
             best = target[following[row], 0]

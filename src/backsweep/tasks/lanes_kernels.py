@@ -1,0 +1,22 @@
+"""What the kernels of all families share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from backsweep.jit.array_table import BoolVector, Float64Vector, WordVector
+
+# Bundles of a task, in the order of its table; a family has one or two of its own.
+OUTCOMES = 0
+OWN = 1
+OWN_SECOND = 2
+TASK_BUNDLES = 3
+
+
+class Outcomes(NamedTuple):
+    """What all families have of each lane: its random stream, and what came of the last step."""
+
+    streams: WordVector
+    rewards: Float64Vector
+    terminated: BoolVector
+    truncated: BoolVector

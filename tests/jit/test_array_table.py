@@ -1,0 +1,146 @@
+"""Bundles: what is refused when their rows are made, and what kernels get back."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from backsweep.jit import array_table
+from backsweep.jit.array_table import (
+    BoolVector,
+    ByteImages,
+    Float32Vector,
+    Float64Matrix,
+    Int32Cube,
+    Int64Vector,
+    Row,
+    Table,
+    array_row,
+    array_rows,
+    array_tables,
+    unpack,
+)
+from backsweep.jit.compilation import kernel
+
+pytestmark = pytest.mark.kernels
+
+
+class Sums(NamedTuple):
+    """Some arrays of every number of axes."""
+
+    counts: Int64Vector
+    chosen: BoolVector
+    cube: Int32Cube
+    images: ByteImages
+    values: Float64Matrix
+    singles: Float32Vector
+
+
+@kernel
+def add_up(row: Row) -> float:
+    """Read every array in the order of its axes, and write to one."""
+    sums = unpack(Sums, row)
+    total = 0.0
+    for i in range(sums.chosen.shape[0]):
+        total += sums.counts[i] if sums.chosen[i] else 0
+    for i in range(sums.cube.shape[0]):
+        for j in range(sums.cube.shape[1]):
+            for k in range(sums.cube.shape[2]):
+                total += (100 * i + 10 * j + k) * sums.cube[i, j, k]
+    for i in range(sums.images.shape[0]):
+        for j in range(sums.images.shape[1]):
+            total += sums.images[i, j, -1, 0]
+    for i in range(sums.values.shape[0]):
+        for j in range(sums.values.shape[1]):
+            total += (i + 1) * sums.values[i, j]
+            sums.values[i, j] += 1.0
+    return total + sums.singles.sum()
+
+
+def add_up_plainly(sums: Sums) -> float:
+    """The twin of `add_up`."""
+    i, j, k = np.indices(sums.cube.shape)
+    total = float(sums.counts[sums.chosen].sum()) + float(((100 * i + 10 * j + k) * sums.cube).sum())
+    total += float(sums.images[:, :, -1, 0].astype(np.int64).sum())
+    total += float((np.arange(1, len(sums.values) + 1)[:, None] * sums.values).sum())
+    sums.values[:] += 1.0
+    return total + float(sums.singles.sum())
+
+
+def example(rng: np.random.Generator, sizes: list[int]) -> Sums:
+    a, b, c = sizes
+    return Sums(
+        rng.integers(-9, 9, a),
+        rng.random(a) < 0.5,
+        rng.integers(-9, 9, (a, b, c), np.int32),
+        rng.integers(0, 255, (b, c, 2, 3), np.uint8),
+        rng.integers(-9, 9, (c, a)).astype(np.float64),
+        rng.integers(-9, 9, b).astype(np.float32),
+    )
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 4), min_size=3, max_size=3))
+def test_kernels_get_the_arrays_that_were_put_in(seed: int, sizes: list[int]) -> None:
+    given_arrays, twin = (example(np.random.default_rng(seed), sizes) for _ in range(2))
+    for _ in range(2):
+        assert add_up(array_row(given_arrays)) == add_up_plainly(twin)
+    np.testing.assert_array_equal(given_arrays.values, twin.values)
+
+
+class Single(NamedTuple):
+    """One array."""
+
+    counts: Int64Vector
+
+
+@kernel
+def first_counts(runs: Table) -> int:
+    """Read through a row of a table of a table."""
+    total = 0
+    for run in range(runs.shape[0]):
+        total = 10 * total + unpack(Single, runs[run][1:][0]).counts[0]
+    return total
+
+
+def test_tables_are_padded() -> None:
+    counts = [Single(np.array([number])) for number in (1, 2)]
+    sums = example(np.random.default_rng(0), [1, 2, 3])
+    table = array_rows([counts[0], None, sums])
+    assert table.shape == (3, 6, array_table.COLUMNS)
+    assert not table[1].any()
+    assert first_counts(array_tables([[None, counts[0]], [sums, counts[1], None]])) == 12
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.zeros(3), "got float64 of shape (3,)"),
+        (np.zeros((3, 1), np.int64), "got int64 of shape (3, 1)"),
+        (np.zeros(6, np.int64)[::2], "got int64 of shape (3,) that is not contiguous"),
+    ],
+)
+def test_arrays_of_another_kind_are_refused(array: NDArray[np.generic], words: str) -> None:
+    with pytest.raises(ValueError, match=r"Single.counts must be a contiguous array of int64 with 1 axes") as error:
+        array_row(Single(array))  # type: ignore[arg-type]
+    assert words in str(error.value)
+
+
+def test_what_is_no_array_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Single.counts must be .* got list"):
+        array_row(Single([1, 2]))  # type: ignore[arg-type]
+
+
+class Vague(NamedTuple):
+    """A bundle that does not say what its array is."""
+
+    counts: Annotated[NDArray[np.int64], "whole numbers"]
+
+
+def test_a_bundle_must_say_what_its_arrays_are() -> None:
+    with pytest.raises(TypeError, match=r"Vague.counts must be annotated with a kind of array"):
+        array_row(Vague(np.zeros(1, np.int64)))
