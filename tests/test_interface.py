@@ -272,3 +272,16 @@ def test_stacks_that_cannot_be_are_refused() -> None:
         Replay(gym.spaces.Box(0, 255, (4, 8, 8), np.uint8), ACTIONS, 20, frame_stack=3)
     with pytest.raises(ValueError, match="frame_stack=2 needs a Box"):
         Replay(STATES, ACTIONS, 20, frame_stack=2)
+
+
+def test_rows_are_read_with_as_many_steps_as_wanted() -> None:
+    replay = Replay(STATES, ACTIONS, 20, n_step=2, gamma=0.5)
+    replay.extend([0, 1, 2, 3], [0, 0, 0], [1.0, 2.0, 4.0], True)
+    assert replay.read([0, 2]).reward.tolist() == [2.0, 4.0]
+    batch = replay.read([0, 1], n_step=3, gamma=1.0)
+    assert (batch.reward.tolist(), batch.steps.tolist()) == ([7.0, 6.0], [3, 2])
+    assert batch.next_observation.tolist() == [3, 3]
+    with pytest.raises(ValueError, match="n_step must be 1 or more, got 0"):
+        replay.read([0], n_step=0)
+    with pytest.raises(ValueError, match="gamma must be between 0 and 1, got 2"):
+        replay.read([0], gamma=2)

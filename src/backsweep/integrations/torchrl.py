@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torchrl.data.replay_buffers.samplers import PrioritizedSampler
 
+from backsweep.integrations.lanes import Lanes
 from backsweep.integrations.row_picker import RowPicker
 from backsweep.integrations.seeds import seed_from_numpy
 from backsweep.samplers import Sampler
@@ -59,10 +60,10 @@ class BacksweepSampler(PrioritizedSampler):
         self._max_capacity = max_capacity
         self.reduction = "max"  # how the buffer makes one priority of several
         self._keys = [observation] if isinstance(observation, str) else list(observation)
-        self._lane_of: dict[int, int] = {}
+        self._lanes = Lanes(min(lanes, max_capacity))
         self._pending: list[np.ndarray[Any, Any]] = []
         seed = seed_from_numpy() if seed is None else seed
-        self.picker = RowPicker(max_capacity, min(lanes, max_capacity), sampler, seed)
+        self.picker = RowPicker(max_capacity, self._lanes.count, sampler, seed)
 
     def __repr__(self) -> str:
         return f"BacksweepSampler({self.picker.replay.sampler})"
@@ -107,7 +108,7 @@ class BacksweepSampler(PrioritizedSampler):
 
     def _empty(self) -> None:
         self.picker.clear()
-        self._pending, self._lane_of = [], {}
+        self._pending, self._lanes.of = [], {}
 
     # -- reading what was stored ----------------------------------------------------------------------------------
 
@@ -128,7 +129,7 @@ class BacksweepSampler(PrioritizedSampler):
         trajectories = data.get(TRAJECTORY, None)
         numbers = np.zeros(len(places), np.int64) if trajectories is None else np.asarray(trajectories).reshape(-1)
         for i, place in enumerate(places.tolist()):
-            lane = self._lane(int(numbers[i]), bool(done[i] | terminated[i]))
+            lane = self._lanes.take(int(numbers[i]), ends=bool(done[i] | terminated[i]))
             self.picker.add(
                 [place],
                 [lane],
@@ -138,19 +139,6 @@ class BacksweepSampler(PrioritizedSampler):
                 terminated[i],
                 done[i] & ~terminated[i],
             )
-
-    def _lane(self, trajectory: int, ends: bool) -> int:
-        """Return the lane of a trajectory, which keeps it until it ends or others need it."""
-        lane = self._lane_of.pop(trajectory, None)
-        if lane is None:
-            taken = set(self._lane_of.values())
-            free = (each for each in range(self.picker.replay.num_envs) if each not in taken)
-            lane = next(free, None)
-            if lane is None:  # the one that has waited for longest goes
-                lane = self._lane_of.pop(next(iter(self._lane_of)))
-        if not ends:
-            self._lane_of[trajectory] = lane
-        return lane
 
     def _column(self, data: Any, key: Any) -> np.ndarray[Any, Any]:
         found = data.get(key, None)
@@ -171,7 +159,7 @@ class BacksweepSampler(PrioritizedSampler):
     def state_dict(self) -> dict[str, Any]:
         """Return everything, as tensors of bytes."""
         files = {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in self._files().items()}
-        return {"files": files, "lanes": dict(self._lane_of), "pending": [each.tolist() for each in self._pending]}
+        return {"files": files, "lanes": dict(self._lanes.of), "pending": [each.tolist() for each in self._pending]}
 
     def _files(self) -> dict[str, bytes]:
         return {name: data for name, data in self.picker.to_files().items() if data}
@@ -179,7 +167,7 @@ class BacksweepSampler(PrioritizedSampler):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from what `state_dict` returned."""
         self.picker.from_files({name: tensor.numpy().tobytes() for name, tensor in state_dict["files"].items()})
-        self._lane_of = dict(state_dict["lanes"])
+        self._lanes.of = dict(state_dict["lanes"])
         self._pending = [np.asarray(each, np.int64) for each in state_dict["pending"]]
 
     def dumps(self, path: Any) -> None:
@@ -189,4 +177,4 @@ class BacksweepSampler(PrioritizedSampler):
     def loads(self, path: Any) -> None:
         """Go on from what `dumps` saved."""
         self.picker.load(Path(path))
-        self._pending, self._lane_of = [], {}
+        self._pending, self._lanes.of = [], {}

@@ -20,6 +20,13 @@ def positive_int(name: str, value: Any) -> int:
     return int(value)
 
 
+def checked_gamma(gamma: Any) -> float:
+    """Return a discount between 0 and 1."""
+    if isinstance(gamma, bool) or not isinstance(gamma, (int, float)) or not 0 <= gamma <= 1:
+        raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
+    return float(gamma)
+
+
 def checked_rows(row: ArrayLike) -> Rows:
     """Return row numbers as an array of one axis."""
     if type(row) is np.ndarray and row.dtype == np.int64 and row.ndim == 1 and row.flags.c_contiguous:

@@ -28,9 +28,7 @@ from backsweep.replay.autoreset import (
     Check,
     Mode,
 )
-from backsweep.replay.checking import (
-    positive_int,
-)
+from backsweep.replay.checking import checked_gamma, positive_int
 from backsweep.samplers import Experience, Sampler, Uniform
 from backsweep.samplers.base import LiveSampler
 from backsweep.snapshot import SnapshotMemory
@@ -87,8 +85,7 @@ class ReplayParts:
         if self._num_envs > self._capacity:
             raise ValueError(f"capacity must be at least num_envs={num_envs}, got {capacity}")
         self._n_step = positive_int("n_step", n_step)
-        if isinstance(gamma, bool) or not isinstance(gamma, (int, float)) or not 0 <= gamma <= 1:
-            raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
+        self._gamma = checked_gamma(gamma)
         if autoreset not in (None, *MODES):
             raise ValueError(f"autoreset must be None or one of {', '.join(map(repr, MODES))}, got {autoreset!r}")
         if check_autoreset not in CHECKS:
@@ -110,7 +107,6 @@ class ReplayParts:
 
         self.observation_space = observation_space
         self.action_space = action_space
-        self._gamma = float(gamma)
         self._seed = checked_seed(seed)
         self._sampler_config = sampler
         self._encoder_config = encoder

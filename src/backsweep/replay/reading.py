@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from backsweep.replay.checking import (
     checked_errors,
+    checked_gamma,
     checked_rows,
     positive_int,
     refuse_update,
@@ -30,7 +31,7 @@ class Reading(ReplayParts):
         with self._lock:
             self._refuse_if_empty()
             picks = self._sampler.pick(batch_size)
-            return self._read(picks.row, picks.weight, picks.source)
+            return self._read(picks.row, picks.weight, picks.source, self._n_step, self._gamma)
 
     def pick(self, count: int) -> Picks:
         """Let the sampler choose rows as `sample` does, without reading them: for data that is kept elsewhere."""
@@ -55,9 +56,14 @@ class Reading(ReplayParts):
         if not len(self._store):
             raise ValueError("cannot sample from an empty replay: add transitions first")
 
-    def read(self, row: ArrayLike) -> Batch:
-        """Return the given live rows as a batch, in that order, with weights of 1."""
+    def read(self, row: ArrayLike, *, n_step: int | None = None, gamma: float | None = None) -> Batch:
+        """Return the given live rows as a batch, in that order, with weights of 1.
+
+        `n_step` and `gamma` are by default those of the replay.
+        """
         rows = checked_rows(row)
+        steps = self._n_step if n_step is None else positive_int("n_step", n_step)
+        discount = self._gamma if gamma is None else checked_gamma(gamma)
         with self._lock:
             live = self._store.are_live(rows)
             if not live.all():
@@ -65,10 +71,17 @@ class Reading(ReplayParts):
                     f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, "
                     f"got {rows[~live][0]}"
                 )
-            return self._read(rows.copy(), None, None)
+            return self._read(rows.copy(), None, None, steps, discount)
 
-    def _read(self, row: Rows, weight: NDArray[np.float32] | None, source: NDArray[np.int64] | None) -> Batch:
-        out = self._store.read(row, self._n_step, self._gamma)
+    def _read(
+        self,
+        row: Rows,
+        weight: NDArray[np.float32] | None,
+        source: NDArray[np.int64] | None,
+        n_step: int,
+        gamma: float,
+    ) -> Batch:
+        out = self._store.read(row, n_step, gamma)
         ones, zeros, single_steps = self._shared_constants(len(row))
         return Batch(
             out.observation,
@@ -80,7 +93,7 @@ class Reading(ReplayParts):
             ones if weight is None else weight,
             row,
             zeros if source is None else source,
-            single_steps if self._n_step == 1 else self._store.folded_steps(row, self._n_step),
+            single_steps if n_step == 1 else self._store.folded_steps(row, n_step),
             None if self._planner is None else self._planner.targets(row),
         )
 

@@ -1,0 +1,251 @@
+"""backsweep in RLlib (new API stack): an episode replay buffer with any sampler, whose contents are in checkpoints.
+
+config = DQNConfig(algo_class=backsweep.integrations.rllib.DQN).training(
+    replay_buffer_config={
+        "type": "backsweep.integrations.rllib.EpisodeReplay", "capacity": 50_000, "sampler": Prioritized()
+    }
+)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ray.rllib.algorithms import dqn, sac
+from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.utils import force_list
+from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBuffer
+from ray.rllib.utils.replay_buffers.prioritized_episode_buffer import PrioritizedEpisodeReplayBuffer
+from ray.rllib.utils.spaces.space_utils import batch as batched
+
+from backsweep.integrations.lanes import Lanes
+from backsweep.integrations.seeds import seed_from_numpy
+from backsweep.jit.random_streams import named_generator
+from backsweep.replay import Replay
+from backsweep.samplers import Sampler
+from backsweep.types import Batch
+
+STATE = "backsweep_replay"
+
+
+class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
+    """A `Replay` behind the interface of RLlib's prioritized episode buffer, by whose name TD errors come back.
+
+    Parameters
+    ----------
+    capacity, batch_size_B, metrics_num_episodes_for_smoothing
+        As there.
+    sampler
+        By default `Uniform()`.
+    lanes
+        How many episodes may be under way at the same time: all environments of all runners, or more.
+    seed
+        By default one that follows from numpy's global random state.
+    options
+        Whatever else `Replay` takes. What RLlib itself puts into the configuration (`alpha`, `beta`, ...) is left
+        aside: the sampler has it.
+    """
+
+    LEFT_ASIDE = ("alpha", "beta", "batch_length_T", "type", "storage_unit")
+
+    def __init__(
+        self,
+        capacity: int = 10_000,
+        *,
+        sampler: Sampler | None = None,
+        lanes: int = 64,
+        seed: int | None = None,
+        batch_size_B: int = 16,
+        metrics_num_episodes_for_smoothing: int = 100,
+        **options: Any,
+    ) -> None:
+        # The prioritized buffer's own __init__ would build its trees, of which this class has no use.
+        EpisodeReplayBuffer.__init__(
+            self,
+            capacity=capacity,
+            batch_size_B=batch_size_B,
+            batch_length_T=1,
+            metrics_num_episodes_for_smoothing=metrics_num_episodes_for_smoothing,
+        )
+        self._seed = seed_from_numpy() if seed is None else seed
+        self._generator = named_generator(self._seed, "n steps")
+        self._options = {name: value for name, value in options.items() if name not in self.LEFT_ASIDE}
+        self._sampler = sampler
+        self._lanes = Lanes(min(lanes, capacity))
+        self._last_rows: NDArray[np.int64] | None = None
+        self.replay: Replay | None = None
+        """Made when the first episode says which spaces it has."""
+
+    def _replay_for(self, episode: SingleAgentEpisode) -> Replay:
+        if self.replay is None:
+            for name in ("observation_space", "action_space"):
+                if getattr(episode, name) is None:
+                    raise ValueError(f"episodes must know their {name}, got None")
+            self.replay = Replay(
+                episode.observation_space,
+                episode.action_space,
+                self.capacity,
+                self._sampler,
+                num_envs=self._lanes.count,
+                check_autoreset="off",
+                **{"cast": True, "seed": self._seed, **self._options},
+            )
+        return self.replay
+
+    def add(self, episodes: Any, weight: float | None = None) -> None:  # type: ignore[override]
+        """Add episodes or pieces of them; a piece goes on where the one before stopped."""
+        steps = ended = 0
+        for episode in force_list(episodes):
+            if len(episode) == 0:
+                continue
+            replay = self._replay_for(episode)
+            replay.extend(
+                _stacked(episode.get_observations()),
+                _stacked(episode.get_actions()),
+                np.asarray(episode.get_rewards(), np.float64),
+                bool(episode.is_terminated),
+                bool(episode.is_truncated),
+                lane=self._lanes.take(episode.id_, ends=bool(episode.is_done)),
+            )
+            steps += len(episode)
+            ended += bool(episode.is_done)
+        self._num_timesteps_added += steps
+        nothing: dict[Any, int] = {DEFAULT_AGENT_ID: 0}
+        self._update_add_metrics(
+            num_episodes_added=ended,
+            num_env_steps_added=steps,
+            num_episodes_evicted=0,
+            num_env_steps_evicted=0,
+            agent_to_num_episodes_added={DEFAULT_AGENT_ID: ended},
+            agent_to_num_steps_added={DEFAULT_AGENT_ID: steps},
+            agent_to_num_episodes_evicted=nothing,
+            agent_to_num_steps_evicted=nothing,
+            module_to_num_steps_added={DEFAULT_MODULE_ID: steps},
+            module_to_num_episodes_added={DEFAULT_MODULE_ID: ended},
+            module_to_num_episodes_evicted={DEFAULT_MODULE_ID: 0},
+            module_to_num_steps_evicted={DEFAULT_MODULE_ID: 0},
+        )
+
+    def sample(  # type: ignore[override]  # RLlib's own says what it returns in another way than it does
+        self,
+        num_items: int | None = None,
+        *,
+        batch_size_B: int | None = None,
+        n_step: int | tuple[int, int] | None = None,
+        gamma: float = 0.99,
+        **others: Any,
+    ) -> list[SingleAgentEpisode]:
+        """Return episodes of one (folded) step each, with ``weights`` and ``n_step`` among their extra outputs.
+
+        With a tuple for `n_step`, a number below its second entry is drawn for each row. At an episode's end fewer
+        steps are folded; ``n_step`` says how many.
+        """
+        if self.replay is None or len(self.replay) == 0:
+            raise ValueError("cannot sample from an empty replay: add episodes first")
+        size = num_items or batch_size_B or self.batch_size_B
+        picks = self.replay.pick(size)
+        assert picks.weight is not None
+        wanted = (
+            self._generator.integers(n_step[0], n_step[1], size)
+            if isinstance(n_step, tuple)
+            else np.full(size, n_step or 1)
+        )
+        made: list[Any] = [None] * size
+        for steps in np.unique(wanted).tolist():
+            places = np.flatnonzero(wanted == steps)
+            batch = self.replay.read(picks.row[places], n_step=steps, gamma=gamma)
+            for i, place in enumerate(places.tolist()):
+                made[place] = self._one_step(batch, i, float(picks.weight[place]))
+        self._last_rows = picks.row.copy()
+        self.sampled_timesteps += size
+        return made
+
+    def _one_step(self, batch: Batch, i: int, weight: float) -> SingleAgentEpisode:
+        assert self.replay is not None
+        return SingleAgentEpisode(
+            observations=[_at(batch.observation, i), _at(batch.next_observation, i)],
+            observation_space=self.replay.observation_space,
+            actions=[batch.action[i].copy()],
+            action_space=self.replay.action_space,
+            rewards=[batch.reward[i]],
+            terminated=bool(batch.terminated[i]),
+            truncated=False,
+            extra_model_outputs={"weights": [weight], "n_step": [int(batch.steps[i])]},
+            len_lookback_buffer=0,
+        ).to_numpy()
+
+    def update_priorities(self, priorities: NDArray[Any], module_id: Any = None) -> None:
+        """Report the TD errors of the last sample."""
+        if self._last_rows is None or self.replay is None:
+            raise ValueError("update_priorities needs a sample: call sample first")
+        self.replay.update_priorities(self._last_rows, np.asarray(priorities).reshape(-1))
+
+    # -- counts and state -----------------------------------------------------------------------------------------
+
+    def get_num_timesteps(self, module_id: Any = None) -> int:
+        """Return how many steps are stored."""
+        return 0 if self.replay is None else len(self.replay)
+
+    def get_num_episodes(self, module_id: Any = None) -> int:
+        """Return how many episodes have steps that are stored."""
+        return 0 if self.replay is None else int(self.replay.stats()["episodes"])
+
+    def get_state(self) -> dict[str, Any]:
+        """Return everything; the replay goes through the files of its own saves."""
+        return {
+            "replay": self.replay,
+            "lanes": dict(self._lanes.of),
+            "generator": self._generator.bit_generator.state,
+            "added": self._num_timesteps_added,
+            "sampled": self.sampled_timesteps,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+        self.replay = state["replay"]
+        self._lanes.of = dict(state["lanes"])
+        self._generator.bit_generator.state = state["generator"]
+        self._num_timesteps_added = state["added"]
+        self.sampled_timesteps = state["sampled"]
+        self._last_rows = None
+
+
+class ReplayInCheckpoints:
+    """For algorithms: checkpoints hold the replay too, which RLlib's own leave out."""
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **options: Any) -> dict[str, Any]:
+        """Return the algorithm's state and that of its replay."""
+        state: dict[str, Any] = super().get_state(components, not_components=not_components, **options)  # type: ignore[misc]
+        if components is None and isinstance(self.local_replay_buffer, EpisodeReplay):  # type: ignore[attr-defined]
+            state[STATE] = self.local_replay_buffer.get_state()  # type: ignore[attr-defined]
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+        super().set_state(state)  # type: ignore[misc]
+        if STATE in state:
+            self.local_replay_buffer.set_state(state[STATE])  # type: ignore[attr-defined]
+
+
+class DQN(ReplayInCheckpoints, dqn.DQN):
+    """RLlib's DQN with its replay in checkpoints: ``DQNConfig(algo_class=DQN)``."""
+
+
+class SAC(ReplayInCheckpoints, sac.SAC):
+    """RLlib's SAC with its replay in checkpoints: ``SACConfig(algo_class=SAC)``."""
+
+
+def _stacked(values: Any) -> Any:
+    """Return a list of single values as arrays with a leading axis, and arrays as they are."""
+    return batched(values) if isinstance(values, list) else values
+
+
+def _at(tree: Any, i: int) -> Any:
+    if isinstance(tree, dict):
+        return {name: _at(part, i) for name, part in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(_at(part, i) for part in tree)
+    return tree[i].copy()

@@ -1,0 +1,151 @@
+"""The episode replay inside the real RLlib."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("ray.rllib", reason="needs ray and RLlib: make test-integrations installs them")
+
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+from backsweep import Mixture, Prioritized, Topological
+from backsweep.integrations.rllib import EpisodeReplay
+
+BOTH = Mixture([(0.5, Topological()), (0.5, Prioritized())])
+BOX, ACTIONS = gym.spaces.Box(-100, 100, (2,), np.float32), gym.spaces.Discrete(3)
+
+
+def piece(name: str, first: int, last: int, ends: str = "") -> SingleAgentEpisode:
+    """Steps first..last of an episode that walks along a line; each has a reward of its number."""
+    return SingleAgentEpisode(
+        id_=name,
+        observations=[np.array([t, len(name)], np.float32) for t in range(first, last + 1)],
+        observation_space=BOX,
+        actions=[t % 3 for t in range(first, last)],
+        action_space=ACTIONS,
+        rewards=[float(t) for t in range(first, last)],
+        terminated=ends == "terminated",
+        truncated=ends == "truncated",
+        t_started=first,
+        len_lookback_buffer=0,
+    )
+
+
+def filled(sampler: Any = None, **options: Any) -> EpisodeReplay:
+    buffer = EpisodeReplay(100, sampler=sampler, seed=0, **options)
+    buffer.add([piece("a", 0, 4), piece("bb", 0, 3)])
+    buffer.add([piece("a", 4, 9, "terminated").to_numpy(), piece("bb", 3, 6, "truncated")])
+    buffer.add(piece("ccc", 0, 5))
+    return buffer
+
+
+def test_pieces_of_episodes_find_together() -> None:
+    buffer = filled(Topological())
+    replay = buffer.replay
+    assert replay is not None
+    assert (len(buffer), buffer.get_num_episodes(), buffer.get_added_timesteps()) == (20, 3, 20)
+    assert replay.stats()["episodes_broken_off"] == 0
+    assert len(replay.graph.terminal_vertices) == 1
+    lengths = sorted({tuple(replay.episode(row)) for row in range(20)}, key=len)
+    assert [len(rows) for rows in lengths] == [5, 6, 9]
+
+
+@pytest.mark.parametrize("n_step", [1, 3, (1, 5), None])
+def test_samples_are_steps_with_weights(n_step: Any) -> None:
+    buffer = filled(BOTH)
+    for episode in buffer.sample(num_items=40, n_step=n_step, gamma=0.5, beta=0.4, sample_episodes=True):
+        first, last = episode.get_observations()
+        steps = int(episode.get_extra_model_outputs("n_step")[0])
+        start = int(first[0])
+        assert last[0] - first[0] == steps
+        assert steps <= {1: 1, None: 1, 3: 3}.get(n_step if not isinstance(n_step, tuple) else 0, 4)
+        assert episode.get_rewards()[0] == pytest.approx(sum(0.5**k * (start + k) for k in range(steps)))
+        assert episode.get_actions()[0] == start % 3
+        assert episode.is_terminated == (first[1] == 1 and last[0] == 9)
+        assert 0 < episode.get_extra_model_outputs("weights")[0] <= 1
+
+
+def test_priorities_come_back() -> None:
+    buffer = filled(Prioritized(alpha=1.0))
+    episodes = buffer.sample(num_items=30)
+    wanted = np.array([episode.get_rewards()[0] == 7.0 for episode in episodes])
+    assert wanted.any()
+    buffer.update_priorities(np.where(wanted, 1000.0, 1e-6))
+    assert np.mean([episode.get_rewards()[0] == 7.0 for episode in buffer.sample(num_items=30)]) > 0.8
+
+
+def test_a_state_goes_on_as_the_original_does() -> None:
+    buffer = filled(BOTH)
+    other = EpisodeReplay(100, sampler=BOTH, seed=7)
+    other.set_state(pickle.loads(pickle.dumps(buffer.get_state())))
+    for one in (buffer, other):
+        one.add(piece("ccc", 5, 8))
+    assert other.replay is not None
+    assert other.replay.stats()["episodes_broken_off"] == 0
+    first, second = (
+        [episode.get_observations().tolist() for episode in one.sample(num_items=20, n_step=(1, 4))]
+        for one in (buffer, other)
+    )
+    assert first == second
+
+
+def test_what_is_refused() -> None:
+    buffer = EpisodeReplay(10)
+    with pytest.raises(ValueError, match="empty replay"):
+        buffer.sample(num_items=3)
+    with pytest.raises(ValueError, match="call sample first"):
+        buffer.update_priorities(np.ones(3))
+    episode = piece("a", 0, 2)
+    episode.observation_space = None
+    with pytest.raises(ValueError, match="observation_space"):
+        buffer.add(episode)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dqn_trains_and_its_checkpoints_hold_the_replay(tmp_path: Path) -> None:
+    import ray
+    from ray.rllib.algorithms.dqn import DQNConfig
+
+    from backsweep.integrations.rllib import DQN
+
+    ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True, log_to_driver=False)
+    try:
+        config = (
+            DQNConfig(algo_class=DQN)
+            .environment("CartPole-v1")
+            .env_runners(num_env_runners=0, num_envs_per_env_runner=2)
+            .training(
+                train_batch_size_per_learner=16,
+                n_step=2,
+                num_steps_sampled_before_learning_starts=50,
+                replay_buffer_config={
+                    "type": "backsweep.integrations.rllib.EpisodeReplay",
+                    "capacity": 2_000,
+                    "sampler": Prioritized(),
+                    "seed": 3,
+                },
+            )
+            .reporting(min_sample_timesteps_per_iteration=200)
+        )
+        algorithm = config.build_algo()
+        algorithm.train()
+        buffer = algorithm.local_replay_buffer
+        assert isinstance(buffer, EpisodeReplay)
+        assert len(buffer) >= 200
+        stats = buffer.replay.stats()  # type: ignore[union-attr]
+        assert stats["mean_priority"] != 1.0
+        assert stats["episodes_broken_off"] == 0
+        checkpoint = algorithm.save_to_path(str(tmp_path / "checkpoint"))
+        again = config.build_algo()
+        again.restore_from_path(checkpoint)
+        assert again.local_replay_buffer.replay.pick(16).row.tolist() == buffer.replay.pick(16).row.tolist()  # type: ignore[union-attr]
+        algorithm.stop()
+        again.stop()
+    finally:
+        ray.shutdown()
