@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,38 @@ class Batch:
             return tensor.to(target, non_blocking=True)
 
         return TorchBatch(**{name: convert(getattr(self, name)) for name in Batch.__dataclass_fields__})
+
+    def to_jax(self, device: Any = None) -> JaxBatch:
+        """Return the batch as jax arrays, copied to `device`; `row` stays a numpy array, whose numbers need 64 bits."""
+        try:
+            import jax
+        except ImportError as error:
+            raise ImportError("Batch.to_jax needs jax: pip install jax") from error
+
+        def convert(name: str) -> Any:
+            value = getattr(self, name)
+            if name == "row":
+                return value.copy()
+            # A copy, because jax would otherwise share the arrays, which are used again for later batches.
+            return jax.device_put(jax.tree.map(np.array, value), device)
+
+        return JaxBatch(*(convert(name) for name in JaxBatch._fields))
+
+
+class JaxBatch(NamedTuple):
+    """The same fields as `Batch`, as jax arrays: a pytree, so functions under `jax.jit` take it as it is."""
+
+    observation: Any
+    action: Any
+    reward: Any
+    next_observation: Any
+    terminated: Any
+    discount: Any
+    weight: Any
+    row: Rows
+    source: Any
+    steps: Any
+    target: Any
 
 
 @dataclass(slots=True, eq=False)

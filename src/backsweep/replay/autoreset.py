@@ -179,6 +179,6 @@ def _mode_of(envs: Any) -> Mode | None:
     declared = metadata.get("autoreset_mode") if isinstance(metadata, dict) else None
     if declared is not None:
         return OF_GYMNASIUM[gym.vector.AutoresetMode(declared)]
-    module = type(envs).__module__.partition(".")[0]
     known: dict[str, Mode] = {"envpool": "next_step", "stable_baselines3": "same_step", "pufferlib": "hidden"}
-    return known.get(module)
+    packages = (base.__module__.partition(".")[0] for base in type(envs).__mro__)
+    return next((known[package] for package in packages if package in known), None)
