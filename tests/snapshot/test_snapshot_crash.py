@@ -110,12 +110,12 @@ class Disk:
         def note() -> None:
             self.moments.append(self.outcomes())
 
-        def watched_open(path: Path, mode: str) -> IO[Any]:
+        def watched_open(path: Path, mode: str, **how: Any) -> IO[Any]:
             self.contents.append(b"")
             self.forced.append(False)
             self.rename({path: len(self.contents) - 1})
             note()
-            return real_open(path, mode)
+            return real_open(path, mode, **how)
 
         def watched_pour(file: IO[bytes], data: Any) -> None:
             self.contents[self.names[Path(file.name)]] += bytes(data)

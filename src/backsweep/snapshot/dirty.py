@@ -7,7 +7,7 @@ was; where the folder holds any other, hints are ignored and everything is compa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,10 @@ class SnapshotMemory:
     """
 
     checksum: str | None = None
+    known: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """What the system said of each segment's file (see `files.traits`) when it was last known to be whole."""
+    looked_at: int = 0
+    """Segments that were read again although nothing seemed to have happened to them, in turn."""
 
 
 class DirtyBlocks:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 TEMPORARY = ".tmp"
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def stage(path: Path, data: bytes | memoryview) -> None:
@@ -21,7 +23,9 @@ def stage(path: Path, data: bytes | memoryview) -> None:
     temporary = temporary_name(path)
     with _naming(path):
         try:
-            with open(temporary, "wb") as file:
+            # Whatever has that name is ours from before, or a trap: a link would lead the writing elsewhere.
+            remove(temporary)
+            with open(temporary, "wb", opener=_open_new) as file:
                 pour(file, data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -30,9 +34,31 @@ def stage(path: Path, data: bytes | memoryview) -> None:
             raise
 
 
+def _open_new(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL | NO_LINKS, 0o666)
+
+
 def pour(file: IO[bytes], data: bytes | memoryview) -> None:
     """Write all of `data`."""
     file.write(data)
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the contents of a regular file; anything else, such as a pipe that never ends, is an OSError."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+        return file.read()
+
+
+def traits(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file is written to or replaced; nothing where there is no such file."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return ()
+    return found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def publish(path: Path) -> None:

@@ -30,6 +30,8 @@ def present_state(folder: Path, kind: str) -> tuple[Manifest, str] | None:
         return None
     if not folder.is_dir():
         raise SnapshotError(folder, "it is not a folder", "Save to a folder")
+    if (folder / SEGMENTS_NAME).is_symlink():
+        raise SnapshotError(folder / SEGMENTS_NAME, "it is a link, and saving would write elsewhere", elsewhere)
     if (folder / MANIFEST_NAME).exists():
         try:
             manifest, checksum = load(folder)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from backsweep.snapshot.errors import SnapshotError
+from backsweep.snapshot.files import NO_LINKS
 
 try:
     import fcntl
@@ -25,7 +26,13 @@ def writer_lock(folder: Path) -> Iterator[None]:
     The system lets go of the lock when its holder dies, so a killed writer never leaves a folder locked. The lock
     file itself stays: removing it would let two writers each lock a file of their own.
     """
-    handle = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        handle = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            why = "it is a link, and locking it would make or touch a file elsewhere"
+            raise SnapshotError(folder / LOCK_NAME, why, "Remove the link") from error
+        raise
     try:
         if fcntl is None:
             yield

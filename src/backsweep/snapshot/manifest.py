@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.snapshot.errors import RESTORE, SnapshotError
+from backsweep.snapshot.files import read_whole
 from backsweep.snapshot.layout import DTYPES, ArraySpec, Piece
 from backsweep.snapshot.segment import FILE_NAME, digest_of, header_of
 
@@ -84,12 +85,14 @@ def load(folder: Path) -> tuple[Manifest, str]:
     """
     path = folder / MANIFEST_NAME
     try:
-        raw = path.read_bytes()
+        raw = read_whole(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         why = "there is no such file, so no snapshot was ever completed here" if folder.is_dir() else "no such folder"
         raise SnapshotError(path, why, "Check the path") from error
     except IsADirectoryError as error:
         raise SnapshotError(path, "it is a folder, not a file", RESTORE) from error
+    except OSError as error:
+        raise SnapshotError(path, f"it cannot be read ({error.strerror})", RESTORE) from error
     try:
         data = json.loads(raw.decode("ascii"))
     except (ValueError, RecursionError) as error:

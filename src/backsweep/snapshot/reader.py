@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.snapshot import files
 from backsweep.snapshot.dirty import SnapshotMemory
 from backsweep.snapshot.errors import RESTORE, SnapshotError
 from backsweep.snapshot.folder import SEGMENTS_NAME
@@ -80,6 +82,8 @@ def read_snapshot(
         raise
     if memory is not None:
         memory.checksum = checksum
+        places = {segment.file: folder / SEGMENTS_NAME / segment.file for segment in manifest.segments}
+        memory.known = {name: files.traits(place) for name, place in places.items()}
     return Snapshot(arrays, dict(manifest.metadata), manifest.version)
 
 
@@ -113,10 +117,12 @@ def _check_origin(path: Path, manifest: Manifest, kind: str, versions: Collectio
 
 def _check_size(path: Path, segment: Segment) -> None:
     try:
-        size = path.stat().st_size
+        found = path.stat()
     except OSError as error:
         raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", RESTORE) from error
-    if size != segment.size:
+    if not stat.S_ISREG(found.st_mode):
+        raise SnapshotError(path, "it is not a regular file", RESTORE)
+    if (size := found.st_size) != segment.size:
         raise SnapshotError(path, f"it has {size} bytes where {segment.size} were saved", RESTORE)
 
 

@@ -20,6 +20,9 @@ from backsweep.snapshot.lock import writer_lock
 from backsweep.snapshot.manifest import MANIFEST_NAME, Manifest, Segment, encode
 from backsweep.snapshot.segment import SegmentBuffer, digest_of, file_name
 
+READ_AGAIN = 4
+"""Segments, of about 8 MiB, that a save reads again although nothing seems to have happened to them."""
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReport:
@@ -89,7 +92,8 @@ def write_snapshot(
         trusted = hints if memory is not None and memory.checksum == old_checksum else {}
         kept_if_broken = {segment.file for segment in old.segments} if old is not None else set()
         try:
-            segments, written = _write_segments(folder / SEGMENTS_NAME, arrays, specs, old, trusted)
+            whole = _whole_segments(folder / SEGMENTS_NAME, old, memory)
+            segments, written = _write_segments(folder / SEGMENTS_NAME, arrays, specs, old, whole, trusted)
             # The names of the segments must be safe on the disk before a manifest speaks of them.
             files.force_folder(folder / SEGMENTS_NAME)
             image, checksum = encode(Manifest(kind, version, specs, segments, dict(metadata)))
@@ -105,10 +109,40 @@ def write_snapshot(
             files.force_folder(folder.absolute().parent)  # a killed first save may have made the folder and no more
         if memory is not None:
             memory.checksum = checksum
+            places = {segment.file: folder / SEGMENTS_NAME / segment.file for segment in segments}
+            memory.known = {name: files.traits(place) for name, place in places.items()}
         with contextlib.suppress(OSError):
             sweep(folder, {segment.file for segment in segments})
     new_bytes = sum(segment.size for segment in written)
     return SnapshotReport(new_bytes + len(image), len(written), len(segments) - len(written))
+
+
+def _whole_segments(folder: Path, old: Manifest | None, memory: SnapshotMemory | None) -> dict[str, Segment]:
+    """Return the segments of the present manifest whose files are still what they were; the others are written anew.
+
+    A file is read again unless this memory knows it and nothing has happened to it since. Disks also change what nobody
+    has touched, so a few of the known ones are read as well, others each time.
+    """
+    if old is None:
+        return {}
+    known = memory.known if memory is not None else {}
+    sure = {segment.file for segment in old.segments if files.traits(folder / segment.file) == known.get(segment.file)}
+    if memory is not None and sure:
+        order = [segment.file for segment in old.segments if segment.file in sure]
+        sure -= {order[(memory.looked_at + place) % len(order)] for place in range(min(READ_AGAIN, len(order)))}
+        memory.looked_at += READ_AGAIN
+    return {
+        segment.file: segment
+        for segment in old.segments
+        if segment.file in sure or _is_whole(folder / segment.file, segment)
+    }
+
+
+def _is_whole(path: Path, segment: Segment) -> bool:
+    try:
+        return digest_of(files.read_whole(path)) == segment.digest
+    except OSError:
+        return False
 
 
 def _write_segments(
@@ -116,12 +150,11 @@ def _write_segments(
     arrays: Mapping[str, NDArray[Any]],
     specs: Mapping[str, ArraySpec],
     old: Manifest | None,
+    on_disk: Mapping[str, Segment],
     hints: Mapping[str, RowsChanged],
 ) -> tuple[tuple[Segment, ...], list[Segment]]:
     """Bring every segment to the disk that is not there yet; return all segments, and those newly written."""
     # Only files that the present manifest vouches for are kept: what a killed save left behind is written anew.
-    vouched = old.segments if old is not None else ()
-    on_disk = {segment.file: segment for segment in vouched if _size(folder / segment.file) == segment.size}
     by_pieces = {segment.pieces: segment for segment in on_disk.values()}
     segments: list[Segment] = []
     written: list[Segment] = []
@@ -156,11 +189,3 @@ def _unchanged(
         and not hints[piece.array](piece.start, piece.stop)
         for piece in pieces
     )
-
-
-def _size(path: Path) -> int:
-    """Size of a file, or -1 where there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
