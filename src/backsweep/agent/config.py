@@ -216,6 +216,10 @@ class SessionConfig:
     """Also write TensorBoard files."""
     wandb: str | None = None
     """Also log to this Weights & Biases project."""
+    restart: bool = False
+    """Where the folder holds a run already: set that aside, under another name, and start anew."""
+    allow_import: bool = False
+    """When resuming: whether the run's environment ("module:Id") may import its module."""
     quiet: bool = False
     """Print nothing but errors."""
 

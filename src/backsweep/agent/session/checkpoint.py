@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.run import part
-from backsweep.agent.session.folder import RunError
+from backsweep.agent.session.folder import RunError, check_import
+from backsweep.agent.session.records.writer import RecordsError, RecordWriter, checked_digest
 from backsweep.replay import Replay
 from backsweep.snapshot import SnapshotError, read_metadata, read_snapshot, write_snapshot
 
@@ -42,11 +43,11 @@ class Loaded:
     """The lanes that are still under way."""
     positions: list[int]
     """Where each lane's records ended."""
-    session: dict[str, Any]
-    """What the session wanted to remember."""
+    digests: list[str | None]
+    """Of each lane's records up to there."""
 
 
-def save(folder: Path, fleet: Fleet, names: Sequence[str], positions: Sequence[int], session: dict[str, Any]) -> None:
+def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[RecordWriter]) -> None:
     """Write a checkpoint to the slot that does not hold the newest one."""
     slot = _next_slot(folder)
     digests = []
@@ -64,25 +65,28 @@ def save(folder: Path, fleet: Fleet, names: Sequence[str], positions: Sequence[i
         "step": fleet.step,
         "learner": learner_values,
         "lanes": lanes,
-        "positions": list(positions),
+        "positions": [writer.position for writer in writers],
+        "records": [writer.digest for writer in writers],
         "replays": digests,
-        "session": session,
     }
     write_snapshot(slot / "state", arrays, metadata, kind=KIND, version=VERSION)
 
 
-def load(folder: Path, *, device: str, warn: Callable[[str], None]) -> Loaded:
+def load(folder: Path, *, device: str, warn: Callable[[str], None], allow_import: bool = False) -> Loaded:
     """Return the fleet of the newest checkpoint that is whole; say so if the newest of all is not."""
     slots = _slots(folder)
     if not slots:
-        raise RunError(f"{folder} has no checkpoint yet: the run stopped before its first one. Start it again.")
+        raise RunError(
+            f"{folder} has no checkpoint yet: the run stopped before its first one. Start it anew with the command "
+            "that started it and --restart, which keeps what is there aside"
+        )
     reasons = []
     for step, slot, reason in slots:
         try:
             if reason is not None:
                 raise reason
-            return _load_slot(slot, device)
-        except (SnapshotError, OSError) as error:
+            return _load_slot(folder, slot, device, allow_import)
+        except (SnapshotError, RecordsError, OSError) as error:
             reasons.append(f"{slot.name}: {error}")
             if len(reasons) < len(slots):
                 at = "" if step < 0 else f" of step {step}"
@@ -96,6 +100,11 @@ def keep_newest(folder: Path) -> None:
         shutil.rmtree(slot, ignore_errors=True)
 
 
+def there_is_one(folder: Path) -> bool:
+    """Say whether there is a checkpoint to go on from."""
+    return any(reason is None for _, _, reason in _slots(folder))
+
+
 def remove(folder: Path) -> None:
     """Delete all checkpoints of a run that has come to its end."""
     shutil.rmtree(folder / FOLDER, ignore_errors=True)
@@ -105,7 +114,16 @@ def save_agent(folder: Path, fleet: Fleet, lane: int) -> None:
     """Write one lane's network by itself, for those who want the agent and not its training."""
     parameters = fleet.learner.online[lane].cpu().numpy()
     metadata = {"step": fleet.step, "config": fleet.lanes[lane].config.to_json()}
-    write_snapshot(folder / "agent", {"online": parameters}, metadata, kind=AGENT_KIND, version=VERSION)
+
+    def write() -> None:
+        write_snapshot(folder / "agent", {"online": parameters}, metadata, kind=AGENT_KIND, version=VERSION)
+
+    try:
+        write()
+    except SnapshotError:
+        # It is damaged, which must not stop the run: all that it held is in the network.
+        shutil.rmtree(folder / "agent")
+        write()
 
 
 def load_agent(folder: Path) -> tuple[NDArray[Any], int]:
@@ -116,21 +134,27 @@ def load_agent(folder: Path) -> tuple[NDArray[Any], int]:
     return snapshot.arrays["online"], snapshot.metadata["step"]
 
 
-def _load_slot(slot: Path, device: str) -> Loaded:
+def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loaded:
     snapshot = read_snapshot(slot / "state", kind=KIND, versions={VERSION})
     metadata, lanes = snapshot.metadata, snapshot.metadata["lanes"]
+    names, positions = [lane["name"] for lane in lanes], metadata["positions"]
+    digests = metadata.get("records", [None] * len(lanes))
+    for name, position, digest in zip(names, positions, digests, strict=True):
+        checked_digest(folder / name, position, digest)
     replays = []
     for index, digest in enumerate(metadata["replays"]):
         replays.append(Replay.load(slot / f"replay-{index}"))
         if _digest(slot / f"replay-{index}") != digest:
             raise SnapshotError(slot, "its replay belongs to another checkpoint", "Use the other slot")
     configs = [RunConfig.from_json(lane["config"]) for lane in lanes]
+    for config in configs:
+        check_import(config, allow_import)
     fleet = Fleet(configs, device=device, replays=replays)
     fleet.step = metadata["step"]
     fleet.learner.load_state(part(snapshot.arrays, "learner/"), metadata["learner"])
     for index, lane in enumerate(fleet.lanes):
         lane.load_state(part(snapshot.arrays, f"lane{index}/"), lanes[index]["state"])
-    return Loaded(fleet, [lane["name"] for lane in lanes], metadata["positions"], metadata["session"])
+    return Loaded(fleet, names, positions, digests)
 
 
 def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:

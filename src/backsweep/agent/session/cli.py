@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # An option that no argument can begin with: everything after the command is passed on as it is.
 PASS_ON = "\x00"
+ALLOW_IMPORT = "let an environment named 'module:Id' import its module, which runs its code"
 
 
 def add_commands(subparsers: Any) -> None:
@@ -43,6 +44,7 @@ def add_commands(subparsers: Any) -> None:
     resuming.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
     resuming.add_argument("--wandb", help="also log to this Weights & Biases project")
     resuming.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    resuming.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
     resuming.set_defaults(run=resume_command)
 
     evaluating = subparsers.add_parser("evaluate", help="say how good a run's agent is")
@@ -50,6 +52,7 @@ def add_commands(subparsers: Any) -> None:
     evaluating.add_argument("--episodes", type=int, help="how many episodes (default: the run's own number)")
     evaluating.add_argument("--random-chance", type=float, help="chance of a random action (default: the run's own)")
     evaluating.add_argument("--json", action="store_true", help="print the record as JSON")
+    evaluating.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
     evaluating.set_defaults(run=evaluate_command)
 
     watching = subparsers.add_parser("watch", help="write a GIF of an episode of a run's agent")
@@ -58,6 +61,7 @@ def add_commands(subparsers: Any) -> None:
     watching.add_argument("--episode", type=int, default=0, help="which episode: every number is another level")
     watching.add_argument("--random-chance", type=float, default=0.0, help="chance of a random action")
     watching.add_argument("--fps", type=int, default=8, help="steps per second")
+    watching.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
     watching.set_defaults(run=watch_command)
 
 
@@ -76,7 +80,10 @@ def train_command(arguments: Sequence[str]) -> int:
 def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
     """Return the configurations that the options of `train` describe."""
     run_config = agent.run_config  # the first to need torch, so the first to say that it is missing
-    import tyro
+    try:
+        import tyro
+    except ImportError as error:
+        raise ImportError("training from the command line needs tyro: pip install 'backsweep[train]'") from error
 
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("env", "method", "faithful"):
@@ -120,7 +127,7 @@ def evaluate_command(parsed: argparse.Namespace) -> int:
     from backsweep.agent.session.evaluation.evaluate import evaluate
     from backsweep.agent.session.watch import Agent
 
-    agent = Agent(parsed.folder)
+    agent = Agent(parsed.folder, allow_import=parsed.allow_import)
     config = agent.config
     if parsed.random_chance is not None:
         config = dataclasses.replace(config, evaluation_random_chance=parsed.random_chance)
@@ -145,7 +152,14 @@ def watch_command(parsed: argparse.Namespace) -> int:
     if parsed.fps < 1:
         raise agent.RunError(f"--fps must be 1 or more, got {parsed.fps}")
     out = parsed.folder / "episode.gif" if parsed.out is None else parsed.out
-    total, length = film(parsed.folder, out, episode=parsed.episode, random_chance=parsed.random_chance, fps=parsed.fps)
+    total, length = film(
+        parsed.folder,
+        out,
+        episode=parsed.episode,
+        random_chance=parsed.random_chance,
+        fps=parsed.fps,
+        allow_import=parsed.allow_import,
+    )
     print(f"{out}: {length} steps, return {total:.6g}")
     return 0
 

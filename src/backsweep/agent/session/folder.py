@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.agent.config import RunConfig
-from backsweep.snapshot import SnapshotError
+from backsweep.snapshot import SnapshotError, files
 from backsweep.snapshot.lock import writer_lock
 
 CONFIG, MACHINE, SESSIONS, FINISHED, FLEET = (
@@ -57,7 +57,8 @@ def create_run(folder: Path, config: RunConfig) -> None:
     """Make a run's folder, which must not hold a run yet."""
     if (folder / CONFIG).exists():
         raise RunError(
-            f"{folder} holds a run already: resume it with 'backsweep resume {folder}', or choose another folder"
+            f"{folder} holds a run already: resume it with 'backsweep resume {folder}', choose another folder, or give "
+            "--restart, which sets that run aside and starts anew"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +66,28 @@ def create_run(folder: Path, config: RunConfig) -> None:
         write_json(folder / MACHINE, describe_machine())
     except OSError as error:
         raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def set_aside(folder: Path) -> Path | None:
+    """Give the run or fleet in a folder another name beside it, and return that; None if there is none."""
+    if not ((folder / CONFIG).exists() or (folder / FLEET).exists()):
+        return None
+    with only_user(folder):
+        number = 1
+        while (aside := folder.with_name(f"{folder.name}.aside-{number}")).exists():
+            number += 1
+        folder.rename(aside)
+    return aside
+
+
+def check_import(config: RunConfig, allowed: bool) -> None:
+    """Refuse an environment of a run's folder that would import a module nobody has asked for."""
+    module = (config.env or "").partition(":")[0] if ":" in (config.env or "") else None
+    if module is not None and not allowed and module not in sys.modules:
+        raise RunError(
+            f"the run's environment {config.env!r} imports the module {module!r}, which runs its code: if you trust "
+            "the folder and the module, give --allow-import (in Python: import it first, or allow_import=True)"
+        )
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -92,12 +115,8 @@ def is_finished(folder: str | os.PathLike[str]) -> bool:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a small file whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "w") as file:
-        file.write(json.dumps(value, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    files.stage(path, (json.dumps(value, indent=2) + "\n").encode())
+    files.publish(path)
 
 
 @contextlib.contextmanager

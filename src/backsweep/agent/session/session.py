@@ -253,14 +253,15 @@ class Session:
         try:
             for index, files in enumerate(self.files):
                 checkpoint.save_agent(files.folder, fleet, index)
-            positions = [files.writer.sync() for files in self.files]
+            for files in self.files:
+                files.writer.sync()
             if not agents_only:
-                checkpoint.save(self.folder, fleet, [files.name for files in self.files], positions, {})
+                writers = [files.writer for files in self.files]
+                checkpoint.save(self.folder, fleet, [files.name for files in self.files], writers)
         except OSError as error:
-            raise RunError(
-                f"the checkpoint of step {fleet.step} could not be written: {error}. "
-                "The one before it is whole; make room and resume."
-            ) from error
+            whole = checkpoint.there_is_one(self.folder)
+            way_out = "The one before it is whole; make room and resume" if whole else "It was the first; make room"
+            raise RunError(f"the checkpoint of step {fleet.step} could not be written: {error}. {way_out}.") from error
         self.clock.lap("checkpoint")
 
     def _finish(self, lanes: list[int]) -> None:

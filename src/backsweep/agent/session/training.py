@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from backsweep.agent.session.folder import (
     is_finished,
     only_user,
     read_config,
+    set_aside,
     write_json,
 )
 from backsweep.agent.session.progress import Progress
@@ -61,6 +63,7 @@ def train_fleet(configs: dict[str, RunConfig], folder: str | os.PathLike[str], *
 
 def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -> list[RunResult]:
     """Start the runs of a fleet."""
+    check_session(session)
     with torch_threads(session.threads):
         try:
             fleet = Fleet(list(configs.values()), device=session.device)
@@ -70,17 +73,20 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
                     exact_evaluator(config.task or "", task_options(config), config.discount)
         except (ValueError, ImportError) as error:
             raise RunError(str(error)) from error
+        if session.restart and (aside := set_aside(folder)) is not None and not session.quiet:
+            print(f"the run that was in {folder} is in {aside} now", flush=True)
         for name, config in configs.items():
             create_run(folder / name, config)
         if list(configs) != [SINGLE]:
             write_json(folder / FLEET, {"lanes": list(configs)})
         with only_user(folder):
-            return _sit_down(folder, fleet, list(configs), [0] * len(configs), session)
+            return _sit_down(folder, fleet, list(configs), [0] * len(configs), [None] * len(configs), session)
 
 
 def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
     """Go on with the run or fleet in a folder from its newest whole checkpoint, to its end."""
     place, chosen = Path(folder), SessionConfig(**session)
+    check_session(chosen)
     if not (place / FLEET).exists():
         read_config(place)
         if is_finished(place):
@@ -88,21 +94,44 @@ def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
     with only_user(place), torch_threads(chosen.threads):
         progress = Progress(0, quiet=chosen.quiet)
         try:
-            loaded = checkpoint.load(place, device=chosen.device, warn=progress.warn)
+            loaded = checkpoint.load(place, device=chosen.device, warn=progress.warn, allow_import=chosen.allow_import)
+        except RunError:
+            raise
         except (SnapshotError, ValueError) as error:
             raise RunError(f"the checkpoint in {place} cannot be used by this release: {error}") from error
-        return _sit_down(place, loaded.fleet, loaded.names, loaded.positions, chosen)
+        return _sit_down(place, loaded.fleet, loaded.names, loaded.positions, loaded.digests, chosen)
+
+
+def check_session(session: SessionConfig) -> None:
+    """Refuse what cannot be on this machine, before anything is made or imported."""
+    try:
+        device = torch.device(session.device)
+    except RuntimeError:
+        raise RunError(f"device must be cpu or cuda, such as cuda:0, got {session.device!r}") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise RunError(f"device {session.device!r} was asked for, and torch finds no CUDA device on this machine")
+    for asked, package, extra in (
+        (session.wandb is not None, "wandb", "wandb"),
+        (session.tensorboard, "tensorboard", "tensorboard"),
+    ):
+        if asked and importlib.util.find_spec(package) is None:
+            raise RunError(f"{package} is not installed: pip install 'backsweep[{extra}]'")
 
 
 def _sit_down(
-    folder: Path, fleet: Fleet, names: Sequence[str], positions: Sequence[int], session: SessionConfig
+    folder: Path,
+    fleet: Fleet,
+    names: Sequence[str],
+    positions: Sequence[int],
+    digests: Sequence[str | None],
+    session: SessionConfig,
 ) -> list[RunResult]:
     rooms = rooms_on_device(fleet, session)
     files = []
-    for name, position, lane in zip(names, positions, fleet.lanes, strict=True):
+    for name, position, digest, lane in zip(names, positions, digests, fleet.lanes, strict=True):
         place = folder / name
         try:
-            writer = RecordWriter(place, position, _sinks(place, lane.config, session))
+            writer = RecordWriter(place, position, _sinks(place, lane.config, session), digest)
         except ValueError as error:
             raise RunError(str(error)) from error
         shown = f"{lane.config.environment} {lane.config.method} seed {lane.config.seed}" if name == SINGLE else name

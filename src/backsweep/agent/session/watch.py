@@ -15,7 +15,7 @@ from backsweep.agent.fleet.fleet import config_network
 from backsweep.agent.fleet.run import lane_environments
 from backsweep.agent.session.checkpoint import load_agent
 from backsweep.agent.session.evaluation.rollouts import ActionValues
-from backsweep.agent.session.folder import RunError, read_config
+from backsweep.agent.session.folder import RunError, check_import, read_config
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks.resumable import Environments
 
@@ -25,8 +25,9 @@ SMALLEST_SIDE = 240  # pixels; smaller pictures are enlarged by a whole factor
 class Agent:
     """A trained network with its run's configuration."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, allow_import: bool = False) -> None:
         self.config: RunConfig = read_config(folder)
+        check_import(self.config, allow_import)
         flat, self.step = load_agent(folder)
         envs = lane_environments(self.config, "agent", 1)
         self.network = config_network(self.config, envs.observation_space, envs.num_actions)
@@ -47,9 +48,17 @@ class Agent:
         return values
 
 
-def film(folder: Path, out: Path, *, episode: int = 0, random_chance: float = 0.0, fps: int = 8) -> tuple[float, int]:
+def film(
+    folder: Path,
+    out: Path,
+    *,
+    episode: int = 0,
+    random_chance: float = 0.0,
+    fps: int = 8,
+    allow_import: bool = False,
+) -> tuple[float, int]:
     """Write a GIF of one episode of the run's agent; return the episode's return and length."""
-    agent = Agent(folder)
+    agent = Agent(folder, allow_import=allow_import)
     envs = lane_environments(agent.config, f"watch {episode}", 1, render=True)
     try:
         frames, total = play_frames(envs, agent.values, random_chance, episode)

@@ -27,6 +27,12 @@ def report_command(parsed: argparse.Namespace) -> int:
 
     if parsed.markdown is not None:  # refused now rather than when all the work is done
         check_markers(parsed.markdown.read_text(encoding="utf-8"))
+    if not parsed.results.is_dir():
+        raise ValueError(f"{parsed.results} is no folder of results")
+    if not any(parsed.results.rglob("*.jsonl")) and not any(parsed.results.rglob("*.jsonl.gz")):
+        raise ValueError(f"{parsed.results} holds no results: there is no file of records (*.jsonl) in it")
+    if parsed.out.exists() and not parsed.out.is_dir():
+        raise ValueError(f"--out must be a folder, and {parsed.out} is a file")
     report = make_report(parsed.results)
     page = write_report(report, parsed.out, usable_cores())
     if parsed.markdown is not None:

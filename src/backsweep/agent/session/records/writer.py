@@ -5,41 +5,77 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import xxhash
+
 from backsweep.agent.session.records.rows import Record
 from backsweep.agent.session.records.sinks import Sink
 
 FILE_NAME = "records.jsonl"
+PIECE = 1 << 20
+ADVICE = "Restore the file from a copy, or start the run again"
+
+
+class RecordsError(ValueError):
+    """A run's records are not those that its checkpoint knows of."""
+
+
+def checked_digest(folder: str | os.PathLike[str], position: int, expected: str | None) -> xxhash.xxh3_128:
+    """Return the digest of a run's first `position` bytes of records, after checking that they are as they were."""
+    path, digest = Path(folder) / FILE_NAME, xxhash.xxh3_128()
+    size = path.stat().st_size if path.exists() else 0
+    if size < position:
+        raise RecordsError(
+            f"{path}: it has {size} bytes where the checkpoint knows of {position}: records have been lost. {ADVICE}"
+        )
+    if position:
+        with open(path, "rb") as file:
+            left = position
+            while left and (part := file.read(min(left, PIECE))):
+                digest.update(part)
+                left -= len(part)
+    if expected is not None and digest.hexdigest() != expected:
+        raise RecordsError(f"{path}: its first {position} bytes are not what the run wrote: it was altered. {ADVICE}")
+    return digest
 
 
 class RecordWriter:
     """Appends records to a run's file, and passes them on to other places.
 
-    `position` is where the file ends; a run that goes on from a checkpoint cuts the file there, so that what was
-    recorded after the checkpoint is recorded again, and only once.
+    `position` is where the file ends and `digest` stands for all of it; a run that goes on from a checkpoint cuts the
+    file there, so that what was recorded after the checkpoint is recorded again, and only once.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], position: int = 0, sinks: tuple[Sink, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        position: int = 0,
+        sinks: tuple[Sink, ...] = (),
+        digest: str | None = None,
+    ) -> None:
         self.path = Path(folder) / FILE_NAME
         self._sinks = sinks
+        self._digest = checked_digest(folder, position, digest)
         self._file = open(self.path, "ab")  # noqa: SIM115 - open for as long as the run lasts
-        size = self.path.stat().st_size
-        if size < position:
-            self._file.close()
-            raise ValueError(
-                f"{self.path}: it has {size} bytes where the checkpoint knows of {position}: records have been lost. "
-                "Restore the file from a copy, or start the run again."
-            )
         self._file.truncate(position)
+        self._position = position
 
     @property
     def position(self) -> int:
         """Where the file ends."""
-        return self._file.tell()
+        return self._position
+
+    @property
+    def digest(self) -> str:
+        """The digest of the whole file."""
+        return str(self._digest.hexdigest())
 
     def write(self, record: Record) -> None:
         """Append one record; the system has it when this returns."""
-        self._file.write(record.to_json().encode() + b"\n")
+        line = record.to_json().encode() + b"\n"
+        self._file.write(line)
         self._file.flush()
+        self._digest.update(line)
+        self._position += len(line)
         for sink in self._sinks:
             sink.write(record)
 

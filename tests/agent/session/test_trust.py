@@ -1,0 +1,153 @@
+"""What a run's folder may and may not do, and what is said when something is missing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from backsweep.agent import RunError, resume, train
+from backsweep.agent.session import checkpoint as checkpoints
+from backsweep.agent.session.folder import create_run
+from backsweep.agent.session.session import Session
+from backsweep.cli import main
+from trainer_helpers import chain, comparable_records
+
+
+def stop_at(step: int, patch: pytest.MonkeyPatch, how: type[BaseException] | int) -> None:
+    """Let sessions end at a step: by a signal, or by an exception, after which nothing is written any more."""
+    look_around = Session._look_around
+
+    def look_and_stop(self: Session) -> None:
+        look_around(self)
+        if self.fleet.step >= step:
+            if isinstance(how, int):
+                signal.raise_signal(how)
+            else:
+                raise how
+
+    patch.setattr(Session, "_look_around", look_and_stop)
+
+
+def killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train with checkpoints at 300 and 600, and a record at 700 that no checkpoint knows of."""
+    with monkeypatch.context() as patch:
+        stop_at(700, patch, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train(chain(method="ter"), folder, quiet=True, checkpoint_interval=300)
+
+
+def test_a_run_resumed_and_stopped_at_once_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(chain(method="ter"), tmp_path / "whole", quiet=True)
+    killed(tmp_path / "run", monkeypatch)
+    with monkeypatch.context() as patch:
+        stop_at(601, patch, signal.SIGTERM)  # before the next record
+        (stopped,) = resume(tmp_path / "run", quiet=True, checkpoint_interval=300)
+    assert stopped.step < 700
+    (result,) = resume(tmp_path / "run", quiet=True)
+    assert result.finished
+    assert comparable_records(tmp_path / "run") == comparable_records(tmp_path / "whole")
+
+
+def test_records_that_were_lost_cost_one_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(tmp_path / "run", monkeypatch)
+    (_, _, _), (_, older, _) = checkpoints._slots(tmp_path / "run")
+    position = json.loads((older / "state" / "manifest.json").read_text())["metadata"]["positions"][0]
+    path = tmp_path / "run" / "records.jsonl"
+    path.write_bytes(path.read_bytes()[: position + 10])
+    (result,) = resume(tmp_path / "run", quiet=True)
+    assert result.finished
+    train(chain(method="ter"), tmp_path / "whole", quiet=True)
+    assert comparable_records(tmp_path / "run") == comparable_records(tmp_path / "whole")
+
+
+def test_a_changed_record_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(tmp_path / "run", monkeypatch)
+    path = tmp_path / "run" / "records.jsonl"
+    text = path.read_text()
+    path.write_text(text.replace('"step":100', '"step":109', 1))
+    with pytest.raises(RunError, match="not what the run wrote"):
+        resume(tmp_path / "run", quiet=True)
+    path.write_text(text)
+    assert resume(tmp_path / "run", quiet=True)[0].finished
+
+
+def test_a_damaged_agent_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(tmp_path / "run", monkeypatch)
+    (tmp_path / "run" / "agent" / "manifest.json").write_text("{}")
+    assert resume(tmp_path / "run", quiet=True)[0].finished
+    assert main(["evaluate", str(tmp_path / "run"), "--episodes", "2"]) == 0
+
+
+def test_a_run_without_a_checkpoint_can_be_started_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    create_run(Path("run"), chain(method="ter"))
+    with pytest.raises(RunError, match=r"no checkpoint yet.*--restart"):
+        resume("run", quiet=True)
+    with pytest.raises(RunError, match=r"holds a run already.*--restart"):
+        train(chain(method="ter"), "run", quiet=True)
+    for number in (1, 2):
+        assert train(chain(method="ter", steps=700), "run", restart=True).finished
+        assert f"run.aside-{number}" in capsys.readouterr().out
+        assert (tmp_path / f"run.aside-{number}" / "config.json").exists()
+
+
+def test_a_folder_does_not_import_modules_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stranger_module.py").write_text("raise SystemExit('ran')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    train(chain(method="uer", steps=700), tmp_path / "run", quiet=True)
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "task": None, "env": "stranger_module:Game-v0", "exact": False}))
+    for command in ("evaluate", "watch"):
+        assert main([command, str(tmp_path / "run")]) == 2
+    assert "stranger_module" not in sys.modules
+    with pytest.raises(SystemExit, match="ran"):
+        main(["evaluate", str(tmp_path / "run"), "--allow-import"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--device", "foo"], "device must be cpu or cuda"),
+        (["--device", "cuda"], "no CUDA device"),
+        (["--wandb", "project"], "wandb is not installed"),
+    ],
+)
+def test_what_this_machine_does_not_have_is_said_first(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["train", "nchain-10", "--method", "uer", "--folder", str(tmp_path / "run"), *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_extra_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tyro", None)
+    assert main(["train", "nchain-10"]) == 2
+    assert "pip install 'backsweep[train]'" in capsys.readouterr().err
+
+
+def test_a_report_of_nothing_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["report", str(tmp_path / "empty"), "--out", str(tmp_path / "out")]) == 2
+    assert "holds no results" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
+    (tmp_path / "empty" / "records.jsonl").write_text("")
+    (tmp_path / "file").write_text("")
+    assert main(["report", str(tmp_path / "empty"), "--out", str(tmp_path / "file")]) == 2
+    assert "--out must be a folder" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
