@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from backsweep.jit.interrupts import uninterrupted
 from backsweep.replay.autoreset import (
     require_finals,
     stage_finals,
@@ -74,20 +75,31 @@ class Filling(ReplayParts):
                 stage_finals(store, final_observation, chosen)
             elif autoreset.mode == "same_step" and successor_unknown is None:
                 require_finals(store)
-            left_out = 0
+            left_out = self._left_out
             if successor_unknown is not None or autoreset.mode == "hidden":
-                left_out = self._forget_successors(successor_unknown, chosen)
+                left_out += self._forget_successors(successor_unknown, chosen)
             first = store.total
-            self._take_in()
-            self._sampler.added(first, store.total)
-            self._left_out += left_out
-            if autoreset.follows_ends:
-                autoreset.note_ends(store, chosen)
+            try:
+                self._take_in()
+                self._follow(first, left_out, chosen)
+            except BaseException:
+                # Ctrl-C can come between any two steps; what the store has, everybody else must hear of.
+                if store.total != first:
+                    with uninterrupted():
+                        self._follow(first, left_out, chosen)
+                raise
             rows = store.staging.row_numbers(first)
             return rows if chosen is None else rows[chosen]
 
+    def _follow(self, first: int, left_out: int, lanes: NDArray[np.int64] | None) -> None:
+        """Let all others follow the store, which has taken in the rows from `first` on. To do it twice does no harm."""
+        self._sampler.added(first, self._store.total)
+        self._left_out = left_out
+        if self._autoreset.follows_ends:
+            self._autoreset.note_ends(self._store, lanes)
+
     def _take_in(self) -> None:
-        """Add what is staged to the store and to the graph."""
+        """Add what is staged to the store and to the graph: to both or to none."""
         store, first = self._store, self._store.total
         if store.in_file:
             store.make_room()
@@ -97,9 +109,11 @@ class Filling(ReplayParts):
         # An encoder of the user's own may fail, and must do so before anything has changed.
         foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
         keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
-        new = store.add()
-        if self._graph is not None:
-            self._graph.follow(first, new, keys)
+        if self._graph is None:
+            store.add()
+            return
+        with uninterrupted():
+            self._graph.follow(first, store.add(), keys)
 
     def _forget_successors(self, unknown: ArrayLike | None, lanes: NDArray[np.int64] | None) -> int:
         staging = self._store.staging
@@ -138,8 +152,14 @@ class Filling(ReplayParts):
             trajectory = staging.trajectory(observation, action, reward, terminated, truncated)
             for step in range(len(trajectory)):
                 staging.stage_step(lane, trajectory, step)
-                self._take_in()
-                self._sampler.added(first + step, first + step + 1)
+                try:
+                    self._take_in()
+                    self._sampler.added(first + step, first + step + 1)
+                except BaseException:
+                    if self._store.total > first + step:
+                        with uninterrupted():
+                            self._sampler.added(first + step, first + step + 1)
+                    raise
             self._autoreset.note_trajectory(lane)
             return np.arange(first, first + len(trajectory))
 

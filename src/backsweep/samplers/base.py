@@ -81,7 +81,10 @@ class LiveSampler:
             weight[:] = picks.weight
 
     def added(self, first: int, last: int) -> None:
-        """Take note of the new rows first..last-1; the rows that they overwrote are gone already."""
+        """Take note of the new rows first..last-1; the rows that they overwrote are gone already.
+
+        After an interrupt it may be called again for the same rows.
+        """
 
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
         """Take note of new TD errors of live rows; their sign does not matter."""
