@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from backsweep.encoding import random_projection_kernels
 from backsweep.encoding.base import LiveEncoder, leaves, space_leaves
 from backsweep.snapshot.contents import need
 from backsweep.types import Observations
+
+LARGEST_NUMBER = random_projection_kernels.LARGEST / random_projection_kernels.SCALE
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,13 @@ def _project(
         places = np.arange(len(flat), dtype=np.int32)[:, None]
         random_projection_kernels.project_bytes(np.ascontiguousarray(flat), places, float_block, keys)
     elif flat.dtype.kind == "f":
-        random_projection_kernels.project_floats(np.ascontiguousarray(flat, dtype=np.float64), block, keys)
+        numbers = np.ascontiguousarray(flat, dtype=np.float64)
+        if numbers.size and max(numbers.max(), -numbers.min()) > LARGEST_NUMBER:
+            warnings.warn(
+                f"RandomProjection takes numbers beyond {LARGEST_NUMBER:.3g} for {LARGEST_NUMBER:.3g}, so observations "
+                "that differ only there count as the same state; scale them down, or use ExactBytes",
+                stacklevel=2,
+            )
+        random_projection_kernels.project_floats(numbers, block, keys)
     else:
         random_projection_kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)

@@ -33,6 +33,8 @@ from backsweep.samplers import Experience, Sampler, Uniform
 from backsweep.samplers.base import LiveSampler
 from backsweep.snapshot import SnapshotMemory
 from backsweep.store.ingest import tables_for
+from backsweep.store.layout import Layout
+from backsweep.store.staging import LARGEST_REWARD
 from backsweep.store.store import Store
 
 FILE_NAME = "backsweep-observations"
@@ -115,6 +117,7 @@ class ReplayParts:
         self._cast = cast
         self._frame_stack = positive_int("frame_stack", frame_stack)
         self._file = None if file is None else Path(file)
+        Layout(observation_space, "observation", check_box_bounds=False)  # refuses a space that cannot be stored
         self._encoder = encoder.build(observation_space, named_generator(self._seed, "encoder"))
         self._lock = threading.RLock()
         guard(self)
@@ -135,6 +138,7 @@ class ReplayParts:
             path,
             self._cast,
         )
+        self._store.staging.largest_reward = LARGEST_REWARD / self._n_step
         self._autoreset = Autoreset(autoreset, self._check_autoreset, self._num_envs)
         values = self._values_config
         with_graph = self._sampler_config.needs_graph or values is not None

@@ -19,6 +19,14 @@ from backsweep.store.store import Store
 from backsweep.types import Picks, Rows
 
 
+def need_flags(configuration: Any, *names: str) -> None:
+    """Refuse flags of a configuration that are not bool: any other value would count as True in silence."""
+    for name in names:
+        value = getattr(configuration, name)
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{type(configuration).__name__}: {name} must be a bool, got {value!r}")
+
+
 @dataclass(slots=True)
 class SamplerState:
     """All of a live sampler, as arrays and plain JSON values."""

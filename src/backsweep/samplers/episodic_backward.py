@@ -9,7 +9,7 @@ import numpy as np
 
 from backsweep.jit.random_streams import random_word
 from backsweep.samplers import episodic_backward_kernels
-from backsweep.samplers.base import Experience, LiveSampler, SamplerState
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
 from backsweep.samplers.fallback import fill_up
 from backsweep.snapshot.contents import need
 from backsweep.store.store_kernels import RING
@@ -35,6 +35,7 @@ class EpisodicBackward:
     needs_graph = False
 
     def __post_init__(self) -> None:
+        need_flags(self, "timeouts", "running")
         if self.fallback not in ("uniform", "error"):
             raise ValueError(f"EpisodicBackward: fallback must be one of ('uniform', 'error'), got {self.fallback!r}")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import random_word
 from backsweep.samplers import sum_tree_kernels
-from backsweep.samplers.base import Experience, LiveSampler, SamplerState
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
 from backsweep.samplers.sum_tree import SumTree
 from backsweep.samplers.sum_tree_kernels import LARGEST_PRIORITY
 from backsweep.snapshot.contents import need
@@ -57,10 +57,14 @@ class Prioritized:
             raise ValueError(
                 f"Prioritized: epsilon ** alpha must not vanish, got {self.epsilon!r} ** {self.alpha!r} = 0.0"
             )
-        if self.clip is not None and not self.clip > 0:
-            raise ValueError(f"Prioritized: clip must be positive or None, got {self.clip!r}")
-        if self.beta_rows is not None and self.beta_rows < 1:
-            raise ValueError(f"Prioritized: beta_rows must be 1 or more, or None, got {self.beta_rows!r}")
+        if self.clip is not None and not (
+            isinstance(self.clip, (int, float)) and math.isfinite(self.clip) and self.clip > 0
+        ):
+            raise ValueError(f"Prioritized: clip must be positive and finite, or None, got {self.clip!r}")
+        rows = self.beta_rows
+        if rows is not None and not (isinstance(rows, (int, float)) and math.isfinite(rows) and rows >= 1):
+            raise ValueError(f"Prioritized: beta_rows must be 1 or more and finite, or None, got {rows!r}")
+        need_flags(self, "stratified")
         if self.normalise not in ("buffer", "batch"):
             raise ValueError(f"Prioritized: normalise must be 'buffer' or 'batch', got {self.normalise!r}")
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import generator_state, random_word, restore_generator
-from backsweep.samplers.base import Experience, LiveSampler, SamplerState
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
 from backsweep.samplers.fallback import fill_up
 from backsweep.snapshot.contents import need, need_within
 from backsweep.sweep import sweep_kernels
@@ -58,8 +58,10 @@ class Topological:
             raise ValueError(f"Topological: predecessors must be an int of 1 or more, or None, got {predecessors!r}")
         if not isinstance(self.start, (Terminals, PseudoTerminals)):
             raise TypeError(f"Topological: start must be Terminals() or PseudoTerminals(), got {self.start!r}")
-        if self.shuffle < 0:
-            raise ValueError(f"Topological: shuffle must be 0 or the size of a window, got {self.shuffle!r}")
+        shuffle = self.shuffle
+        if isinstance(shuffle, bool) or not isinstance(shuffle, (int, np.integer)) or shuffle < 0:
+            raise ValueError(f"Topological: shuffle must be 0 or the size of a window, got {shuffle!r}")
+        need_flags(self, "stitch")
         for name, choices in (
             ("trees", ("shared", "separate")),
             ("draw", ("uniform", "visits")),

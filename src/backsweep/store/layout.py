@@ -95,6 +95,8 @@ class Layout:
             raise ValueError(f"{argument}_space holds no data: {space}")
 
     def _place(self, space: gym.Space[Any], name: str, offset: int, check: bool) -> tuple[Any, int]:
+        if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)) and not len(space.spaces):
+            raise ValueError(f"{self.argument}_space: {name} is an empty {type(space).__name__} and holds no data")
         if isinstance(space, gym.spaces.Dict):
             entries = {}
             for key, part in space.spaces.items():
@@ -224,6 +226,8 @@ def host_array(value: Any) -> NDArray[Any]:
     """Return an array, also for a torch tensor that requires gradients or lives on a GPU."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("masked arrays are not taken, since what they hide would be stored: fill in what is missing")
     array: NDArray[Any] = np.asarray(value)
     return array
 

@@ -49,6 +49,8 @@ class Staging:
         self.observations = layout.views(self.words)
         self._actions = action_layout.views(self._action_words)
         self.rewards = np.zeros(num_envs, np.float64)
+        self.largest_reward = LARGEST_REWARD
+        """Lower where rewards are added up, so that no sum is too large for a 32-bit float."""
         self.flags = np.zeros(num_envs, np.uint8)
         self.hides_successors = False
         single = layout.single
@@ -74,20 +76,20 @@ class Staging:
         if self.num_envs == 1:
             # One lane at a time is where every microsecond of checking shows, so what needs no conversion gets none.
             self._stage_one(observation, action, next_observation)
-            _stage_rewards(self.rewards, reward)
+            _stage_rewards(self.rewards, reward, self.largest_reward)
             _stage_flags(self.flags, terminated, truncated)
         elif lanes is None:
             self._stage_observations(observation, next_observation, slice(0, self.num_envs), self.num_envs)
             if not self._stage_plain_numbers(action, reward, terminated, truncated):
                 n = self.num_envs
                 lay_down(self._actions, self._action_layout.check(action, n, "action"), slice(0, n))
-                _stage_rewards(self.rewards, reward)
+                _stage_rewards(self.rewards, reward, self.largest_reward)
                 _stage_flags(self.flags, terminated, truncated)
         else:
             count = len(lanes)
             rewards, flags = np.zeros(count, np.float64), np.zeros(count, np.uint8)
             actions = self._action_layout.check(action, count, "action")
-            _stage_rewards(rewards, reward)
+            _stage_rewards(rewards, reward, self.largest_reward)
             _stage_flags(flags, terminated, truncated)
             self._stage_observations(observation, next_observation, lanes, count)
             lay_down(self._actions, actions, lanes)
@@ -113,7 +115,7 @@ class Staging:
         words = np.zeros((steps + 1, self._layout.words), np.uint64)
         action_words = np.zeros((steps, self._action_layout.words), np.uint64)
         rewards, flags = np.zeros(steps, np.float64), np.zeros(steps, np.uint8)
-        _stage_rewards(rewards, reward)
+        _stage_rewards(rewards, reward, self.largest_reward)
         _stage_flags(flags, _last_flag(terminated, steps), _last_flag(truncated, steps))
         if flags[:-1].any():
             raise ValueError(
@@ -236,7 +238,7 @@ class Staging:
                 low,
                 high,
                 rewards,
-                LARGEST_REWARD,
+                self.largest_reward,
                 terminated,
                 truncated,
                 self._actions,
@@ -286,19 +288,22 @@ def _numbers(value: Any, n: int, name: str) -> NDArray[Any]:
     return array.reshape(n)
 
 
-def _stage_rewards(staged: NDArray[np.float64], reward: Any) -> None:
+def _stage_rewards(staged: NDArray[np.float64], reward: Any, largest: float) -> None:
     """Check a reward per lane, of any dtype, and lay them down."""
     n = len(staged)
     if n == 1:
         number = _only_entry(reward)
-        if isinstance(number, (float, int)) and -LARGEST_REWARD <= number <= LARGEST_REWARD:
+        if isinstance(number, (float, int)) and -largest <= number <= largest:
             staged[0] = number
             return
     array = _numbers(reward, n, "reward").astype(np.float64)  # the largest reward does not fit a 16-bit one
     if not np.isfinite(array).all():
         raise ValueError(f"reward must be finite, got {reward!r:.200}")
-    if (np.abs(array) > LARGEST_REWARD).any():
-        raise ValueError(f"reward must fit a 32-bit float, at most {LARGEST_REWARD:.3g}, got {reward!r:.200}")
+    if (np.abs(array) > largest).any():
+        raise ValueError(
+            f"reward must fit a 32-bit float, also when n_step of them are added up: at most {largest:.3g}, "
+            f"got {reward!r:.200}"
+        )
     staged[:] = array
 
 

@@ -1,0 +1,87 @@
+"""Settings and values that would be taken for something else in silence."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from backsweep import EpisodicBackward, Prioritized, Replay, Topological
+
+FLOATS = gym.spaces.Box(-math.inf, math.inf, (2,), np.float32)
+ZEROS = np.zeros(2, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Prioritized(beta_rows=math.nan), "beta_rows must be 1 or more and finite"),
+        (lambda: Prioritized(beta_rows=math.inf), "beta_rows must be 1 or more and finite"),
+        (lambda: Prioritized(clip=math.inf), "clip must be positive and finite"),
+        (lambda: Prioritized(clip=math.nan), "clip must be positive and finite"),
+        (lambda: Prioritized(stratified=3), "stratified must be a bool, got 3"),
+        (lambda: Topological(stitch="no"), "stitch must be a bool, got 'no'"),
+        (lambda: Topological(shuffle=1.5), "shuffle must be 0 or the size of a window, got 1.5"),
+        (lambda: Topological(shuffle=math.nan), "shuffle must be 0 or the size of a window"),
+        (lambda: EpisodicBackward(timeouts=2), "timeouts must be a bool, got 2"),
+        (lambda: EpisodicBackward(running=None), "running must be a bool, got None"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "space", [gym.spaces.Dict({}), gym.spaces.Tuple([]), gym.spaces.Dict({"a": gym.spaces.Dict()})]
+)
+def test_empty_spaces_are_refused(space: gym.Space[Any]) -> None:
+    whole = gym.spaces.Dict({"part": space, "other": gym.spaces.Discrete(3)})
+    for observation_space in (space, whole):
+        with pytest.raises(ValueError, match="holds no data"):
+            Replay(observation_space, gym.spaces.Discrete(2), 10)
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_rewards_whose_sum_does_not_fit_are_refused(num_envs: int) -> None:
+    replay = Replay(FLOATS, gym.spaces.Discrete(2), 10, n_step=3, num_envs=num_envs)
+    shape = () if num_envs == 1 else (num_envs,)
+    seen = np.zeros((*shape, 2), np.float32)
+    step = (np.zeros(shape, np.int64), np.full(shape, 1e38), seen, np.zeros(shape, np.bool_), np.zeros(shape, np.bool_))
+    for _ in range(5):
+        replay.add(seen, *step)
+    assert np.isfinite(replay.sample(8).reward).all()
+    with pytest.raises(ValueError, match="also when n_step of them are added up"):
+        replay.add(seen, step[0], np.full(shape, 2e38), *step[2:])
+    assert len(replay) == 5 * num_envs
+
+
+def test_masked_arrays_are_refused() -> None:
+    replay = Replay(FLOATS, gym.spaces.Discrete(2), 10, Prioritized())
+    replay.add(ZEROS, 0, 0.0, ZEROS, False, False)
+    hidden = np.ma.masked_array(ZEROS, [True, False])
+    for call in (
+        lambda: replay.add(hidden, 0, 0.0, ZEROS, False, False),
+        lambda: replay.add(ZEROS, 0, 0.0, hidden, False, False),
+        lambda: replay.add(ZEROS, 0, np.ma.masked, ZEROS, False, False),
+        lambda: replay.update_priorities(np.ma.masked_array([0], [True]), [1.0]),
+        lambda: replay.update_priorities([0], np.ma.masked_array([1.0], [True])),
+    ):
+        with pytest.raises(TypeError, match="masked arrays are not taken"):
+            call()
+    assert len(replay) == 1
+
+
+def test_numbers_beyond_the_projections_range_are_said() -> None:
+    replay = Replay(FLOATS, gym.spaces.Discrete(2), 10, Topological())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        replay.add(ZEROS + 4e12, 0, 0.0, ZEROS - 4e12, False, False)
+    for sign in (1, -1):
+        with pytest.warns(UserWarning, match="count as the same state"):
+            replay.add(sign * (ZEROS + 5e12), 0, 0.0, ZEROS, False, False)
