@@ -193,6 +193,13 @@ def test_many_random_steps_in_one_turn() -> None:
     check_same(alone, together, 0)
 
 
+def test_several_steps_in_one_turn_must_all_be_random() -> None:
+    together = Together([small_config("nchain-6", "uer", 1)])
+    with pytest.raises(ValueError, match="steps must be 1 unless all actions are random, got 2 from step 150 on"):
+        together.together.turn(150, steps=2)
+    assert together.lanes[0].replay.stats()["rows_ever_added"] == 0
+
+
 def test_a_lane_with_an_error_stops_and_the_others_go_on() -> None:
     configs = [small_config("nchain-6", "per", seed) for seed in (1, 2)]
     together = Together(configs)

@@ -35,8 +35,6 @@ class Lane(NamedTuple):
     floats: Float64Vector
     explorer: WordVector
     """Words of its PCG64 stream."""
-    exploration: Float64Vector
-    """Numbers of the epsilon schedule, which all lanes share."""
     shares: Int64Vector
     """How many rows of a batch each part of the sampler gives."""
     log: Float64Matrix
@@ -141,9 +139,3 @@ GOING = 0
 NOT_FINITE = 1  # a TD error is not a number
 NO_LEVEL = 2  # the task found no level
 BANK_FULL = 3  # more distinct observations than the bank has rows for
-
-# Exploration's numbers.
-EPSILON_START = 0
-EPSILON_END = 1
-EPSILON_STEPS = 2
-EPSILON_RANDOM_STEPS = 3

@@ -101,7 +101,7 @@ class LockstepLanes:
         self.ints = np.zeros((count, codes.LANE_INTS), np.int64)
         self.floats = np.zeros((count, codes.LANE_FLOATS), np.float64)
         self._log = np.zeros((count, longest + 1, 2), np.float64)
-        self._exploration = np.array([epsilon.start, epsilon.end, epsilon.steps, epsilon.random_steps], np.float64)
+        self._epsilon = epsilon
         self._explorers = np.zeros((count, 4), np.uint64)
         machines = [member.replay.machinery for member in self.members]
         self._samplers = [machine.sampler for machine in machines]
@@ -155,7 +155,6 @@ class LockstepLanes:
             self.ints[lane],
             self.floats[lane],
             self._explorers[lane],
-            self._exploration,
             self._shares[lane],
             self._log[lane],
             self._actions[lane],
@@ -194,7 +193,10 @@ class LockstepLanes:
         what = (codes.APPLY if apply else 0) | (codes.STEP if steps else 0) | (codes.DRAW if draw else 0)
         if draw:
             self._split()
-        turn_kernels.turn_lanes(what, step, steps, self.table)
+        chances = {self._epsilon(number) for number in range(step, step + steps)}
+        if steps > 1 and chances != {1.0}:
+            raise ValueError(f"steps must be 1 unless all actions are random, got {steps} from step {step} on")
+        turn_kernels.turn_lanes(what, step, steps, min(chances, default=0.0), self.table)
         buffers = self.buffers
         if draw and self._numbers[0] is not buffers.reward:
             buffers.reward[:], buffers.discount[:], buffers.weight[:] = self._numbers

@@ -28,10 +28,6 @@ from backsweep.agent.fleet.compiled.codes import (
     BANK_FULL,
     BATCH,
     DRAW,
-    EPSILON_END,
-    EPSILON_RANDOM_STEPS,
-    EPSILON_START,
-    EPSILON_STEPS,
     GOING,
     GRAPH,
     LANE,
@@ -87,17 +83,6 @@ from backsweep.tasks.lanes_kernels import OUTCOMES, TASK_BUNDLES, Outcomes
 
 
 @inlined
-def epsilon_at(step: int, exploration: NDArray[np.float64]) -> float:
-    """Return the chance of a random action at an environment step."""
-    if step < exploration[EPSILON_RANDOM_STEPS]:
-        return 1.0
-    if step >= exploration[EPSILON_STEPS]:
-        return exploration[EPSILON_END]
-    start, end = exploration[EPSILON_START], exploration[EPSILON_END]
-    return start + (end - start) * (step / exploration[EPSILON_STEPS])
-
-
-@inlined
 def choose_action(epsilon: float, greedy: int, num_actions: int, generator: NDArray[np.uint64]) -> int:
     """Return a random action or the greedy one; the generator is asked for two numbers either way."""
     chance = next_unit(generator)
@@ -129,7 +114,7 @@ def add_transition(arrays: Table) -> None:
 
 
 @kernel
-def step_lane(step: int, arrays: Table) -> None:
+def step_lane(step: int, epsilon: float, arrays: Table) -> None:
     """Act, move the task and add what came of it."""
     lane, staging, ring = unpack(Lane, arrays[LANE]), unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
     task = arrays[TASK : TASK + TASK_BUNDLES]
@@ -141,7 +126,7 @@ def step_lane(step: int, arrays: Table) -> None:
     if not known:
         copy_bytes(lane.observation, staged[0], size)
     greedy = unpack(Batch, arrays[BATCH]).best[0]
-    action = choose_action(epsilon_at(step, lane.exploration), greedy, ints[LANE_ACTIONS], lane.explorer)
+    action = choose_action(epsilon, greedy, ints[LANE_ACTIONS], lane.explorer)
     lane.action[0] = action
     move_task(family, lane, task)
     copy_bytes(lane.observation, staged[1], size)
@@ -193,7 +178,7 @@ def check_bank(step: int, arrays: Table) -> None:
 
 
 @kernel
-def turn_lane(what: int, step: int, steps: int, arrays: Table) -> None:
+def turn_lane(what: int, step: int, steps: int, epsilon: float, arrays: Table) -> None:
     """Take a turn with one lane, unless it has failed."""
     ints = unpack(Lane, arrays[LANE]).ints
     if ints[LANE_STATE] == GOING and what & APPLY:
@@ -201,7 +186,7 @@ def turn_lane(what: int, step: int, steps: int, arrays: Table) -> None:
     if what & STEP:
         for ahead in range(steps):
             if ints[LANE_STATE] == GOING:
-                step_lane(step + ahead, arrays)
+                step_lane(step + ahead, epsilon, arrays)
                 check_bank(step + ahead, arrays)
         if ints[LANE_STATE] == GOING:
             unpack(Batch, arrays[BATCH]).current[0] = current_row(arrays)
@@ -210,14 +195,14 @@ def turn_lane(what: int, step: int, steps: int, arrays: Table) -> None:
 
 
 @threaded
-def turn_lanes(what: int, step: int, steps: int, lanes: NDArray[np.int64]) -> None:
+def turn_lanes(what: int, step: int, steps: int, epsilon: float, lanes: NDArray[np.int64]) -> None:
     """Take a turn with every lane that is still going, lanes shared out among threads.
 
     `what` adds up APPLY, STEP and DRAW, which are done in that order. With STEP, `steps` steps are taken, the first of
-    them number `step`; more than one only while all actions are random.
+    them number `step`, with random actions by chance `epsilon`; more than one only while all actions are random.
     """
     for lane in prange(lanes.shape[0]):
-        turn_lane(what, step, steps, lanes[lane])
+        turn_lane(what, step, steps, epsilon, lanes[lane])
 
 
 @kernel
