@@ -175,6 +175,34 @@ def test_kernels_take_bundles_rather_than_long_lists_of_arrays() -> None:
     assert not wrong, wrong
 
 
+MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 80
+LONG = {"input_gradient"}
+"""A Triton kernel of 88 lines."""
+
+
+def length(function: ast.FunctionDef) -> int:
+    """Count the lines of a function without its docstring."""
+    assert function.end_lineno is not None
+    lines = function.end_lineno - function.lineno + 1
+    return lines - len((ast.get_docstring(function, clean=False) or "").splitlines())
+
+
+def test_files_and_functions_are_short() -> None:
+    wrong = []
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        if text.count("\n") > MOST_LINES:
+            wrong.append(str(path.relative_to(SOURCE)))
+        functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+        wrong += [
+            f"{path.relative_to(SOURCE)}: {function.name}"
+            for function in functions
+            if length(function) > MOST_LINES_OF_A_FUNCTION and function.name not in LONG
+        ]
+    assert not wrong, wrong
+
+
 def test_threaded_loops_only_call_kernels() -> None:
     """Elsewhere numba drops writes to arrays that are made inside the loop."""
     loops = [

@@ -43,7 +43,7 @@ KERNELS = (
     ("backsweep.samplers.sum_tree_kernels", "set_range", "add: priority kernel"),
     ("backsweep.sweep.sweep_kernels", "sweep_rows", "sample: sweep kernel"),
     ("backsweep.samplers.sum_tree_kernels", "draw_prioritized", "sample: priority kernel"),
-    ("backsweep.store.store_kernels", "read_rows", "sample: copying kernel"),
+    ("backsweep.store.reading_kernels", "read_rows", "sample: copying kernel"),
     ("backsweep.samplers.sum_tree_kernels", "update_priorities", "update: priority kernel"),
 )
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.random_projection import LiveRandomProjection
-from backsweep.graph import graph_kernels
+from backsweep.graph import graph_kernels, rows_kernels
 from backsweep.graph.graph_check import check_graph
 from backsweep.graph.graph_kernels import (
     COLLISIONS,
@@ -138,7 +138,7 @@ class Graph:
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
 
     def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
-        graph_kernels.add_rows(first, last, oldest, fresh, keys, self._store.table[RING], self.row)
+        rows_kernels.add_rows(first, last, oldest, fresh, keys, self._store.table[RING], self.row)
 
     # -- looking --------------------------------------------------------------------------------------------------
 

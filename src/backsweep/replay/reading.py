@@ -14,7 +14,7 @@ from backsweep.replay.checking import (
 )
 from backsweep.replay.parts import ReplayParts
 from backsweep.samplers.episodic_backward_kernels import episode_rows
-from backsweep.store import store_kernels
+from backsweep.store import reading_kernels, store_kernels
 from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, TRUNCATED
 from backsweep.types import Batch, Picks, Rows
 
@@ -154,7 +154,7 @@ class Reading(ReplayParts):
         errors = checked_errors(values, rows, name)
         with self._lock:
             store = self._store
-            late = store_kernels.check_updates(rows, errors, store.oldest, store.total, priority is not None)
+            late = reading_kernels.check_updates(rows, errors, store.oldest, store.total, priority is not None)
             if late < 0:
                 refuse_update(rows, errors, name, store.total)
             if late > 0:

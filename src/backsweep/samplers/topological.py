@@ -12,7 +12,7 @@ from backsweep.jit.random_streams import generator_state, random_word, restore_g
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
 from backsweep.samplers.fallback import fill_up
 from backsweep.snapshot.contents import need, need_within
-from backsweep.sweep import sweep_kernels
+from backsweep.sweep import window_kernels
 from backsweep.sweep.roots import PseudoTerminals, Terminals
 from backsweep.sweep.sweep import Sweep
 from backsweep.types import Picks, Rows
@@ -123,7 +123,7 @@ class LiveTopological(LiveSampler):
             self.held += len(more)
         out = np.empty_like(incoming)
         seed = random_word(self.shuffle_generator)
-        self.held = sweep_kernels.exchange(seed, self.experience.oldest, self.window, self.held, incoming, out)
+        self.held = window_kernels.exchange(seed, self.experience.oldest, self.window, self.held, incoming, out)
         return out
 
     def statistics(self) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backsweep.encoding.random_projection_kernels import project_bytes
-from backsweep.graph.graph_kernels import add_rows as add_rows_to_graph
+from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
 from backsweep.jit.array_table import Float64Matrix, Row, Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.store.store_kernels import CLEARED, RING, STAGED, TOTAL, Ring, Staged, add_rows

@@ -15,7 +15,7 @@ from backsweep.jit.mapped_file import MappedFile
 from backsweep.jit.memory import physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
 from backsweep.store import distinct_kernels as distinct
-from backsweep.store import store_kernels
+from backsweep.store import reading_kernels, store_kernels
 from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE, Records
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
@@ -202,13 +202,13 @@ class Store:
     def folded_steps(self, row: Rows, n_step: int) -> NDArray[np.int64]:
         """Return how many steps of its episode are folded into each live row when it is read."""
         out = np.empty(len(row), np.int64)
-        store_kernels.count_steps(row, n_step, self.rows, out)
+        reading_kernels.count_steps(row, n_step, self.rows, out)
         return out
 
     def read(self, row: Rows, n_step: int, gamma: float) -> Output:
         """Gather live rows into output arrays that nobody else holds."""
         out = self._output.take(len(row))
-        store_kernels.read_rows(
+        reading_kernels.read_rows(
             row,
             n_step,
             gamma,
@@ -229,7 +229,7 @@ class Store:
             return stored
         out = np.empty((len(number), self.layout.words), np.uint64)
         for item, observation in enumerate(number):
-            store_kernels.copy_observation(int(observation), self._frames.records, self._stacks.records, out[item])
+            reading_kernels.copy_observation(int(observation), self._frames.records, self._stacks.records, out[item])
         return out
 
     def observation_bytes(self, number: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -240,7 +240,7 @@ class Store:
         """Return the number of a stored observation, or None if no live row holds it."""
         words = np.zeros((1, self.layout.words), np.uint64)
         lay_down(self.layout.views(words), self.layout.check(observation, 1, "observation"), slice(0, 1))
-        number: int = store_kernels.number_of(words[0], self.table)
+        number: int = reading_kernels.number_of(words[0], self.table)
         return None if number < 0 else number
 
     @property

@@ -40,11 +40,9 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.distinct_kernels import (
     Records,
-    find_observation,
     intern_observation,
     release_observation,
     same_record,
@@ -311,138 +309,6 @@ def find_continuation(
     ring.episodes[rows[last, EPISODE], STATE] = BROKEN_OFF
     counters[EPISODES_BROKEN] += 1
     return -1
-
-
-@kernel
-def number_of(words: NDArray[np.uint64], store: Table) -> int:
-    """Return the number of a stored observation given as words, or -1."""
-    return find_observation(words, unpack(Records, store[FRAMES]), unpack(Records, store[STACKS]))
-
-
-@kernel
-def copy_observation(
-    number: int, frames: NDArray[np.uint64], stacks: NDArray[np.uint64], out: NDArray[np.uint64]
-) -> None:
-    """Write one observation to `out`, frame after frame."""
-    size = frames.shape[1]
-    if stacks.shape[1] == 0:
-        for i in range(size):
-            out[i] = frames[number, i]
-    else:
-        for k in range(stacks.shape[1]):
-            frame = np.int64(stacks[number, k])
-            for i in range(size):
-                out[k * size + i] = frames[frame, i]
-
-
-@kernel
-def copy_pairs(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    frames: NDArray[np.uint64],
-    stacks: NDArray[np.uint64],
-    out_first: NDArray[np.uint64],
-    out_second: NDArray[np.uint64],
-) -> None:
-    """Write pairs of observations to two outputs.
-
-    One after the other: copying both in one loop was slower on a quiet machine, though it looked faster on a busy one.
-    """
-    size = frames.shape[1]
-    if stacks.shape[1] == 0:
-        for item in range(first.shape[0]):
-            a, b = first[item], second[item]
-            for i in range(size):
-                out_first[item, i] = frames[a, i]
-            for i in range(size):
-                out_second[item, i] = frames[b, i]
-        return
-    for item in range(first.shape[0]):
-        for k in range(stacks.shape[1]):
-            a, b = np.int64(stacks[first[item], k]), np.int64(stacks[second[item], k])
-            start = k * size
-            for i in range(size):
-                out_first[item, start + i] = frames[a, i]
-            for i in range(size):
-                out_second[item, start + i] = frames[b, i]
-
-
-@kernel
-def read_rows(
-    picked: NDArray[np.int64],
-    n_step: int,
-    gamma: float,
-    store: Table,
-    out_observation: NDArray[np.uint64],
-    out_next: NDArray[np.uint64],
-    out_action: NDArray[np.uint8],
-    out_reward: NDArray[np.float32],
-    out_discount: NDArray[np.float32],
-    out_terminated: NDArray[np.bool_],
-) -> None:
-    """Gather the picked rows, each with up to `n_step` steps of its own episode folded into one."""
-    ring = unpack(Ring, store[RING])
-    rows, values, actions = ring.rows, ring.values, ring.actions
-    frames, stacks = unpack(Records, store[FRAMES]).records, unpack(Records, store[STACKS]).records
-    capacity = rows.shape[0]
-    first = np.empty(picked.shape[0], np.int64)
-    second = np.empty(picked.shape[0], np.int64)
-    for item in range(picked.shape[0]):
-        slot = picked[item] % capacity
-        prefetch(rows, slot)
-        prefetch(values, slot)
-        prefetch(actions, slot)
-        first[item] = slot
-    for item in range(picked.shape[0]):
-        slot = first[item]
-        last = slot
-        reward = values[slot, REWARD]
-        discount = gamma
-        for _ in range(n_step - 1):
-            if rows[last, NEXT] < 0:
-                break
-            last = np.int64(rows[last, NEXT])
-            reward += discount * values[last, REWARD]
-            discount *= gamma
-        terminated = (rows[last, FLAGS] & TERMINATED) != 0
-        out_reward[item] = reward
-        out_discount[item] = 0.0 if terminated else discount
-        out_terminated[item] = terminated
-        for i in range(actions.shape[1]):
-            out_action[item, i] = actions[slot, i]
-        first[item] = rows[slot, OBSERVATION]
-        # Nothing may be read from a successor that was not seen, so whatever has the right form will do.
-        second[item] = rows[last, OBSERVATION if rows[last, FLAGS] & UNSEEN else NEXT_OBSERVATION]
-        if stacks.shape[1] == 0:
-            prefetch(frames, first[item])
-            prefetch(frames, second[item])
-    copy_pairs(first, second, frames, stacks, out_observation, out_next)
-
-
-@kernel
-def count_steps(picked: NDArray[np.int64], n_step: int, rows: NDArray[np.int32], out: NDArray[np.int64]) -> None:
-    """Count for each picked row the steps that `read_rows` folds into it."""
-    for item in range(picked.shape[0]):
-        slot = picked[item] % rows.shape[0]
-        steps = 1
-        while steps < n_step and rows[slot, NEXT] >= 0:
-            slot = np.int64(rows[slot, NEXT])
-            steps += 1
-        out[item] = steps
-
-
-@kernel
-def check_updates(
-    row: NDArray[np.int64], error: NDArray[np.float64], oldest: int, total: int, refuse_negative: bool
-) -> int:
-    """Return how many rows have left the replay, or -1 if a row never existed or an error is not allowed."""
-    late = 0
-    for i in range(row.shape[0]):
-        if row[i] < 0 or row[i] >= total or not np.isfinite(error[i]) or (refuse_negative and error[i] < 0):
-            return -1
-        if row[i] < oldest:
-            late += 1
-    return late
 
 
 @kernel

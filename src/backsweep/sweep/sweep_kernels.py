@@ -389,32 +389,3 @@ def sweep_rows(ring_row: Row, graph_row: Row, sweep_row: Row, out: NDArray[np.in
                 enqueue(root, -1, vertices, sweep)
             continue
         expand(live, ring, graph, sweep, chosen, swapped)
-
-
-@kernel
-def exchange(
-    seed: np.uint64,
-    oldest: int,
-    window: NDArray[np.int64],
-    held: int,
-    incoming: NDArray[np.int64],
-    out: NDArray[np.int64],
-) -> int:
-    """Pass rows through a shuffling window: each incoming row takes the place of a random held one, which goes out.
-
-    Held rows that have left the replay are dropped and others drawn. Returns how many rows the window holds then.
-    """
-    state = np.empty(1, np.uint64)
-    state[0] = seed
-    for i in range(incoming.shape[0]):
-        window[held] = incoming[i]
-        held += 1
-        while True:
-            place = draw_below(state, held)
-            row = window[place]
-            held -= 1
-            window[place] = window[held]
-            if row >= oldest:
-                break
-        out[i] = row
-    return held

@@ -35,11 +35,6 @@ def area(run: TrainedRun) -> float:
     return area_under(run.steps, run.score)
 
 
-def promised(run: TrainedRun) -> float:
-    """Return the mean Q on the probe states at the end."""
-    return float(run.numbers["probe_q"][-1])
-
-
 def overestimate(run: TrainedRun) -> float:
     """Return what the network promises at the start of an episode beyond what it keeps, at the end of the run."""
     return float(run.numbers["start_value"][-1] - run.numbers["discounted_return"][-1])

@@ -62,7 +62,8 @@ from backsweep.store.store_kernels import (
     Ring,
     draw_uniform,
 )
-from backsweep.sweep.sweep_kernels import exchange, sweep_rows
+from backsweep.sweep.sweep_kernels import sweep_rows
+from backsweep.sweep.window_kernels import exchange
 
 
 @inlined
