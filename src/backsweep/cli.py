@@ -1,4 +1,4 @@
-"""The command line: one entry point, each room of the house adds its own commands."""
+"""The command line: one entry point, to which each part of the package adds its commands."""
 
 from __future__ import annotations
 

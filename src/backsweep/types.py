@@ -1,4 +1,4 @@
-"""The nouns that pass between the rooms of the house."""
+"""Types that the parts of the package exchange."""
 
 from __future__ import annotations
 

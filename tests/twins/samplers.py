@@ -252,7 +252,7 @@ class ReferenceTopological(_Memoryless):
 
 
 class ReferenceMixture(_Memoryless):
-    """Several twins and the books about what each is owed."""
+    """Several twins, and what each is owed."""
 
     def __init__(
         self, config: Mixture, store: ReferenceStore, graph: ReferenceGraph, generator: np.random.Generator

@@ -79,7 +79,7 @@ class LiveMixture(LiveSampler):
         self._active = [part for part in self.parts if part.uses_priorities]
 
     def split(self, count: int) -> list[int]:
-        """Return how many rows of a batch of `count` each part gives, and keep the books."""
+        """Return how many rows of a batch of `count` each part gives, and note what each is owed."""
         due = [share * count + owed for share, owed in zip(self.shares, self.owed, strict=True)]
         counts = [max(math.floor(part + 1e-9), 0) for part in due]
         missing = count - sum(counts)
@@ -105,7 +105,7 @@ class LiveMixture(LiveSampler):
         else:
             division = self._division(tuple(self.split(count)))
             if balanced and not any(self.owed):
-                # Shares that go into the batch without a remainder leave the books as they were: once is enough.
+                # Shares that go into the batch without a remainder leave nothing owed: once is enough.
                 self._even_batch, self._even_division = count, division
         row = np.empty(count, np.int64)
         weight = np.ones(count, np.float32)
@@ -162,7 +162,7 @@ class LiveMixture(LiveSampler):
         return sum(part.nbytes for part in self.parts)
 
     def state(self) -> SamplerState:
-        """Return the parts' states and the books."""
+        """Return the parts' states and what each is owed."""
         state = super().state()
         state.values["owed"] = list(self.owed)
         state.values["parts"] = []

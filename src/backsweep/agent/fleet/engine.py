@@ -1,15 +1,14 @@
 """The compiled engine: a fleet's lanes moved by threads, their networks by a device, the two at the same time.
 
-The lanes are dealt out to groups that take turns. While the device works for one group, the threads move another:
+The lanes are divided into groups that take turns. While the device works for one group, the threads move another:
 
     threads   | A: apply, step, draw | B: apply, step, draw | A ...
     device    | B: update, act       | A: update, act       | B ...
 
-Whose turn it is depends on whom the device is done with: an update takes as long as several acts, and the other group
-can go several steps ahead in the meantime. A lane's results depend on its own configuration and seed only, so neither
-the groups, their order nor the threads change them. The
-lanes stay the plain objects that they are (`lane.py`); `hand_back` brings them up to date, after which they can be
-recorded, evaluated, saved, or go on by plain turns.
+The next group is one that the device has finished with: an update takes as long as several acts, so another group can
+go several steps ahead in the meantime. A lane's results depend on its own configuration and seed only, so the groups,
+their order and the threads do not change them. The lanes remain plain objects (`run.py`); `hand_back` brings them up to
+date, after which they can be recorded, evaluated, saved, or continued by plain turns.
 """
 
 from __future__ import annotations

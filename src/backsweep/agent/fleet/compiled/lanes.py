@@ -202,7 +202,7 @@ class LockstepLanes:
             buffers.reward[:], buffers.discount[:], buffers.weight[:] = self._numbers
 
     def _split(self) -> None:
-        """Divide the batch between the parts of mixtures; members with the same books do it once."""
+        """Divide the batch between the parts of mixtures; members that are divided alike do it once."""
         for leader, followers in self._leaders:
             sampler = self._samplers[leader]
             counts = sampler.split(self.batch_size) if isinstance(sampler, LiveMixture) else [self.batch_size]
