@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backsweep import DiscreteKey, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding import Encoder, LiveEncoder
 from backsweep.encoding.random_projection import LiveRandomProjection
+from backsweep.encoding.random_projection_kernels import project_float_places
 from backsweep.jit.random_streams import named_generator
 from twins.random_projection import fixed_point, project
 from worlds import MOST_STATES, WORLDS, stacked
@@ -50,6 +51,22 @@ def test_floats_are_projected_as_by_the_twin(values: list[float]) -> None:
     live = projection(gym.spaces.Box(-np.inf, np.inf, (3,), np.float64))
     found = live.encode(np.array([values]))
     assert found.tolist() == [project([fixed_point(value) for value in values], live.matrix.tolist())]
+
+
+@pytest.mark.kernels
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=6, max_size=6),
+    st.sampled_from([np.float32, np.float64]),
+    st.permutations([0, 1]),
+)
+def test_floats_at_places_are_projected_as_by_the_twin(values: list[float], dtype: type, places: list[int]) -> None:
+    live = projection(gym.spaces.Box(-np.inf, np.inf, (3,), np.float64))
+    keys = np.zeros((2, 3), np.int64)
+    observations = np.array(values, dtype).reshape(2, 3)
+    project_float_places(observations, np.array(places, np.int32)[:, None], live.float_matrix, keys)
+    matrix = live.matrix.tolist()
+    rows = [[fixed_point(float(value)) for value in observations[place]] for place in places]
+    assert keys.tolist() == [project(row, matrix) for row in rows]
 
 
 def test_entries_of_the_matrix_are_normal_with_variance_1_over_d() -> None:

@@ -63,8 +63,8 @@ class LiveRandomProjection(LiveEncoder):
         return np.concatenate(self._blocks, axis=1)
 
     @property
-    def byte_matrix(self) -> NDArray[np.float64]:
-        """The matrix that kernels multiply bytes with, where an observation is one array."""
+    def float_matrix(self) -> NDArray[np.float64]:
+        """The matrix as floats, which kernels multiply with where an observation is one array."""
         return self._float_blocks[0]
 
     def encode(self, observations: Observations) -> NDArray[np.int64]:

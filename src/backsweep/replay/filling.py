@@ -68,9 +68,10 @@ class Filling(ReplayParts):
             store.staging.stage(observation, action, reward, next_observation, terminated, truncated, chosen)
             if mask is not None:
                 store.staging.skip(~checked_mask(mask, self._num_envs, chosen))
-            resets = autoreset.before(store, chosen)
-            if resets is not None:
-                store.staging.skip(resets)
+            if autoreset.follows_ends:
+                resets = autoreset.before(store, chosen)
+                if resets is not None:
+                    store.staging.skip(resets)
             if final_observation is not None:
                 stage_finals(store, final_observation, chosen)
             elif autoreset.mode == "same_step" and successor_unknown is None:

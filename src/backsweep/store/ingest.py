@@ -14,10 +14,24 @@ from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.encoding.random_projection_kernels import LARGEST_IMAGE
 from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import COLUMNS, Row, Table, array_row
-from backsweep.store.ingest_kernels import KEY_OF_BYTES, KEY_OF_NUMBER, NO_GRAPH, Projection, add_staged
+from backsweep.store.ingest_kernels import (
+    KEY_OF_BYTES,
+    KEY_OF_FLOAT32,
+    KEY_OF_FLOAT64,
+    KEY_OF_NUMBER,
+    NO_GRAPH,
+    Projection,
+    add_staged,
+)
 from backsweep.store.store import Store
 
 Tables = tuple[int, Table, Row, Row]
+PROJECTED = {
+    np.dtype(np.uint8): KEY_OF_BYTES,
+    np.dtype(np.float32): KEY_OF_FLOAT32,
+    np.dtype(np.float64): KEY_OF_FLOAT64,
+}
+"""How keys of observations of a dtype are made by random projection."""
 NOTHING = np.zeros((1, COLUMNS), np.int64)
 
 
@@ -28,9 +42,12 @@ def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[i
     single = store.layout.single
     if isinstance(encoder, LiveDiscreteKey) and single is not None and single.dtype == np.int64 and single.nbytes == 8:
         return KEY_OF_NUMBER, None
-    if isinstance(encoder, LiveRandomProjection) and single is not None and single.dtype == np.uint8:
-        return (KEY_OF_BYTES, Projection(encoder.byte_matrix)) if single.nbytes <= LARGEST_IMAGE else None
-    return None
+    if not isinstance(encoder, LiveRandomProjection) or single is None:
+        return None
+    if single.dtype == np.uint8 and single.nbytes > LARGEST_IMAGE:
+        return None
+    kind = PROJECTED.get(single.dtype)
+    return None if kind is None else (kind, Projection(encoder.float_matrix))
 
 
 def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Tables | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backsweep.encoding.random_projection_kernels import project_bytes
+from backsweep.encoding.random_projection_kernels import project_bytes, project_float_places
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
 from backsweep.jit.array_table import Float64Matrix, Row, Table, unpack
 from backsweep.jit.compilation import kernel
@@ -19,10 +19,12 @@ from backsweep.store.store_kernels import CLEARED, RING, STAGED, TOTAL, Ring, St
 NO_GRAPH = 0
 KEY_OF_BYTES = 1  # random projection of bytes
 KEY_OF_NUMBER = 2  # a discrete state is its own key
+KEY_OF_FLOAT32 = 3  # random projection of floats
+KEY_OF_FLOAT64 = 4
 
 
 class Projection(NamedTuple):
-    """What makes keys of bytes."""
+    """What makes keys of bytes and floats."""
 
     matrix: Float64Matrix
 
@@ -40,13 +42,18 @@ def add_staged(key: int, store: Table, graph: Row, projection: Row) -> int:
         return new
     staging = unpack(Staged, store[STAGED])
     observations, fresh = staging.observations, staging.fresh
-    if key == KEY_OF_BYTES:
-        matrix = unpack(Projection, projection).matrix
-        keys = np.zeros((new, matrix.shape[0]), np.int64)
-        project_bytes(observations.view(np.uint8), fresh, matrix, keys)
-    else:
+    if key == KEY_OF_NUMBER:
         keys = np.zeros((new, 1), np.int64)
         for i in range(new):
             keys[i, 0] = np.int64(observations[fresh[i, 0], 0])
+    else:
+        matrix = unpack(Projection, projection).matrix
+        keys = np.zeros((new, matrix.shape[0]), np.int64)
+        if key == KEY_OF_BYTES:
+            project_bytes(observations.view(np.uint8), fresh, matrix, keys)
+        elif key == KEY_OF_FLOAT32:
+            project_float_places(observations.view(np.float32), fresh, matrix, keys)
+        else:
+            project_float_places(observations.view(np.float64), fresh, matrix, keys)
     add_rows_to_graph(first, counters[TOTAL], counters[CLEARED], fresh, keys, store[RING], graph)
     return new

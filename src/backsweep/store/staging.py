@@ -55,7 +55,10 @@ class Staging:
         self.hides_successors = False
         single = layout.single
         self._plain = single if single is not None and single.low is None and single.frames == 1 else None
-        self._plain_shapes = () if self._plain is None else (self._plain.shape, (1, *self._plain.shape))
+        self._plain_shapes: tuple[tuple[int, ...], ...] = ()
+        if self._plain is not None:
+            whole = (num_envs, *self._plain.shape)
+            self._plain_shapes = (self._plain.shape, whole) if num_envs == 1 else (whole,)
         space = action_layout.space
         self._discrete = (
             (int(space.start), int(space.start + space.n - 1)) if isinstance(space, gym.spaces.Discrete) else None
@@ -79,7 +82,8 @@ class Staging:
             _stage_rewards(self.rewards, reward, self.largest_reward)
             _stage_flags(self.flags, terminated, truncated)
         elif lanes is None:
-            self._stage_observations(observation, next_observation, slice(0, self.num_envs), self.num_envs)
+            if not self._stage_plain(observation, next_observation):
+                self._stage_observations(observation, next_observation, slice(0, self.num_envs), self.num_envs)
             if not self._stage_plain_numbers(action, reward, terminated, truncated):
                 n = self.num_envs
                 lay_down(self._actions, self._action_layout.check(action, n, "action"), slice(0, n))
@@ -174,6 +178,8 @@ class Staging:
 
     def row_numbers(self, first: int) -> NDArray[np.int64]:
         """Return the serial numbers of the lanes' steps, counting from `first`; -1 for lanes that added nothing."""
+        if self.num_envs == 1:
+            return np.array([first if self.flags[0] != SKIP else -1])
         taken = self.flags != SKIP
         count = np.count_nonzero(taken)
         if count == self.num_envs:
@@ -189,27 +195,33 @@ class Staging:
         return marked
 
     def _stage_one(self, observation: Any, action: Any, next_observation: Any) -> None:
-        plain = self._plain
-        if (
-            plain is not None
-            and type(observation) is np.ndarray
-            and observation.dtype == plain.dtype
-            and observation.shape in self._plain_shapes
-            and type(next_observation) is np.ndarray
-            and next_observation.dtype == plain.dtype
-            and next_observation.shape in self._plain_shapes
-        ):
-            self.observations[0] = observation
-            self.observations[1] = next_observation
-            if plain.dtype.kind == "f" and not np.isfinite(self.observations).all():
-                self._stage_observations(observation, next_observation, slice(0, 1), 1)
-        else:
+        if not self._stage_plain(observation, next_observation):
             self._stage_observations(observation, next_observation, slice(0, 1), 1)
         number, bounds = _only_entry(action), self._discrete
         if bounds is not None and isinstance(number, (int, np.integer)) and bounds[0] <= number <= bounds[1]:
             self._actions[0] = number
         else:
             lay_down(self._actions, self._action_layout.check(action, 1, "action"), slice(0, 1))
+
+    def _stage_plain(self, observation: Any, next_observation: Any) -> bool:
+        """Lay down all lanes' observations if they are arrays of the very form in which they are kept.
+
+        If not, or if a number is not finite, return False; the long way then converts them or says what is wrong.
+        """
+        plain = self._plain
+        if (
+            plain is None
+            or type(observation) is not np.ndarray
+            or type(next_observation) is not np.ndarray
+            or observation.dtype != plain.dtype
+            or next_observation.dtype != plain.dtype
+            or observation.shape not in self._plain_shapes
+            or next_observation.shape not in self._plain_shapes
+        ):
+            return False
+        self.observations[: self.num_envs] = observation
+        self.observations[self.num_envs :] = next_observation
+        return plain.dtype.kind != "f" or bool(np.isfinite(self.observations).all())
 
     def _stage_plain_numbers(self, action: Any, reward: Any, terminated: Any, truncated: Any) -> bool:
         """Lay down the numbers of all lanes with one kernel call if they come in the usual form and are in order.
