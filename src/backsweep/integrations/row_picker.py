@@ -109,7 +109,7 @@ class RowPicker:
             np.stack([hash_of(each) for each in next_observations]),
             np.asarray(terminated, np.bool_).reshape(count),
             np.asarray(truncated, np.bool_).reshape(count),
-            lanes=np.asarray(lanes, np.int64).reshape(count),
+            lanes=None if self.replay.num_envs == 1 else np.asarray(lanes, np.int64).reshape(count),
             successor_unknown=None if known is None else ~np.asarray(known, np.bool_),
         )
         self._row_of_place[places] = rows
