@@ -93,6 +93,7 @@ def run(kind: Any, sampler: dict[str, Any], with_callback: bool, seed: int, step
         "MlpPolicy",
         Corridor(),
         learning_rate=1e-3,
+        gamma=0.9,  # with more, a wasted step costs too little for any of them to notice
         buffer_size=50_000,
         learning_starts=500,
         batch_size=64,

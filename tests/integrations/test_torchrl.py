@@ -59,6 +59,17 @@ def test_samples_have_weights_and_priorities_come_back() -> None:
     assert buffer.sample()["priority_weight"].min() < 1
 
 
+def test_new_rows_have_the_largest_priority_so_far() -> None:
+    buffer, ours = buffer_with(Prioritized(alpha=1.0))
+    buffer.extend(steps(0, 10, None))
+    batch = buffer.sample()
+    batch["td_error"] = torch.full((16,), 50.0)
+    buffer.update_tensordict_priority(batch)
+    buffer.add(steps(10, 1, None)[0])
+    buffer.sample()
+    assert ours.picker.replay.machinery.sampler.priorities(np.array([10]))[0] == pytest.approx(50, rel=1e-3)  # type: ignore[attr-defined]
+
+
 def test_environments_side_by_side_keep_their_episodes_apart() -> None:
     """A collector's batches hold a few steps of every environment, one environment after another."""
     buffer, ours = buffer_with(Topological(), lanes=4)
@@ -85,6 +96,15 @@ def test_around_the_ring_and_one_by_one() -> None:
     buffer.empty()
     with pytest.raises((RuntimeError, IndexError)):
         buffer.sample()
+
+
+def test_a_storage_that_was_filled_before() -> None:
+    first, _ = buffer_with(None)
+    first.extend(steps(0, 30, None))
+    ours = BacksweepSampler(100, Topological(), seed=0)
+    second = TensorDictReplayBuffer(storage=first.storage, sampler=ours, batch_size=16)
+    assert second.sample()["index"].max() < 30
+    assert len(ours.picker) == 30
 
 
 def test_states_go_on_as_the_original_does(tmp_path: Path) -> None:

@@ -83,6 +83,8 @@ class BacksweepSampler(PrioritizedSampler):
 
     def sample(self, storage: Any, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
         """Return places, and importance weights as ``info["priority_weight"]`` (and ``"_weight"``)."""
+        if not self._pending and len(self.picker) == 0:
+            self._pending = [np.arange(len(storage))]  # a storage that was filled before it got this sampler
         self._take_in(storage)
         if len(self.picker) == 0:
             raise RuntimeError("cannot sample from an empty storage")
@@ -92,19 +94,21 @@ class BacksweepSampler(PrioritizedSampler):
 
     def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
         """Report TD errors (or other priorities) by place."""
+        errors = torch.as_tensor(priority).detach().cpu().reshape(-1).double().numpy()
+        if np.isnan(errors).all():
+            return  # a new row without a TD error of its own
         if storage is not None:
             self._take_in(storage)
         places = np.asarray(torch.as_tensor(index).cpu(), np.int64).reshape(-1)
-        errors = torch.as_tensor(priority).detach().cpu().reshape(-1)
-        self.picker.update(places, errors.expand(len(places)) if errors.numel() == 1 else errors)
+        self.picker.update(places, np.broadcast_to(errors, places.shape) if len(errors) == 1 else errors)
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
         """Take note that values at these places were changed by hand; their rows stay what they were."""
 
     @property
     def default_priority(self) -> float:
-        """What new rows have; the sampler sees to that."""
-        return 1.0
+        """What the buffer reports for new rows: nothing, because the sampler knows what those get."""
+        return float("nan")
 
     def _empty(self) -> None:
         self.picker.clear()
@@ -117,6 +121,8 @@ class BacksweepSampler(PrioritizedSampler):
             return
         places = np.concatenate(self._pending)
         self._pending = []
+        if not len(places):
+            return
         # A place that was written twice since has lost what it held first.
         _, last = np.unique(places[::-1], return_index=True)
         places = places[np.sort(len(places) - 1 - last)]
