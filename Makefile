@@ -1,13 +1,15 @@
 # Every target makes and uses .venv in this checkout; nothing else on the machine is touched.
 PYTHON ?= python3
-VENV := .venv
+MINUTES ?= 5
+# Another Python has an environment of its own: make test PYTHON=python3.12
+VENV := .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 INTEGRATIONS_READY := $(VENV)/.integrations-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integrations test-browser test-gpu lint bench bench-gpu clean
+.PHONY: help demo test torture test-integrations test-browser test-gpu lint bench bench-gpu clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -32,6 +34,9 @@ test: $(READY) ## Run the test suite, then the kernels' tests interpreted and wi
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
+
+torture: $(READY) ## Attack everything with new random seeds, for MINUTES=5 or longer
+	$(BIN)/python tests/torture.py --minutes $(MINUTES)
 
 test-integrations: $(INTEGRATIONS_READY) ## Run the adapters and their pages inside the real frameworks
 	$(BIN)/python -m pytest tests/integrations tests/test_docs.py
@@ -63,4 +68,4 @@ bench-gpu: $(READY) ## Measure a fleet and its networks on a GPU
 	$(BIN)/python -m benchmarks.fleet --device cuda
 
 clean: ## Remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -67,9 +67,9 @@ def in_child(folder: Path, life: Life, writing: int) -> int:
         os._exit(1)
 
 
-def killed_at_random(folder: Path, rounds: int) -> dict[str, int]:
+def killed_at_random(folder: Path, rounds: int, seed: int = 3) -> dict[str, int]:
     """SIGKILL a child `rounds` times and compare what it leaves with a replay that was never saved."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     counts = {"rounds": 0, "old": 0, "new": 0, "saves": 0}
     mirror = Life(Twin(sampler=SAMPLER, capacity=150, world=WORLDS["uint8"]).replay, 0)
     mirror.live_on()

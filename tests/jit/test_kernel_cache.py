@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -154,3 +155,25 @@ def import_as_nobody(shared: Path) -> None:
     assert done.stdout.strip() == "None"
     assert "compiled anew in every process" in done.stderr
     assert not list(planted.iterdir())
+
+
+@compiled
+def test_ctrl_c_waits_until_a_kernel_is_compiled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba's own tables are half filled otherwise, and no kernel compiles any more in this process."""
+    monkeypatch.setattr(kernel_cache, "cache_folder", chosen)
+    order = []
+
+    def interrupted(cache: FunctionCache, *arguments: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        order.append("saved")
+
+    monkeypatch.setattr(FunctionCache, "save_overload", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        times = kernel(times_seven)
+        with pytest.raises(KeyboardInterrupt):
+            times(6)
+        assert order == ["saved"]
+        assert times(6) == 42
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -26,6 +26,8 @@ import numba
 import xxhash
 from numba.core.caching import FunctionCache
 
+from backsweep.jit.interrupts import uninterrupted
+
 _numba: Any = numba.config
 COMPILED = ("*_kernels.py", "codes.py", "prefetching.py", "array_table.py", "compilation.py", "kernel_cache.py")
 """The files that compiled code is made of: kernels, constants of some, the tools they share, decorators and cache."""
@@ -58,14 +60,28 @@ class KernelCache(FunctionCache):
 
 def with_cache(dispatcher: Any) -> Any:
     """Give a function compiled by numba a cache in our folder, if there is one; return it."""
+    if _numba.DISABLE_JIT:
+        return dispatcher
+    _compile_in_one_go(dispatcher)
     folder = cache_folder()
-    if folder is None or _numba.DISABLE_JIT:
+    if folder is None:
         return dispatcher
     with _numbas_folder(folder), contextlib.suppress(RuntimeError, OSError):
         kept = KernelCache(dispatcher.py_func)
         if Path(kept.cache_path).is_relative_to(folder):
             dispatcher._cache = kept
     return dispatcher
+
+
+def _compile_in_one_go(dispatcher: Any) -> None:
+    """Let signals wait while numba compiles or loads: cut short, it is of no use for the rest of the process."""
+    compile_it = dispatcher.compile
+
+    def compile_whole(*arguments: Any, **options: Any) -> Any:
+        with uninterrupted():
+            return compile_it(*arguments, **options)
+
+    dispatcher.compile = compile_whole
 
 
 @contextlib.contextmanager

@@ -1,0 +1,310 @@
+"""Attacks on a replay and on runs; `torture.py` carries them out until their time is up.
+
+Each attack is a function of a random source and a folder of its own. It does one round, returns how many times it
+tried something, and raises an AssertionError when something was lost, let in or changed that should not have been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import random
+import resource
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import hypothesis
+import numpy as np
+
+import crafted_rounds
+import kill_rounds
+from backsweep import EpisodicBackward, Mixture, Prioritized, Replay, Topological
+from backsweep.snapshot import SnapshotError
+from crafting import SPACES, drive, good_save, observation
+from drive import drive as drive_twin
+from states import assert_same_state, state_of
+from strategies import Plan, plans
+
+Attack = Callable[[random.Random, Path], int]
+EVERYTHING = list(hypothesis.HealthCheck)
+WRONG_CALLS, DAMAGES, FULL_DISKS = 200, 60, 20
+SAMPLER = Mixture([(0.4, Topological(shuffle=9)), (0.4, Prioritized()), (0.2, EpisodicBackward())])
+
+
+def new_replay(kind: str, capacity: int = 200, **options: Any) -> Replay:
+    """Return an empty replay."""
+    return Replay(SPACES[kind], gym.spaces.Discrete(3), capacity, SAMPLER, **options)
+
+
+def fuzzed_calls(draw: random.Random, folder: Path) -> int:
+    """Random calls, compared with a plain-Python model after each."""
+    calls = 0
+
+    @hypothesis.seed(draw.randrange(2**32))
+    @hypothesis.settings(
+        max_examples=40,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(plans())
+    def compare(plan: Plan) -> None:
+        nonlocal calls
+        calls += len(plan.commands)
+        drive_twin(plan)
+
+    compare()
+    return calls
+
+
+BAD: tuple[Any, ...] = (
+    *(None, "x", b"x", object(), [], {}, (), -1, 2**63, 10**30, np.nan, np.inf, 1e300, 1j, True, [[1]], [np.nan]),
+    *(np.zeros((3, 3)), np.array(["a"]), np.ma.masked, np.zeros(0), np.full(8, 300), np.zeros(8, np.float16)),
+)
+
+
+def wrong_calls(draw: random.Random, folder: Path) -> int:
+    """Calls with arguments that make no sense: an error, and nothing has changed, or the call was good after all."""
+    kind = draw.choice(["bytes", "floats", "discrete"])
+    replay = new_replay(kind, 60)
+    drive(replay, kind, 80, draw.randrange(2**31), plans=False)
+    good = [observation(kind, 3), 1, 0.5, observation(kind, 4), False, False]
+    for _ in range(WRONG_CALLS):
+        before = state_of(replay)
+        name = draw.choice(["add", "sample", "update_priorities", "read", "episode"])
+        arguments = list(good) if name == "add" else [[5], [1.0]][: 2 if name == "update_priorities" else 1]
+        arguments[draw.randrange(len(arguments))] = draw.choice(BAD)
+        try:
+            getattr(replay, name)(*arguments)
+        except (TypeError, ValueError, OverflowError):
+            assert_same_state(state_of(replay), before)
+        else:
+            replay.save(folder / "save")
+            Replay.load(folder / "save")  # which checks all of it
+    return WRONG_CALLS
+
+
+def kills_while_saving(draw: random.Random, folder: Path) -> int:
+    """SIGKILL at random moments of adding and saving: the old state or the new one is there."""
+    rounds = 20
+    kill_rounds.killed_at_random(folder / "save", rounds, draw.randrange(2**31))
+    return rounds
+
+
+def _train(folder: Path, config: dict[str, Any]) -> None:
+    """Start the run, or go on with it."""
+    import torch
+
+    from backsweep.agent import RunConfig, resume, train
+
+    torch.set_num_threads(1)
+    if any((folder / "checkpoints").glob("*/state/manifest.json")):
+        resume(folder, quiet=True, checkpoint_interval=100)
+    else:
+        train(RunConfig.from_json(config), folder, quiet=True, checkpoint_interval=100, restart=True)
+
+
+def _forked(work: Callable[[], Any]) -> int:
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            work()
+        os._exit(0)
+    return child
+
+
+def stopped_runs(draw: random.Random, folder: Path) -> int:
+    """Training stopped by signals of all kinds at random moments, resumed to its end: the same records."""
+    from trainer_helpers import chain, comparable_records
+
+    methods = ["ter", "per", "ebu", "ter-shuffled"]
+    config = chain(method=draw.choice(methods), steps=2_000, seed=draw.randrange(1000)).to_json()
+    os.waitpid(_forked(lambda: _train(folder / "whole", config)), 0)
+    stops = 0
+    while not (folder / "run" / "finished.json").exists():
+        assert stops < 40, "the run does not come to its end"
+        child = _forked(lambda: _train(folder / "run", config))
+        time.sleep(draw.uniform(0.1, 1.5) if stops < 10 else 20.0)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, draw.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+        os.waitpid(child, 0)
+        stops += 1
+    assert comparable_records(folder / "run") == comparable_records(folder / "whole")
+    return stops
+
+
+def damaged_files(draw: random.Random, folder: Path) -> int:
+    """A byte flipped, a file cut off, emptied, removed or doubled: refused, or nothing is different."""
+    kind = draw.choice(sorted(SPACES))
+    good_save(folder / "good", kind, seed=draw.randrange(1000))
+    expected = state_of(Replay.load(folder / "good"))
+    files = [path for path in sorted((folder / "good").rglob("*")) if path.is_file()]
+    for _ in range(DAMAGES):
+        shutil.rmtree(folder / "bad", ignore_errors=True)
+        shutil.copytree(folder / "good", folder / "bad")
+        path = folder / "bad" / draw.choice(files).relative_to(folder / "good")
+        image = bytearray(path.read_bytes())
+        how = draw.choice(["flip", "flip", "flip", "cut", "empty", "remove", "double", "zeros"])
+        if how == "flip" and image:
+            image[draw.randrange(len(image))] ^= 1 << draw.randrange(8)
+        elif how == "zeros" and image:
+            start = draw.randrange(len(image))
+            image[start : start + 16] = bytes(len(image[start : start + 16]))
+        else:
+            image = {"cut": image[: draw.randrange(len(image) + 1)], "double": image * 2}.get(how, bytearray())
+        path.write_bytes(image)
+        if how == "remove":
+            path.unlink()
+        try:
+            found = Replay.load(folder / "bad")
+        except SnapshotError:
+            continue
+        assert_same_state(state_of(found), expected)
+    return DAMAGES
+
+
+def crafted_folders(draw: random.Random, folder: Path) -> int:
+    """Folders with good checksums and made-up contents: refused, or good for any use."""
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
+        return sum(crafted_rounds.rounds(folder, 10, draw.randrange(2**31)))
+
+
+def full_disks(draw: random.Random, folder: Path) -> int:
+    """Saves that the system cuts short: an error that says so, and the save before loads."""
+    kind = "bytes"
+    replay = new_replay(kind, 20_000)
+    drive(replay, kind, 50, 1, plans=False)
+    replay.save(folder / "save")
+    before = state_of(replay)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for _ in range(FULL_DISKS):
+        replay = Replay.load(folder / "save")
+        assert_same_state(state_of(replay), before)
+        drive(replay, kind, 40, draw.randrange(2**31), plans=False)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (draw.randrange(1, 20_000), limits[1]))
+        try:
+            replay.save(folder / "save")
+            before = state_of(replay)
+        except OSError as error:
+            if error.errno not in (errno.EFBIG, errno.ENOSPC):
+                raise
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    return FULL_DISKS
+
+
+def threads(draw: random.Random, folder: Path) -> int:
+    """Threads that add, sample, update and save at the same time, and a fork amid them."""
+    replay, stop, errors, calls = new_replay("bytes"), threading.Event(), [], [0] * 4
+    drive(replay, "bytes", 30, 1, plans=False)
+
+    def repeat(place: int, work: Callable[[], Any]) -> None:
+        try:
+            while not stop.is_set():
+                work()
+                calls[place] += 1
+        except BaseException as error:
+            errors.append(error)
+
+    def update() -> None:
+        batch = replay.sample(8)
+        replay.update_priorities(batch.row, batch.reward)
+
+    works = [lambda: drive(replay, "bytes", 5, calls[0], plans=False), update]
+    works += [lambda: replay.save(folder / "save"), lambda: replay.stats()]
+    workers = [threading.Thread(target=repeat, args=pair, daemon=True) for pair in enumerate(works)]
+    for worker in workers:
+        worker.start()
+    for _ in range(5):
+        time.sleep(draw.uniform(0.05, 0.3))
+        child = os.fork()
+        if child == 0:
+            code = 1
+            with contextlib.suppress(BaseException):
+                drive(replay, "bytes", 20, 1, plans=False)
+                code = 0
+            os._exit(code)
+        killer = threading.Timer(60, os.kill, (child, signal.SIGKILL))
+        killer.start()
+        assert os.waitpid(child, 0)[1] == 0, "a forked child could not use its copy"
+        killer.cancel()
+    stop.set()
+    for worker in workers:
+        worker.join(60)
+        assert not worker.is_alive(), "a thread is stuck"
+    assert not errors, errors
+    Replay.load(folder / "save")
+    return sum(calls)
+
+
+def interrupts(draw: random.Random, folder: Path) -> int:
+    """Ctrl-C at random moments of adding: all parts agree afterwards."""
+
+    def ring(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    kind = draw.choice(["bytes", "floats"])
+    replay = new_replay(kind, 60)
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        for number in range(300):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-6, 3e-3))
+                drive(replay, kind, 200, draw.randrange(2**31), plans=False)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            if number % 20 == 0:
+                replay.save(folder / "save")
+                Replay.load(folder / "save")  # which checks that all parts agree
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    return number + 1
+
+
+def many_adds(draw: random.Random, folder: Path) -> int:
+    """Adds far beyond the capacity: memory stays where it was once the ring is full."""
+    lanes, calls = 100, 2_000
+    replay = Replay(gym.spaces.Discrete(5_000), gym.spaces.Discrete(3), 20_000, SAMPLER, num_envs=lanes)
+    rng = np.random.default_rng(draw.randrange(2**32))
+
+    def fill() -> None:
+        state = rng.integers(0, 5_000, lanes)
+        for _ in range(calls):
+            following, ends = rng.integers(0, 5_000, lanes), rng.random(lanes) < 0.05
+            replay.add(state, rng.integers(0, 3, lanes), rng.random(lanes), following, ends, np.zeros(lanes, np.bool_))
+            state = np.where(ends, rng.integers(0, 5_000, lanes), following)
+        replay.sample(32)
+
+    fill()
+    before = _resident()
+    fill()
+    assert _resident() < 1.02 * before + (4 << 20), "memory grows"
+    return 2 * calls * lanes
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+ATTACKS: dict[str, Attack] = {
+    "calls compared with a plain model": fuzzed_calls,
+    "calls that make no sense": wrong_calls,
+    "kill -9 while saving": kills_while_saving,
+    "training stopped and resumed": stopped_runs,
+    "damaged files": damaged_files,
+    "crafted folders": crafted_folders,
+    "saves on a full disk": full_disks,
+    "calls from four threads, with forks": threads,
+    "interrupts while adding": interrupts,
+    "adds, memory flat": many_adds,
+}
