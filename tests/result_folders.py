@@ -29,7 +29,7 @@ def write_run(
     **config: Any,
 ) -> Path:
     """Write a training run whose score rises in a straight line to `final`."""
-    settings = {"task": task, "env": None, "method": method, "steps": 1000, "faithful": "paper"}
+    settings = {"task": task, "env": None, "method": method, "steps": 1000, "settings": "paper"}
     settings |= {"task_options": {}, "ratio": 0.25, "diffusion": 0.5, **config}
     key = "-".join(f"{name}{value}" for name, value in sorted(config.items()))
     folder = root / "runs" / task.replace("/", "-") / f"{method}{key}" / f"seed-{seed}"

@@ -1,4 +1,4 @@
-"""Configurations: the tasks' settings, the methods, and the two ways of being faithful."""
+"""Configurations: the tasks' settings, the methods, and whose settings a run follows."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TestReleased:
     """Where the released code differs, one assertion for each line of the table."""
 
     def test_options(self) -> None:
-        ter = run_config("minigrid/unlock", method="ter", faithful="released")
+        ter = run_config("minigrid/unlock", method="ter", settings="released")
         assert ter.ebu_double is False  # D2
         assert ter.ebu_skipped_steps == 3  # D3
         assert ter.predecessors == 1  # D4
@@ -124,22 +124,22 @@ class TestReleased:
         assert epsilon_schedule(ter)(10_000) == pytest.approx(0.9901)
 
     def test_sokoban(self) -> None:
-        assert run_config("sokoban/5x5-1", method="ter", faithful="released").capacity == 1_000_000  # D1
-        assert run_config("sokoban/5x5-1", method="per", faithful="released").capacity == 50_000
-        ter = run_config("sokoban/5x5-1", method="ter", faithful="released")
+        assert run_config("sokoban/5x5-1", method="ter", settings="released").capacity == 1_000_000  # D1
+        assert run_config("sokoban/5x5-1", method="per", settings="released").capacity == 50_000
+        ter = run_config("sokoban/5x5-1", method="ter", settings="released")
         assert ter.predecessors == 3
         assert ter.eta * ter.batch_size == 3  # D5
 
     def test_tasks(self) -> None:
-        crossing = run_config("minigrid/simplecrossing-hard", faithful="released")
+        crossing = run_config("minigrid/simplecrossing-hard", settings="released")
         assert task_options(crossing) == {"actions": "released"}  # D9
         assert Lane(crossing).envs.num_actions == 3
-        doors = run_config("minigrid/redbluedoors", faithful="released")
+        doors = run_config("minigrid/redbluedoors", settings="released")
         assert task_options(doors) == {"actions": "released", "wrong_door": "released"}  # D10
         assert task_options(run_config("minigrid/redbluedoors")) == {}
 
     def test_a_choice_can_be_undone(self) -> None:
-        config = run_config("minigrid/unlock", faithful="released", trees="separate", task_options={"actions": "paper"})
+        config = run_config("minigrid/unlock", settings="released", trees="separate", task_options={"actions": "paper"})
         assert config.trees == "separate"
         assert task_options(config) == {"actions": "paper"}
 
@@ -165,7 +165,7 @@ def test_a_timeout_is_bootstrapped_unless_told_otherwise() -> None:
     [
         ({"method": "tre"}, "did you mean 'ter'"),
         ({"method": "zzz"}, "known methods are"),
-        ({"faithful": "partly"}, "faithful must be"),
+        ({"settings": "partly"}, "settings must be"),
         ({"eta": 1.5}, "eta must be in 0..1"),
         ({"steps": 0}, "steps must be above 0"),
         ({"ratio": -1.0}, "ratio must be 0 or more"),

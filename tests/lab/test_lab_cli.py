@@ -247,7 +247,7 @@ def test_cores_are_shared_out(cores: int, workers: int, shares: list[int]) -> No
 def test_runs_can_follow_the_released_code(tmp_path: Path) -> None:
     grid = Grid(("minigrid/lavacrossing-easy", "sokoban/5x5-1"), (Variant("uer", "uer"),), (100,))
     configs = [jobs.run_configuration(run) for run in grid.following("released").runs()]
-    assert [config["faithful"] for config in configs] == ["released", "released"]
+    assert [config["settings"] for config in configs] == ["released", "released"]
     assert [config["capacity"] for config in configs] == [1_000_000, 50_000]
     assert grid.following("paper") == grid
 

@@ -27,11 +27,12 @@ class RunConfig:
     """Instead of a task: any Gymnasium id, such as CartPole-v1."""
     task_options: dict[str, OptionValue] = field(default_factory=dict)
     """The task's own options, name and value in turn, such as random_action_chance 0.1."""
-    method: str = "ter"
-    """uer, per, ebu, discor, ter, ter-single, ter-shuffled, ter-nostitch, ter-pseudo, ter-visits, ebu-mixed or
-    ebu-notimeout."""
-    faithful: Literal["paper", "released"] = "paper"
-    """Which to follow where the paper and its released code differ (D1 to D16, see docs/training.md)."""
+    method: str = "graph"
+    """graph, graph-uniform, uer, n-step, per, ter, ebu, discor, ceer, erlam, graph-backup, gap, or a variant:
+    ter-single, ter-shuffled, ter-nostitch, ter-pseudo, ter-visits, ebu-mixed, ebu-notimeout."""
+    settings: Literal["ours", "paper", "released"] = "paper"
+    """Whose settings to follow: what did best on tuning seeds, what the paper states, or what its released code does
+    (D1 to D16, see docs/training.md)."""
     seed: int = 0
     """Root of all randomness of the run."""
     steps: int = 100_000
@@ -51,9 +52,25 @@ class RunConfig:
     cell: tuple[float, ...] = (0.1,)
     """TER: width of a cell of the grid; one for all numbers of an observation, or one for each."""
     eta: float = 0.5
-    """Share of each batch that batch mixing takes from PER."""
+    """Share of each batch that batch mixing takes from PER, or from uniform replay."""
     mix_with: Literal["per", "uniform"] = "per"
     """What batch mixing mixes in."""
+    gap: float = 10.0
+    """Graph values: what the difference between an action's value and the best one is multiplied with."""
+    gap_floor: float | None = None
+    """Graph values: how far below the best action a target may lie; by default 0.15 of what returns range over."""
+    untried: Literal["network", "never"] = "network"
+    """Graph values: what an action that was never tried counts for."""
+    graph_share: float = 0.5
+    """CEER: share of the graph's value in a target."""
+    erlam_weight: float = 0.5
+    """ERLAM: weight of the loss against the graph's value."""
+    backup_depth: int = 10
+    """Graph Backup: depth of the backup."""
+    n_step: int = 5
+    """n-step: steps that are folded into a transition."""
+    advantage: float = 0.9
+    """gap: how much of the difference to the best action is added to a target."""
     roots: int = 8
     """TER: how many states a sweep starts from."""
     predecessors: int = 3
@@ -97,6 +114,9 @@ class RunConfig:
     """Whether actions are random during warm-up, whatever epsilon says."""
     discount: float = 0.99
     """Gamma."""
+    reward_scale: float | Literal["auto"] = 1.0
+    """What rewards are multiplied with before they are learned from. auto brings returns to about -1..1: by the task's
+    bounds where they are known, else by what was stored before the first update. Records stay in the task's units."""
     bootstrap_at_timeout: bool = True
     """Whether the value after a time limit counts; False treats time limits as ends, as the released code does."""
     target_interval: int = 1_000
@@ -149,18 +169,24 @@ class RunConfig:
             raise ValueError("exact values are for tasks of the table; leave exact out with --env")
         positive = (
             "steps num_envs capacity frame_stack dimension roots predecessors batch_size target_interval learning_rate "
-            "evaluation_interval evaluation_episodes record_interval kappa discor_temperature probe_size"
+            "evaluation_interval evaluation_episodes record_interval kappa discor_temperature probe_size n_step "
+            "backup_depth"
         )
         for name in positive.split():
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}")
-        for name in ("warmup_steps", "epsilon_steps", "seed", "shuffle", "ebu_skipped_steps", "ratio"):
+        for name in ("warmup_steps", "epsilon_steps", "seed", "shuffle", "ebu_skipped_steps", "ratio", "erlam_weight"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
-        shares = "eta discount epsilon_start epsilon_end evaluation_random_chance diffusion per_beta_fraction"
+        shares = (
+            "eta discount epsilon_start epsilon_end evaluation_random_chance diffusion per_beta_fraction graph_share "
+            "advantage"
+        )
         for name in shares.split():
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in 0..1, got {getattr(self, name)!r}")
+        if self.reward_scale != "auto" and not self.reward_scale > 0:
+            raise ValueError(f"reward_scale must be 'auto' or above 0, got {self.reward_scale!r}")
         for name in ("convolutions", "linear", "cell"):
             object.__setattr__(self, name, tuple(map(_frozen, getattr(self, name))))
         if not self.cell or not all(width > 0 for width in self.cell):
@@ -180,7 +206,8 @@ class RunConfig:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunConfig:
-        """Return the configuration that `to_json` described."""
+        """Return the configuration that `to_json` described, by this release or by one that said `faithful`."""
+        data = {"settings" if name == "faithful" else name: value for name, value in data.items()}
         known = {entry.name for entry in dataclasses.fields(cls)}
         if unknown := sorted(set(data) - known):
             raise ValueError(f"the configuration has fields that this release does not know: {', '.join(unknown)}")

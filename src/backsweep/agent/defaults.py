@@ -1,4 +1,4 @@
-"""From a task, a method and a choice of faithfulness to a whole configuration."""
+"""From a task, a method and a choice of settings to a whole configuration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.methods import checked_method
-from backsweep.agent.settings import faithful_fields
+from backsweep.agent.settings import CHOICES, settings_fields
 from backsweep.tasks import find_task
 from backsweep.tasks.registry import Task
 from backsweep.tasks.settings import NetworkSettings, TrainingSettings
@@ -25,6 +25,8 @@ OTHER_SETTINGS = TrainingSettings(
     evaluation_interval=10_000,
     evaluation_episodes=20,
 )
+OUR_BUDGET = 1_000_000
+"""Steps of a run on MiniGrid by our settings; the paper's budgets are three to six times as long."""
 EXACT_FAMILIES = ("nchain", "minigrid")
 
 
@@ -32,23 +34,23 @@ def run_config(
     task: str | None = None,
     *,
     env: str | None = None,
-    method: str = "ter",
-    faithful: str = "paper",
+    method: str = "graph",
+    settings: str = "ours",
     **overrides: Any,
 ) -> RunConfig:
     """Return the configuration of a run: the task's settings, the method's, and `overrides` on top.
 
     Examples
     --------
-    >>> config = run_config("minigrid/doorkey", method="ter", steps=3_000_000)
-    >>> config.batch_size, config.eta, config.target_interval
-    (64, 0.5, 1000)
-    >>> run_config("sokoban/6x6-2", method="uer", faithful="released").capacity
+    >>> config = run_config("minigrid/doorkey", steps=500_000)
+    >>> config.method, config.reward_scale, config.epsilon_steps
+    ('graph', 'auto', 150000)
+    >>> run_config("sokoban/6x6-2", method="uer", settings="released").capacity
     50000
     """
     checked_method(method)
-    if faithful not in ("paper", "released"):
-        raise ValueError(f"faithful must be 'paper' or 'released', got {faithful!r}")
+    if settings not in CHOICES:
+        raise ValueError(f"settings must be one of {', '.join(CHOICES)}, got {settings!r}")
     known = [entry.name for entry in dataclasses.fields(RunConfig)]
     for name in overrides:
         if name not in known:
@@ -59,8 +61,12 @@ def run_config(
     fields: dict[str, Any] = {"task": None if found is None else found.id, "env": env}
     fields.update(_settings_fields(OTHER_SETTINGS if found is None else found.training))
     fields.update(_family_fields(found, overrides.get("task_options", {})))
-    fields.update(faithful_fields(faithful, None if found is None else found.family, method))
-    return RunConfig(method=method, faithful=faithful, **{**fields, **overrides})  # type: ignore[arg-type]
+    family = None if found is None else found.family
+    if settings == "ours" and family == "minigrid":
+        fields["steps"] = OUR_BUDGET
+    steps = overrides.get("steps", fields["steps"])
+    fields.update(settings_fields(settings, family, method, steps))
+    return RunConfig(method=method, settings=settings, **{**fields, **overrides})  # type: ignore[arg-type]
 
 
 def task_of(config: RunConfig) -> Task | None:
@@ -69,8 +75,8 @@ def task_of(config: RunConfig) -> Task | None:
 
 
 def task_options(config: RunConfig) -> dict[str, Any]:
-    """Return the options that the environment is made with: those of the faithful choice, then the user's."""
-    following = {} if config.task is None else find_task(config.task).options_following(config.faithful)
+    """Return the options that the environment is made with: those of the settings it follows, then the user's."""
+    following = {} if config.task is None else find_task(config.task).options_following(config.settings)
     return {**following, **config.task_options}
 
 

@@ -1,4 +1,4 @@
-"""The methods: each is a sampler configuration and a target rule, nothing more."""
+"""The methods: which rows are drawn, what they are pulled towards, and whether the graph is planned on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.learner.rules import TargetRule
+from backsweep.planning import GraphValues
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Sampler, Topological, Uniform
 from backsweep.sweep import PseudoTerminals
 
@@ -19,6 +20,9 @@ class Method:
     sampler: Sampler
     rule: TargetRule
     title: str
+    values: GraphValues | None = None
+    """How the graph is planned on; None for methods that do not."""
+    n_step: int = 1
 
 
 def method_table(config: RunConfig) -> dict[str, Method]:
@@ -51,10 +55,36 @@ def method_table(config: RunConfig) -> dict[str, Method]:
     def variant(**changes: object) -> Sampler:
         return mixed(dataclasses.replace(sweep, **changes))  # type: ignore[arg-type]
 
+    def planned(share: float = 1.0) -> TargetRule:
+        return TargetRule(kind="graph", share=share)
+
+    values = GraphValues(gap=config.gap, floor=config.gap_floor, untried=config.untried)
+    tried_only = GraphValues(gap=1.0, untried="never")
     single = dataclasses.replace(sweep, roots=1, predecessors=1)
     pseudo = PseudoTerminals(kappa=config.kappa)
     return {
+        "graph": Method(mixed(sweep), planned(), "graph values: targets planned on the stored graph", values),
+        "graph-uniform": Method(Uniform(), planned(), "graph values with rows drawn uniformly", values),
         "uer": Method(Uniform(), one_step, "uniform experience replay"),
+        "n-step": Method(Uniform(), one_step, "uniform replay with n-step returns", n_step=config.n_step),
+        "gap": Method(
+            Uniform(),
+            TargetRule(kind="advantage", advantage=config.advantage),
+            "uniform replay with a wider gap between actions (advantage learning)",
+        ),
+        "ceer": Method(Uniform(), planned(config.graph_share), "CEER: values of tried actions, mixed in", tried_only),
+        "erlam": Method(
+            Uniform(),
+            planned(config.erlam_weight / (1.0 + config.erlam_weight)),
+            "ERLAM: values of tried actions as a second target",
+            tried_only,
+        ),
+        "graph-backup": Method(
+            Uniform(),
+            planned(),
+            "Graph Backup: tree backups of limited depth on the graph",
+            GraphValues(gap=1.0, depth=config.backup_depth),
+        ),
         "per": Method(per, one_step, "prioritized experience replay"),
         "ebu": Method(episodes, backward, "episodic backward update"),
         "discor": Method(Uniform(), discor, "DisCor"),
@@ -72,7 +102,14 @@ def method_table(config: RunConfig) -> dict[str, Method]:
 
 
 METHOD_NAMES: tuple[str, ...] = (
+    "graph",
+    "graph-uniform",
     "uer",
+    "n-step",
+    "gap",
+    "ceer",
+    "erlam",
+    "graph-backup",
     "per",
     "ebu",
     "discor",

@@ -30,10 +30,9 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument("--lines", nargs="+", default=[], help="of the questions' lines (methods) only these")
     running.add_argument("--seeds", nargs="+", type=int, default=[], help="of the questions' seeds only these")
     running.add_argument(
-        "--faithful",
-        choices=("paper", "released"),
-        default="paper",
-        help="whom the runs follow where the paper and its released code differ (default: paper)",
+        "--settings",
+        choices=("ours", "paper", "released"),
+        help="whose settings the runs have: ours, the paper's or its released code's (default: the question's own)",
     )
     running.add_argument(
         "--engine",
@@ -128,7 +127,7 @@ def run_command(parsed: argparse.Namespace) -> int:
         if what is None:
             print(f"{question.id}: nothing to run. {question.missing}")
         elif isinstance(what, Grid):
-            grids.append(what.following(parsed.faithful))
+            grids.append(what.following(parsed.settings))
         else:
             studies.append(what)
     chosen = parts(grids, parsed.tasks, parsed.lines, parsed.seeds)

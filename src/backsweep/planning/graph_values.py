@@ -35,6 +35,9 @@ class GraphValues:
         The discount of planning; None takes the replay's `gamma`. Below 1.
     tolerance
         Values are solved until none changes by more than this share of the distance between the bounds.
+    depth
+        Look only so many steps ahead along the graph, with the network's values at the end (Graph Backup); None looks
+        all the way.
     most_backups
         How many state updates one renewal may take, as a multiple of the number of states. What is left is continued by
         the next renewal.
@@ -45,6 +48,7 @@ class GraphValues:
     untried: Literal["network", "never"] = "network"
     discount: float | None = None
     tolerance: float = 1e-5
+    depth: int | None = None
     most_backups: float = 100.0
 
     def __post_init__(self) -> None:
@@ -56,6 +60,9 @@ class GraphValues:
         if self.discount is not None:
             _check_number("discount", self.discount, lambda discount: 0 <= discount < 1, "in [0, 1), or None")
         _check_number("tolerance", self.tolerance, lambda tolerance: tolerance > 0, "above 0")
+        if self.depth is not None:
+            whole = "a whole number from 1, or None"
+            _check_number("depth", self.depth, lambda depth: depth == int(depth) and depth >= 1, whole)
         _check_number("most_backups", self.most_backups, lambda most: most >= 1, "1 or more")
 
 

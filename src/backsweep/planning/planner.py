@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
 from backsweep.jit.memory import reserve
-from backsweep.planning import follow_kernels, model_kernels, solve_kernels, target_kernels
+from backsweep.planning import depth_kernels, follow_kernels, model_kernels, solve_kernels, target_kernels
 from backsweep.planning.graph_values import GraphValues
 from backsweep.planning.model_kernels import (
     ARCS_HIGH,
@@ -110,7 +110,7 @@ class Planner:
             observation_vertex=graph.observation_vertex,
         )
         self.first_action = int(action_space.start)
-        self.enough_tried = self.num_actions if config.untried == "network" else 1
+        self.enough_tried = self._enough_tried()
         self.model.counters[FIRST_ACTION] = self.first_action
         self.model.counters[ENOUGH_TRIED] = self.enough_tried
         self.queue = Queue(
@@ -128,6 +128,12 @@ class Planner:
         """The lowest and the highest value, as of the last renewal."""
         self.floor = self._floor_between(self.bounds)
         """How far below the best action a target may lie."""
+
+    def _enough_tried(self) -> int:
+        """Return with how many tried actions a state needs nothing from the network."""
+        if self.config.depth is not None:
+            return self.num_actions + 1
+        return self.num_actions if self.config.untried == "network" else 1
 
     # -- renewing -------------------------------------------------------------------------------------------------
 
@@ -155,13 +161,18 @@ class Planner:
         return self._asked[:count], self._asked_observations[:count]
 
     def finish_renewal(
-        self, vertices: NDArray[np.int32], values: NDArray[np.float64], bounds: tuple[float, float] | None
+        self, vertices: NDArray[np.int32], values: NDArray[np.floating], bounds: tuple[float, float] | None
     ) -> Renewal:
         """Take the network's values (n, actions) of the vertices that `begin_renewal` named, and solve."""
         self.bounds[:] = self.learned_bounds() if bounds is None else bounds
         self.floor = self._floor_between(self.bounds)
         tolerance = self.config.tolerance * max(float(self.bounds[1] - self.bounds[0]), SMALLEST_RANGE)
         target_kernels.take_network_values(vertices, values, self.bounds, tolerance, self.model)
+        if self.config.depth is not None:
+            depth_kernels.start_from_network(vertices, values, self.bounds, self.model)
+            updates = depth_kernels.look_ahead(int(self.config.depth), self.discount, vertices, self.model)
+            self.model.counters[RENEWALS] += 1
+            return Renewal(len(vertices), int(updates), 0)
         most = int(self.config.most_backups * max(self._graph.vertices_high, 1))
         updates = solve_kernels.solve(self.discount, tolerance, most, self.bounds, self.model, self.queue)
         self.model.counters[RENEWALS] += 1

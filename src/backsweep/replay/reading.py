@@ -129,6 +129,13 @@ class Reading(ReplayParts):
             cut: NDArray[np.bool_] = (self._store.rows[rows % self._capacity, FLAGS] & TRUNCATED) != 0
             return cut
 
+    def return_range(self) -> tuple[float, float]:
+        """Return the least and the most that a stretch of a stored episode has paid; 0 lies in between."""
+        with self._lock:
+            store = self._store
+            low, high = store_kernels.stretch_range(store.oldest, store.total, store.rows, store.values)
+            return float(low), float(high)
+
     def update_priorities(
         self, row: ArrayLike, td_error: ArrayLike | None = None, *, priority: ArrayLike | None = None
     ) -> None:

@@ -152,6 +152,27 @@ def stage_numbers(
     return True
 
 
+@kernel
+def stretch_range(oldest: int, total: int, rows: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return what the worst and the best stretch of a live episode has paid; 0 if none paid less, or more.
+
+    The best stretch that ends with a row is the row alone, or the best one that ends with the row before and this row.
+    """
+    capacity = rows.shape[0]
+    stretches = np.zeros((capacity, 2))
+    worst, best = 0.0, 0.0
+    for serial in range(oldest, total):
+        slot = serial % capacity
+        reward, previous = values[slot, REWARD], rows[slot, PREVIOUS]
+        stretches[slot] = reward
+        if not rows[slot, FLAGS] & STARTS_EPISODE and serial - (slot - previous) % capacity >= oldest:
+            stretches[slot, 0] += min(stretches[previous, 0], 0.0)
+            stretches[slot, 1] += max(stretches[previous, 1], 0.0)
+        worst = min(worst, stretches[slot, 0])
+        best = max(best, stretches[slot, 1])
+    return worst, best
+
+
 @inlined
 def begin_episode(slot: int, ring: Ring) -> int:
     """Open an episode whose first row is `slot` and return it."""

@@ -79,7 +79,7 @@ def test_evaluate_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_every_knob_is_an_option() -> None:
     line = (
-        "minigrid/doorkey --method ebu-mixed --faithful released --eta 0.25 --seed 3 --linear 64 32 "
+        "minigrid/doorkey --method ebu-mixed --settings released --eta 0.25 --seed 3 --linear 64 32 "
         "--task-options random_action_chance 0.1 goals_terminate False --no-ebu-double --per-clip None "
         "--threads 2 --checkpoint-interval 10"
     )

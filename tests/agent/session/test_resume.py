@@ -40,7 +40,7 @@ CONFIGS = {
     "ter on images": grid(method="ter", dtype="float64"),
     "discor on images": grid(method="discor", dtype="float64"),
     "ebu on a chain": chain(method="ebu"),
-    "mixed ebu on a chain, released": chain(method="ebu-mixed", faithful="released"),
+    "mixed ebu on a chain, released": chain(method="ebu-mixed", settings="released"),
     "shuffled, two environments": chain(method="ter-shuffled", num_envs=2, shuffle=50),
     "other package, three environments": run_config(
         env="CartPole-v1",

@@ -51,7 +51,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # The released code's settings, with which the baselines' memories are smaller (D1).
         for method, final in {"ter": 0.2, "uer": 0.5, "per": 0.5, "ebu": 0.4, "discor": 0.3}.items():
             capacity = 1_000 if method == "ter" else 50
-            write_run(root, "minigrid/doorkey", method, seed, final, faithful="released", capacity=capacity)
+            write_run(root, "minigrid/doorkey", method, seed, final, settings="released", capacity=capacity)
     write_run(root, "minigrid/doorkey", "ter", 100, 0.1, steps=77)
     (root / "broken").mkdir()
     (root / "broken" / "config.json").write_text("{")

@@ -85,7 +85,7 @@ def test_runs_whose_values_run_away_are_counted(tmp_path: Path) -> None:
         for method in ("uer", "per", "ebu", "discor", "ter"):
             for seed in range(100, 103):
                 write_run(
-                    tmp_path / "doors", "minigrid/redbluedoors", method, seed, 0.5, probe_q=-1000.0, faithful=follows
+                    tmp_path / "doors", "minigrid/redbluedoors", method, seed, 0.5, probe_q=-1000.0, settings=follows
                 )
     answers = {answer.id: answer for answer in make_report(tmp_path / "doors").answers}
     assert answers["C3"].runaways
@@ -101,8 +101,8 @@ def test_runs_that_follow_the_released_code_have_an_answer_of_their_own(report: 
     released = found["C3 released"]
     assert released.verdict.outcome == "not reproduced"
     assert "the runs follow the code" in released.verdict.summary
-    assert {row["faithful to"] for row in released.sources} == {"released"}
-    assert {row["faithful to"] for row in found["C3"].sources} == {"paper"}
+    assert {row["settings"] for row in released.sources} == {"released"}
+    assert {row["settings"] for row in found["C3"].sources} == {"paper"}
     assert (folder / "figures" / "c3-released-score.png").exists()
     assert 'id="C3-released"' in (folder / "index.html").read_text()
     # TER, EBU and others belong to more questions, which nobody asked about the released code.

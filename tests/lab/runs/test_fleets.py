@@ -72,7 +72,7 @@ def test_every_worker_has_a_fleet(tmp_path: Path, lanes: int, workers: int, size
 
 def test_other_actions_are_another_fleet(tmp_path: Path) -> None:
     # The released code has three actions on the crossing tasks and seven elsewhere.
-    grid = Grid(MINIGRID, (variant("ter"),), (100, 101), {"faithful": "released"})
+    grid = Grid(MINIGRID, (variant("ter"),), (100, 101), {"settings": "released"})
     assert [job.runs for job in plan(tmp_path, grid)] == [6, 8]
 
 

@@ -25,6 +25,7 @@ from backsweep.agent.defaults import task_of, task_options
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled import LockstepLanes, Member
 from backsweep.agent.fleet.compiled.backward import BackwardWalks
+from backsweep.agent.fleet.compiled.graph_targets import GraphTargets
 from backsweep.agent.fleet.compiled.lanes import supported
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.run import Lane
@@ -109,6 +110,7 @@ class Group:
         self._epsilon = self._lanes[0].epsilon
         self._together = LockstepLanes(members, self._epsilon, self._shared.batch_size, self._stepper, MOST_STEPS)
         self._walks = self._make_walks()
+        self._graph_targets = self._make_graph_targets()
         self._bank_is_complete = False
 
     # -- turns ----------------------------------------------------------------------------------------------------
@@ -156,6 +158,8 @@ class Group:
                     clock.lap("network")
                     together.turn(step, apply=True, draw=True)
                 clock.lap("lanes")
+                if not update:
+                    self._prepare_to_learn(clock)
                 if self._walks is not None:
                     if self._walks.begin(stepper):
                         clock.lap("lanes")
@@ -164,11 +168,16 @@ class Group:
                         clock.lap("network")
                     self._walks.finish(stepper)
                     clock.lap("lanes")
+                if self._graph_targets is not None:
+                    self._graph_targets.read()
+                    clock.lap("values")
                 stepper.update()
                 clock.lap("network")
                 pending = True
             if step // shared.target_interval > (step - 1) // shared.target_interval:
                 stepper.copy_target()
+                for lane in self._lanes:
+                    lane.values_due = lane.method.values is not None
             clock.lap("lanes")
         if pending:
             yield
@@ -177,6 +186,17 @@ class Group:
             together.turn(step, apply=True)
             clock.lap("lanes")
         stepper.wait()
+
+    def _prepare_to_learn(self, clock: Clock) -> None:
+        """Settle what has to be known before an update: reward scales, once, and graph values, if they are due."""
+        for place, lane in enumerate(self._lanes):
+            self.learner.scales[place] = lane.estimate_reward_scale()
+        due = [place for place, lane in enumerate(self._lanes) if lane.values_due]
+        if due and self._graph_targets is not None:
+            self._graph_targets.renew(due, self._stepper)
+            for place in due:
+                self._lanes[place].values_due = False
+            clock.lap("values")
 
     def _updates_due(self, step: int) -> int:
         learning = step - self._shared.warmup_steps
@@ -233,6 +253,14 @@ class Group:
             if lane.backward is not None:
                 walks.borrow(place, lane.backward.rows, lane.backward.targets, lane.backward.left_out)
         return walks
+
+    def _make_graph_targets(self) -> GraphTargets | None:
+        if not any(lane.method.values is not None for lane in self._lanes):
+            return None
+        known = self._stepper.known
+        assert known is not None
+        known[:] = np.nan
+        return GraphTargets(self._together, [lane.bounds for lane in self._lanes], known)
 
 
 def _next(groups: list[Group]) -> Group:

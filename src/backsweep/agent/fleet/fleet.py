@@ -21,7 +21,11 @@ from backsweep.agent.methods import method_for
 from backsweep.replay import Replay
 from backsweep.types import Batch
 
-OWN_FIELDS = ("task", "env", "task_options", "method", "seed", "steps", "exact")
+OWN_FIELDS = (
+    *("task", "env", "task_options", "method", "seed", "steps", "exact"),
+    *("reward_scale", "gap", "gap_floor", "untried", "graph_share", "erlam_weight", "backup_depth", "n_step"),
+    *("eta", "mix_with", "roots", "predecessors"),
+)
 """What may differ between the runs of a fleet; methods only if they learn alike."""
 
 
@@ -41,6 +45,8 @@ class Fleet:
             shared_rule(configs),
             learner_settings(self.shared, device),
             [config.seed for config in configs],
+            scales=[lane.reward_scale or 1.0 for lane in self.lanes],
+            shares=[lane.method.rule.share for lane in self.lanes],
         )
         self.step = 0
         """Environment steps that every lane has taken."""
@@ -70,14 +76,30 @@ class Fleet:
         """Say whether the last step reached a multiple of `interval`."""
         return self.step // interval > (self.step - self.shared.num_envs) // interval
 
-    def backward_targets(self, batches: Sequence[Batch]) -> NDArray[np.float64] | None:
-        """Return EBU's targets (lanes, batch), None if no lane has any; rows left out lose their weight."""
-        if all(lane.backward is None for lane in self.lanes):
+    def prepare_to_learn(self) -> None:
+        """Settle what has to be known before an update: reward scales, once, and graph values, if they are due."""
+        for index, lane in enumerate(self.lanes):
+            self.learner.scales[index] = lane.estimate_reward_scale()
+            lane.renew_values(partial(self.learner.values, index, target=True))
+
+    def copy_target(self) -> None:
+        """Copy the target networks; values that rest on them are due."""
+        self.learner.copy_target()
+        for lane in self.lanes:
+            lane.values_due = lane.method.values is not None
+
+    def given_targets(self, batches: Sequence[Batch]) -> NDArray[np.float64] | None:
+        """Return targets that are known before an update (lanes, batch), None if no lane has any.
+
+        Rows that EBU leaves out lose their weight.
+        """
+        if not self.learner.rule.gives_targets:
             return None
         rows = []
         for index, (lane, batch) in enumerate(zip(self.lanes, batches, strict=True)):
             if lane.backward is None:
-                rows.append(np.full(len(batch), np.nan))
+                missing = np.full(len(batch), np.nan)
+                rows.append(missing if batch.target is None else batch.target.astype(np.float64))
                 continue
             known, left_out = lane.backward.of(batch, partial(self.learner.values, index))
             if left_out.any():

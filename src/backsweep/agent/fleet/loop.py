@@ -44,10 +44,14 @@ def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
     fleet.step += shared.num_envs
 
     # Learn: as many updates as the ratio asks for, each on one batch per lane.
-    for _ in range(fleet.updates_due()):
+    due = fleet.updates_due()
+    if due:
+        fleet.prepare_to_learn()
+        clock.lap("values")
+    for _ in range(due):
         batches = [lane.sample() for lane in fleet.lanes]
         clock.lap("replay")
-        result = learner.update(batches, fleet.backward_targets(batches))
+        result = learner.update(batches, fleet.given_targets(batches))
         clock.lap("network")
         for index, (lane, batch) in reversed(list(enumerate(zip(fleet.lanes, batches, strict=True)))):
             td_error = result.td_error[index]
@@ -61,7 +65,7 @@ def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
 
     # The target network follows in jumps.
     if fleet.passes(shared.target_interval):
-        learner.copy_target()
+        fleet.copy_target()
     clock.lap("other")
 
 

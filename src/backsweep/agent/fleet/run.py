@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
-from backsweep.agent.defaults import task_options
+from backsweep.agent.defaults import task_of, task_options
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.learner.episodic import BackwardTargets
 from backsweep.agent.learner.exploration import EpsilonSchedule, Explorer
@@ -17,6 +17,7 @@ from backsweep.agent.methods import Method, method_for
 from backsweep.encoding import Encoder, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding.discrete import is_discrete
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
+from backsweep.planning.planner import QValues
 from backsweep.replay import Replay
 from backsweep.tasks.resumable import Environments, Outcome, State, make_environments
 from backsweep.types import Batch
@@ -37,6 +38,11 @@ class Lane:
             if self.method.rule.kind == "backward"
             else None
         )
+        self.reward_scale = given_reward_scale(config)
+        """What rewards are multiplied with to learn from them; None until it is estimated."""
+        self.bounds = return_bounds(config)
+        self.values_due = self.method.values is not None
+        """Whether graph values have to be renewed before the next update."""
         self.observations: NDArray[Any] = self.envs.reset()
         self.returns = np.zeros(config.num_envs)
         self.lengths = np.zeros(config.num_envs, np.int64)
@@ -89,6 +95,19 @@ class Lane:
             batch.discount = batch.discount * ~self.replay.truncated(batch.row)
         return batch
 
+    def estimate_reward_scale(self) -> float:
+        """Choose the scale by what is stored, if nothing else has decided it; from here on it stays."""
+        if self.reward_scale is None:
+            largest = max(map(abs, self.replay.return_range()))
+            self.reward_scale = 1.0 / largest if largest > 0 else 1.0
+        return self.reward_scale
+
+    def renew_values(self, q_values: QValues) -> None:
+        """Plan on the stored graph, if targets come from there and the networks they rest on have changed."""
+        if self.values_due:
+            self.replay.renew_values(q_values, bounds=self.bounds)
+            self.values_due = False
+
     def state(self) -> State:
         """Return all of the lane but its replay, as arrays and plain JSON values."""
         env_arrays, env_values = self.envs.state()
@@ -100,6 +119,8 @@ class Lane:
             "envs": env_values,
             "explorer": generator_state(self.explorer.generator),
             "episodes": self.episodes,
+            "reward_scale": self.reward_scale,
+            "values_due": self.values_due,
             "finished_returns": list(self.finished_returns),
             "finished_lengths": list(self.finished_lengths),
         }
@@ -113,6 +134,8 @@ class Lane:
             self.backward.load_state(part(arrays, "backward/"))
         restore_generator(self.explorer.generator, values["explorer"])
         self.episodes = values["episodes"]
+        self.reward_scale = values.get("reward_scale", self.reward_scale)
+        self.values_due = values.get("values_due", self.values_due)
         self.finished_returns = list(values["finished_returns"])
         self.finished_lengths = list(values["finished_lengths"])
 
@@ -131,6 +154,23 @@ def lane_environments(config: RunConfig, purpose: str, num_envs: int, *, render:
 def environment_seed(config: RunConfig, purpose: str) -> int:
     """Return the root seed of a run's environments for a purpose."""
     return int(named_generator(config.seed, "environments", purpose).integers(2**31))
+
+
+def return_bounds(config: RunConfig) -> tuple[float, float] | None:
+    """Return the worst and best return of an episode, None where they are not known."""
+    task = task_of(config)
+    if task is None:
+        return None
+    bounds: tuple[float, float] | None = task.options(**task_options(config)).return_bounds
+    return bounds
+
+
+def given_reward_scale(config: RunConfig) -> float | None:
+    """Return what a run's rewards are multiplied with, None if that is to be estimated from what it stores."""
+    if config.reward_scale != "auto":
+        return config.reward_scale
+    bounds = return_bounds(config)
+    return None if bounds is None else 1.0 / max(map(abs, bounds))
 
 
 def epsilon_schedule(config: RunConfig) -> EpsilonSchedule:
@@ -158,6 +198,8 @@ def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay
         config.capacity,
         method.sampler,
         encoder=None if is_discrete(envs.observation_space) else encoder_for(config),
+        values=method.values,
+        n_step=method.n_step,
         num_envs=config.num_envs,
         check_autoreset="off",  # the loop hands over true last observations, and small tasks may end where they start
         frame_stack=config.frame_stack,

@@ -25,6 +25,8 @@ from backsweep.agent.learner.targets import (
 
 STATISTICS = ("loss", "absolute_td_error", "batch_q", "batch_target", "effective_sample_size")
 """What is averaged over updates between two training records. `batch_q` is the mean Q of the method's own batches."""
+IN_UNITS = ("absolute_td_error", "batch_q", "batch_target")
+"""Those that have the rewards' units. The loss is that of the scaled rewards."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,13 @@ class Arithmetic:
         torch.argmax(values[:, 0], dim=-1, out=best.device["best"])
         best.fetch()
 
-    def errors(self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows) -> Errors:
-        """Return the TD errors of values (L, B or 2 B, A), the successors' behind the observations'."""
+    def errors(
+        self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows, shares: torch.Tensor
+    ) -> Errors:
+        """Return the TD errors of values (L, B or 2 B, A), the successors' behind the observations'.
+
+        `shares` (L,) are the lanes' shares of given targets; the rest of a target is the one-step one.
+        """
         size = rows.action.shape[1]
         chosen = values[:, :size].gather(-1, rows.action.unsqueeze(-1)).squeeze(-1)
         if next_target is None:
@@ -120,7 +127,8 @@ class Arithmetic:
         next_online = values[:, size:]
         target = double_dqn_targets(rows.reward, rows.discount, next_online, next_target)
         if rows.known is not None:
-            target = torch.where(rows.known.isnan(), target, rows.known)
+            share = shares[:, None]
+            target = torch.where(rows.known.isnan(), target, share * rows.known + (1.0 - share) * target)
         return Errors(chosen, target, chosen - target, next_online.argmax(dim=-1, keepdim=True))
 
     def gradient(

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from backsweep.agent.learner.arithmetic import STATISTICS, Arithmetic, PreparedRows
+from backsweep.agent.learner.arithmetic import IN_UNITS, STATISTICS, Arithmetic, Errors, PreparedRows
 from backsweep.agent.learner.discor import ErrorModel
 from backsweep.agent.learner.networks import Network, in_network_order
 from backsweep.agent.learner.optimisers import Corrections, Optimiser, OptimiserSettings
@@ -44,12 +44,45 @@ class UpdateResult:
     td_error: NDArray[np.floating]
 
 
+def widened(found: Errors, values: torch.Tensor, action: torch.Tensor, share: float) -> Errors:
+    """Return errors against targets with a wider gap: a share of the distance to the best action is added (L, B).
+
+    `values` (L, B, A) are the target network's of the observations.
+    """
+    gap = values.gather(-1, action.unsqueeze(-1)).squeeze(-1) - values.amax(dim=-1)
+    return Errors(found.chosen, found.target + share * gap, found.td_error - share * gap, found.next_action)
+
+
 class Learner:
     """Q-networks of `len(seeds)` lanes, with their target copies and optimiser."""
 
-    def __init__(self, network: Network, rule: TargetRule, settings: LearnerSettings, seeds: Sequence[int]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        rule: TargetRule,
+        settings: LearnerSettings,
+        seeds: Sequence[int],
+        *,
+        scales: Sequence[float] | None = None,
+        shares: Sequence[float] | None = None,
+    ) -> None:
+        """Make the networks of some lanes.
+
+        Parameters
+        ----------
+        network, rule, settings
+            What all lanes share.
+        seeds
+            One for each lane.
+        scales
+            What each lane's rewards are multiplied with before they are learned from. Everything that goes in or comes
+            out here is in the task's units.
+        shares
+            Each lane's share of given targets in its targets.
+        """
         self.network = network
         self.rule = rule
+        self.scales = np.ones(len(seeds)) if scales is None else np.array(scales, np.float64)
         self.settings = settings
         self.device = torch.device(settings.device)
         self.dtype: torch.dtype = getattr(torch, settings.dtype)
@@ -62,6 +95,7 @@ class Learner:
             else None
         )
         self.arithmetic = Arithmetic(network, None if self.errors is None else self.errors.network)
+        self.shares = np.full(len(seeds), rule.share) if shares is None else np.array(shares, np.float64)
         self.updates = 0
         self._sums = torch.zeros(len(seeds), len(STATISTICS), dtype=torch.float64, device=self.device)
         self._summed = 0
@@ -76,6 +110,7 @@ class Learner:
         self._lane_views = [layout.views(self.online[lane : lane + 1]) for lane in range(len(self.online))]
         self._lane_target_views = [layout.views(self.target[lane : lane + 1]) for lane in range(len(self.online))]
         self._stage: torch.Tensor | None = None
+        self._shares = torch.from_numpy(self.shares).to(self.device, self.dtype)
 
     @property
     def lanes(self) -> int:
@@ -99,7 +134,7 @@ class Learner:
         prepared = self.network.prepare(self._tensor(observations[None]), self.dtype)
         views = self._lane_target_views[lane] if target else self._lane_views[lane]
         values: NDArray[np.floating] = self.network.forward(views, prepared)[0].cpu().numpy()
-        return values
+        return values / values.dtype.type(self.scales[lane])
 
     def _settle(self) -> None:
         """Wait for the device: a `Stepper` may have set it to work on this learner, in a stream of its own."""
@@ -121,14 +156,19 @@ class Learner:
         """
         self._settle()
         action = self._numbers([batch.action for batch in batches], torch.int64)
-        reward = self._numbers([batch.reward for batch in batches], self.dtype)
+        scale = torch.from_numpy(self.scales).to(self.device, self.dtype)[:, None]
+        reward = self._numbers([batch.reward for batch in batches], self.dtype) * scale
         discount = self._numbers([batch.discount for batch in batches], self.dtype)
         weight = self._numbers([batch.weight for batch in batches], self.dtype)
-        halves = 1 if known is not None and not np.isnan(known).any() else 2
-        given = None if known is None else torch.from_numpy(known).to(self.device, self.dtype)
+        halves = 1 if self.needs_no_successors(known) else 2
+        given = None if known is None else torch.from_numpy(known).to(self.device, self.dtype) * scale
         prepared = self.network.prepare(self._staged(batches, halves), self.dtype)
         rows = PreparedRows(prepared, halves, action, reward, discount, weight, given)
-        return UpdateResult(self.learn(self.arithmetic, rows, self.count()).cpu().numpy())
+        return UpdateResult((self.learn(self.arithmetic, rows, self.count()) / scale).cpu().numpy())
+
+    def needs_no_successors(self, known: NDArray[Any] | None) -> bool:
+        """Say whether given targets (lanes, batch) are all that an update needs."""
+        return known is not None and bool((self.shares == 1).all()) and not np.isnan(known).any()
 
     def count(self) -> AllCorrections:
         """Count an update; return what the optimisers of the Q-networks and of the error networks need for it."""
@@ -147,13 +187,17 @@ class Learner:
         if rows.halves == 2:
             with arithmetic.target_branch:
                 half = rows.prepared.shape[1] // 2
-                next_target = network.forward(self.target_views, rows.prepared[:, half:])
+                asked = rows.prepared if self.rule.kind == "advantage" else rows.prepared[:, half:]
+                of_target = network.forward(self.target_views, asked)
+                next_target = of_target[:, -half:].contiguous()
         if errors is not None:
             with arithmetic.error_branch:
                 looked = errors.look(arithmetic, rows.prepared)
         values, tape = network.forward_with_tape(self.online_views, rows.prepared)
         arithmetic.target_branch.join()
-        found = arithmetic.errors(values, next_target, rows)
+        found = arithmetic.errors(values, next_target, rows, self._shares)
+        if self.rule.kind == "advantage":
+            found = widened(found, of_target[:, :half], rows.action, self.rule.advantage)
 
         weight = rows.weight
         if errors is not None and looked is not None:
@@ -200,7 +244,11 @@ class Learner:
         self._settle()
         if not count:
             return [dict.fromkeys(STATISTICS) for _ in rows]
-        return [{name: value / count for name, value in zip(STATISTICS, row, strict=True)} for row in rows]
+        units = [[scale if name in IN_UNITS else 1.0 for name in STATISTICS] for scale in self.scales.tolist()]
+        return [
+            {name: value / count / unit for name, value, unit in zip(STATISTICS, row, of_lane, strict=True)}
+            for row, of_lane in zip(rows, units, strict=True)
+        ]
 
     # -- lanes and saving -----------------------------------------------------------------------------------------
 
@@ -212,6 +260,7 @@ class Learner:
         lanes = slice(first, last)
         part = copy.copy(self)
         part.online, part.target, part._sums = self.online[lanes], self.target[lanes], self._sums[lanes]
+        part.scales, part.shares = self.scales[lanes], self.shares[lanes]
         part.optimiser = self.optimiser.part(lanes)
         part.errors = None if self.errors is None else self.errors.part(lanes)
         part._make_views()
@@ -233,6 +282,7 @@ class Learner:
         if self.errors is not None:
             self.errors.keep(index)
         self._sums = self._sums[index].clone()
+        self.scales, self.shares = self.scales[list(lanes)], self.shares[list(lanes)]
         self._make_views()
         self._settle()
 

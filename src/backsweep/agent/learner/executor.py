@@ -83,7 +83,7 @@ class Stepper:
         batch = (lanes, batch_size)
 
         self._seen = PackedArrays({"current": ((lanes,), np.int64)}, self._device)
-        numbers = ("reward", "discount", "weight", *(("known",) if learner.rule.kind == "backward" else ()))
+        numbers = ("reward", "discount", "weight", *(("known",) if learner.rule.gives_targets else ()))
         self._inputs = PackedArrays(
             {
                 "rows": ((lanes, 2, batch_size), np.int64),
@@ -112,6 +112,7 @@ class Stepper:
         self._update: Callable[[], None] = self._update_program
         self._value_programs: ValuePrograms | None = None
         self._answers: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
+        self._asked: NDArray[np.int64] | None = None  # whose answers are still in the networks' units
         if self._on_gpu:
             self._prepare_programs(graphs)
         if self._on_gpu and graphs:
@@ -123,6 +124,11 @@ class Stepper:
                 number,
                 self._device,
             )
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        """What each lane's rewards are multiplied with to get to the networks' units."""
+        return self.learner.scales
 
     # -- what the caller does -------------------------------------------------------------------------------------
 
@@ -138,7 +144,11 @@ class Stepper:
             self._act()
 
     def update(self) -> None:
-        """Enqueue one gradient step of every lane."""
+        """Enqueue one gradient step of every lane; rewards and given targets are in the task's units until here."""
+        scale = self.learner.scales[:, None]
+        self.reward *= scale
+        if self.known is not None:
+            self.known *= scale
         if not self._on_gpu:
             self._direct_update(self.learner.count())
             return
@@ -167,21 +177,31 @@ class Stepper:
         with self._in_stream:
             chosen, index = (torch.from_numpy(array).to(self._device) for array in (lanes, rows))
             flat = self.learner.target if target else self.learner.online
-            return self._values(flat[chosen], index)
+            return self._in_units(self._values(flat[chosen], index), lanes)
 
     def ask_both(self, lanes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Enqueue the values of bank rows (n, CHUNK) by the target and online networks of lanes (n,), for `answers`."""
         if self._value_programs is None or 2 * filled_up(len(lanes)) > self._lanes_at_once(CHUNK):
             self._answers = (self.values(lanes, rows, target=True), self.values(lanes, rows, target=False))
+            self._asked = None
             return
         with self._in_stream:
             found = self._value_programs.enqueue(lanes, rows)
         self._answers = (found[0], found[1])
+        self._asked = lanes
 
     def answers(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return the values (n, CHUNK, A) that `ask_both` asked for, after `wait`. The next request overwrites them."""
         assert self._answers is not None, "nothing was asked"
-        return self._answers
+        if self._asked is None:
+            return self._answers
+        target, online = self._answers
+        return self._in_units(target, self._asked), self._in_units(online, self._asked)
+
+    def _in_units(self, values: NDArray[np.floating], lanes: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return values (n, ...) of lanes (n,) in the task's units."""
+        scale = self.learner.scales[lanes].astype(values.dtype)
+        return values / scale.reshape(-1, *[1] * (values.ndim - 1))
 
     def _both(self, lanes: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         learner = self.learner
@@ -255,7 +275,7 @@ class Stepper:
         inputs = self._inputs.device
         index, halves = inputs["rows"].flatten(1), 2
         # A recorded program cannot look at numbers, so only the CPU leaves out successors that nobody asks for.
-        if self.known is not None and not self._on_gpu and not np.isnan(self.known).any():
+        if not self._on_gpu and self.learner.needs_no_successors(self.known):
             index, halves = inputs["rows"][:, 0], 1
         rows = PreparedRows(
             self._prepared(index),

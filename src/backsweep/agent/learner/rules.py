@@ -8,26 +8,31 @@ from typing import Literal
 
 
 def common_rule(rules: Sequence[TargetRule]) -> TargetRule | None:
-    """Return the rule by which lanes with these rules can learn together, None if there is none.
+    """Return the rule by which runs with these rules can learn together, None if there is none.
 
-    A lane with one-step targets is one whose table of backward targets is always empty.
+    Runs whose targets come from elsewhere (EBU's table, graph values) learn together with runs that have one-step
+    targets: those are runs whose given targets are always missing.
     """
-    others = {rule for rule in rules if rule.kind != "one-step"}
-    if len(others) > 1:
-        return None
-    if not others:
+    if any(rule.kind in ("discor", "advantage") for rule in rules):
         return rules[0] if len(set(rules)) == 1 else None
-    (rule,) = others
-    alone = all(each == rule for each in rules)
-    return rule if rule.kind == "backward" or alone else None
+    backward = {rule for rule in rules if rule.kind == "backward"}
+    if len(backward) > 1:
+        return None
+    graph = [rule for rule in rules if rule.kind == "graph"]
+    return next(iter(backward), graph[0] if graph else rules[0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetRule:
     """The learner's side of a method."""
 
-    kind: Literal["one-step", "backward", "discor"] = "one-step"
-    """Double DQN's target for every row; EBU's temporary table for the rows of its episodes; DisCor's weights."""
+    kind: Literal["one-step", "backward", "graph", "advantage", "discor"] = "one-step"
+    """Double DQN's target for every row; EBU's temporary table for the rows of its episodes; values planned on the
+    graph; double DQN with a wider gap between actions (advantage learning); DisCor's weights."""
+    share: float = 1.0
+    """Graph: share of a planned target; the rest is the one-step target."""
+    advantage: float = 0.9
+    """Advantage: how much of the difference to the best action is added to a target."""
     diffusion: float = 0.5
     """EBU's beta: how much of a step's target flows into the step before."""
     double: bool = True
@@ -41,3 +46,8 @@ class TargetRule:
     the maximum of the error network itself (D13)."""
     backward_source: int = 0
     """EBU: which part of a mixture gives the episodes; rows of other parts get one-step targets."""
+
+    @property
+    def gives_targets(self) -> bool:
+        """Whether targets are worked out before an update and handed to it."""
+        return self.kind in ("backward", "graph")

@@ -113,7 +113,8 @@ def remove(folder: Path) -> None:
 def save_agent(folder: Path, fleet: Fleet, lane: int) -> None:
     """Write one lane's network by itself, for those who want the agent and not its training."""
     parameters = fleet.learner.online[lane].cpu().numpy()
-    metadata = {"step": fleet.step, "config": fleet.lanes[lane].config.to_json()}
+    config = fleet.lanes[lane].config.to_json()
+    metadata = {"step": fleet.step, "config": config, "reward_scale": float(fleet.learner.scales[lane])}
 
     def write() -> None:
         write_snapshot(folder / "agent", {"online": parameters}, metadata, kind=AGENT_KIND, version=VERSION)
@@ -126,12 +127,12 @@ def save_agent(folder: Path, fleet: Fleet, lane: int) -> None:
         write()
 
 
-def load_agent(folder: Path) -> tuple[NDArray[Any], int]:
-    """Return the flat parameters of a run's network and the step they are from."""
+def load_agent(folder: Path) -> tuple[NDArray[Any], int, float]:
+    """Return the flat parameters of a run's network, the step they are from, and the scale of their values."""
     if not (folder / "agent").exists():
         raise RunError(f"{folder} has no agent yet: the run stopped before its first checkpoint")
     snapshot = read_snapshot(folder / "agent", kind=AGENT_KIND, versions={VERSION})
-    return snapshot.arrays["online"], snapshot.metadata["step"]
+    return snapshot.arrays["online"], snapshot.metadata["step"], snapshot.metadata.get("reward_scale", 1.0)
 
 
 def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loaded:
@@ -154,6 +155,7 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
     fleet.learner.load_state(part(snapshot.arrays, "learner/"), metadata["learner"])
     for index, lane in enumerate(fleet.lanes):
         lane.load_state(part(snapshot.arrays, f"lane{index}/"), lanes[index]["state"])
+        fleet.learner.scales[index] = lane.reward_scale or 1.0
     return Loaded(fleet, names, positions, digests)
 
 

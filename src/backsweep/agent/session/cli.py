@@ -86,8 +86,9 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
         raise ImportError("training from the command line needs tyro: pip install 'backsweep[train]'") from error
 
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in ("env", "method", "faithful"):
+    for name in ("env", "method", "settings"):
         first.add_argument(f"--{name}")
+    first.add_argument("--steps", type=_steps)
     asked, rest = first.parse_known_args(list(arguments))
     task = rest[0] if rest and not rest[0].startswith("-") else None
     if task is None and asked.env is None:
@@ -97,7 +98,7 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
             raise agent.RunError(
                 "say first what to train on: a task such as minigrid/doorkey, or --env and a Gymnasium id"
             )
-    named = {name: value for name in ("method", "faithful") if (value := getattr(asked, name)) is not None}
+    named = {name: value for name in ("method", "settings", "steps") if (value := getattr(asked, name)) is not None}
     if task is not None and asked.env is not None:
         raise agent.RunError("give either a task or --env, not both")
     defaults = run_config(task, env=asked.env, **named)
@@ -114,6 +115,10 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
     options.__defaults__ = (defaults, agent.SessionConfig())
     chosen: tuple[RunConfig, SessionConfig] = tyro.cli(options, prog="backsweep train TASK", args=list(arguments))
     return chosen
+
+
+def _steps(text: str) -> int:
+    return int(text.replace("_", ""))
 
 
 def resume_command(parsed: argparse.Namespace) -> int:

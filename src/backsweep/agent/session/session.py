@@ -23,9 +23,9 @@ from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import retire, take_turn
 from backsweep.agent.fleet.memory_budget import without_room
 from backsweep.agent.fleet.observation_room import Rooms
-from backsweep.agent.fleet.run import Lane
+from backsweep.agent.fleet.run import Lane, return_bounds
 from backsweep.agent.session import checkpoint
-from backsweep.agent.session.evaluation.evaluate import evaluate_lanes, return_bounds
+from backsweep.agent.session.evaluation.evaluate import evaluate_lanes
 from backsweep.agent.session.folder import FINISHED, RunError, note_session, write_json
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord

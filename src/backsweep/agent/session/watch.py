@@ -28,7 +28,7 @@ class Agent:
     def __init__(self, folder: Path, *, allow_import: bool = False) -> None:
         self.config: RunConfig = read_config(folder)
         check_import(self.config, allow_import)
-        flat, self.step = load_agent(folder)
+        flat, self.step, self._scale = load_agent(folder)
         envs = lane_environments(self.config, "agent", 1)
         self.network = config_network(self.config, envs.observation_space, envs.num_actions)
         envs.close()
@@ -45,7 +45,7 @@ class Agent:
         ordered = np.ascontiguousarray(in_network_order(self.network, observations))
         prepared = self.network.prepare(torch.from_numpy(ordered)[None], self._flat.dtype)
         values: NDArray[np.floating] = self.network.forward(self._views, prepared)[0].numpy()
-        return values
+        return values / values.dtype.type(self._scale)
 
 
 def film(

@@ -32,9 +32,26 @@ NUMBERS = (
     "start_value",
     "discounted_return",
 )
-ADDED_LATER: dict[str, Any] = {"encoder": "projection", "cell": [0.1]}
+ADDED_LATER: dict[str, Any] = {
+    "encoder": "projection",
+    "cell": [0.1],
+    "reward_scale": 1.0,
+    "gap": 10.0,
+    "gap_floor": None,
+    "untried": "network",
+    "graph_share": 0.5,
+    "erlam_weight": 0.5,
+    "backup_depth": 10,
+    "n_step": 5,
+    "advantage": 0.9,
+}
 """Options that came after the first runs were recorded, with the value that stands for what was done before. A run
 without the option and one with this value have the same name, so neither is run again and they may be compared."""
+
+
+def settings_of(config: dict[str, Any]) -> str:
+    """Return whose settings a run's configuration follows; the first ones recorded called it `faithful`."""
+    return str(config.get("settings", config.get("faithful", "paper")))
 
 
 @dataclass(eq=False)
@@ -66,8 +83,8 @@ class TrainedRun:
 
     @property
     def follows(self) -> str:
-        """Whom it follows where the paper and its released code differ: "paper" or "released"."""
-        return str(self.config.get("faithful", "paper"))
+        """Whose settings it follows: "ours", "paper" or "released"."""
+        return settings_of(self.config)
 
     def option(self, name: str) -> Any:
         """Return an option of its configuration, which may be older than the option."""
@@ -149,7 +166,7 @@ def record_file(folder: Path) -> Path | None:
 def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
     """Return a short name for all of a configuration but some fields: what has another name is not averaged with it."""
     kept = {
-        name: value
+        "faithful" if name == "settings" else name: value  # as the first runs called it, so that names stay
         for name, value in config.items()
         if name not in without and not (name in ADDED_LATER and value == ADDED_LATER[name])
     }

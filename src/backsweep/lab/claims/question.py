@@ -56,9 +56,9 @@ class Grid:
             seeds=tuple(seed for seed in self.seeds if seed in seeds) if seeds else self.seeds,
         )
 
-    def following(self, whom: str) -> Grid:
-        """Return the grid whose runs follow the paper, or its released code, where the two differ."""
-        return self if whom == "paper" else replace(self, options={**self.options, "faithful": whom})
+    def following(self, whom: str | None) -> Grid:
+        """Return the grid whose runs have our settings, the paper's, or those of its released code; None: its own."""
+        return self if whom is None else replace(self, options={**self.options, "settings": whom})
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run of the grid."""

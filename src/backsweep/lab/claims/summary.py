@@ -68,12 +68,7 @@ def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence
         sentences.append(f"Not run with all that is compared: {', '.join(absent)}; the verdict is not about them.")
     if short := {task: full for task in groups if (full := _stated_budget(task)) and steps[task] < full}:
         sentences.append(f"The paper's budget there is {_span(list(short.values()))} steps.")
-    followed = {
-        str(run.config.get("faithful"))
-        for group in groups.values()
-        for label in compared
-        for run in group.runs[label].values()
-    }
+    followed = {run.follows for group in groups.values() for label in compared for run in group.runs[label].values()}
     if len(followed) == 1:
         whom = {"paper": "the paper", "released": "the code"}.get(*followed)
         if whom is not None:

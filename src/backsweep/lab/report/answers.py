@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from backsweep.jit.random_streams import named_generator
-from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence
+from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence, settings_of
 from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
 from backsweep.lab.claims.question import Question
 from backsweep.lab.claims.registry import QUESTIONS
@@ -207,7 +207,7 @@ def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
                     "configuration": group.exact[label],
                     "steps": config.get("steps"),
                     "capacity": config.get("capacity"),
-                    "faithful to": config.get("faithful"),
+                    "settings": settings_of(config),
                     "folder": str(next(iter(runs.values())).folder.parent.relative_to(evidence.root)),
                 }
             )

@@ -49,9 +49,10 @@ def sharing_key(config: dict[str, Any]) -> str:
     whole = RunConfig.from_json(config)
     shared = {name: value for name, value in whole.to_json().items() if name not in OWN_FIELDS}
     form = _form(whole.environment, tuple(sorted(task_options(whole).items())))
-    # Methods with one-step targets learn alike, and EBU with them (see learner.rules.common_rule); what else its rule
-    # depends on are fields of the configuration.
-    alike = "discor" if method_for(whole).rule.kind == "discor" else "others"
+    # Methods with one-step or given targets learn alike (see learner.rules.common_rule); what else a rule depends on
+    # are fields of the configuration.
+    kind = method_for(whole).rule.kind
+    alike = kind if kind in ("discor", "advantage") else "others"
     return json.dumps([shared, alike, form], sort_keys=True)
 
 

@@ -127,7 +127,8 @@ def run_configuration(run: Run) -> dict[str, Any]:
     """Return the whole configuration of a run, as its folder will hold it."""
     from backsweep.agent import run_config
 
-    return run_config(run.task, method=run.variant.method, seed=run.seed, **run.options).to_json()
+    options = {"settings": "paper", **run.options}
+    return run_config(run.task, method=run.variant.method, seed=run.seed, **options).to_json()
 
 
 def plan(

@@ -70,7 +70,12 @@ class Buffers(Protocol):
     discount: NDArray[np.floating]
     weight: NDArray[np.floating]
     td_error: NDArray[np.floating]
-    """In: the TD errors of the last batches."""
+    """In: the TD errors of the last batches, in the networks' units."""
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        """In: what a lane's rewards are multiplied with to get to the networks' units, (L,)."""
+        ...
 
 
 class LockstepLanes:
@@ -189,7 +194,7 @@ class LockstepLanes:
     def turn(self, step: int, *, steps: int = 0, apply: bool = False, draw: bool = False) -> None:
         """Take TD errors to the priorities, take `steps` steps from `step` on, and draw a batch, as far as asked."""
         if apply:
-            self._errors[:] = self.buffers.td_error
+            self._errors[:] = self.buffers.td_error / self.buffers.scales[:, None]
         what = (codes.APPLY if apply else 0) | (codes.STEP if steps else 0) | (codes.DRAW if draw else 0)
         if draw:
             self._split()

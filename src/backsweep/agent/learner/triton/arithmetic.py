@@ -63,7 +63,9 @@ class FusedArithmetic(Arithmetic):
         )
         return weight, gradient
 
-    def errors(self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows) -> Errors:
+    def errors(
+        self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows, shares: torch.Tensor
+    ) -> Errors:
         """Return the TD errors of values (L, 2 B, A), the successors' behind the observations'."""
         assert next_target is not None
         (lanes, size), actions = rows.action.shape, values.shape[-1]
@@ -76,6 +78,7 @@ class FusedArithmetic(Arithmetic):
             rows.reward,
             rows.discount,
             rows.reward if rows.known is None else rows.known,
+            shares,
             chosen,
             target,
             error,

@@ -75,6 +75,7 @@ def td_errors(
     reward,
     discount,
     known,
+    shares,
     chosen_out,
     target_out,
     error_out,
@@ -102,7 +103,8 @@ def td_errors(
     target = tl.load(reward + row, mask=inside, other=0.0) + tl.load(discount + row, mask=inside, other=0.0) * after
     if KNOWN:
         given = tl.load(known + row, mask=inside, other=0.0)
-        target = tl.where(given == given, given, target)
+        share = tl.load(shares + lane)
+        target = tl.where(given == given, share * given + (1.0 - share) * target, target)
     chosen = tl.load(values + b * ACTIONS + tl.load(action + row, mask=inside, other=0), mask=inside, other=0.0)
     tl.store(chosen_out + row, chosen, mask=inside)
     tl.store(target_out + row, target, mask=inside)

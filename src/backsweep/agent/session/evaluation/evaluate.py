@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import task_of, task_options
-from backsweep.agent.fleet.run import environment_seed, lane_environments
+from backsweep.agent.fleet.run import environment_seed, lane_environments, return_bounds
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.session.evaluation import (
     ExactEvaluator,
@@ -158,15 +158,6 @@ def is_own(config: RunConfig) -> bool:
     """Say whether a run is on one of the project's own tasks, of which hundreds of copies cost next to nothing."""
     task = task_of(config)
     return task is not None and task.family not in ("atari", "lunarlander")
-
-
-def return_bounds(config: RunConfig) -> tuple[float, float] | None:
-    """Return the worst and best return of an episode, None where they are not known."""
-    task = task_of(config)
-    if task is None:
-        return None
-    bounds: tuple[float, float] | None = task.options(**task_options(config)).return_bounds
-    return bounds
 
 
 def probe_for(config: RunConfig) -> NDArray[Any]:

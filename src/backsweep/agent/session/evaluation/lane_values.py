@@ -19,7 +19,7 @@ allocator hands out the same memory again rather than asking the system for fres
 
 @torch.no_grad()
 def values_of_lanes(learner: Learner, lanes: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
-    """Return the online values (lanes, rows, actions) of some lanes for observations (lanes, rows, ...).
+    """Return the online values (lanes, rows, actions) of some lanes for observations (lanes, rows, ...), in task units.
 
     Observations that are the same for all lanes (a broadcast first axis) go to the device and through `prepare` once.
     """
@@ -39,7 +39,9 @@ def values_of_lanes(learner: Learner, lanes: Sequence[int], observations: NDArra
                 given = prepared.expand(piece.stop - piece.start, *prepared.shape[1:])
             found = network.forward(_parameters(learner, lanes[piece]), given)
             values[piece, row : row + some_rows] = found.cpu().numpy()
-    return values
+    scale = learner.scales[list(lanes)].astype(values.dtype)
+    in_units: NDArray[np.floating] = values / scale[:, None, None]
+    return in_units
 
 
 def bytes_per_row(network: Network, dtype: torch.dtype) -> int:
