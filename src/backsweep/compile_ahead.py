@@ -139,7 +139,7 @@ def use_training() -> None:
     short |= {"evaluation_interval": 120, "evaluation_episodes": 2, "record_interval": 60}
     runs = {
         method: run_config("minigrid/doorkey", method=method, seed=1, **short)
-        for method in ("uer", "per", "ter", "ter-shuffled", "ebu")
+        for method in ("graph", "graph-backup", "uer", "per", "ter", "ter-shuffled", "ebu")
     }
     with tempfile.TemporaryDirectory() as folder:
         train_fleet(runs, f"{folder}/fleet", quiet=True, checkpoint_interval=0)

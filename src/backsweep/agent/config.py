@@ -55,19 +55,21 @@ class RunConfig:
     """Share of each batch that batch mixing takes from PER, or from uniform replay."""
     mix_with: Literal["per", "uniform"] = "per"
     """What batch mixing mixes in."""
-    gap: float = 10.0
+    gap: float = 30.0
     """Graph values: what the difference between an action's value and the best one is multiplied with."""
     gap_floor: float | None = None
     """Graph values: how far below the best action a target may lie; by default 0.15 of what returns range over."""
     untried: Literal["network", "never"] = "network"
     """Graph values: what an action that was never tried counts for."""
-    graph_share: float = 0.5
+    refresh: float = 0.25
+    """Graph values: share of the states that the network is asked about again at a renewal, in turn."""
+    graph_share: float = 0.2
     """CEER: share of the graph's value in a target."""
     erlam_weight: float = 0.5
     """ERLAM: weight of the loss against the graph's value."""
-    backup_depth: int = 10
+    backup_depth: int = 20
     """Graph Backup: depth of the backup."""
-    n_step: int = 5
+    n_step: int = 3
     """n-step: steps that are folded into a transition."""
     advantage: float = 0.9
     """gap: how much of the difference to the best action is added to a target."""

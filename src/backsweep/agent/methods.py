@@ -50,7 +50,9 @@ def method_table(config: RunConfig) -> dict[str, Method]:
     def mixed(sampler: Sampler) -> Sampler:
         """Eta of each batch from PER (or from uniform replay), the rest from `sampler`."""
         other: Sampler = per if config.mix_with == "per" else Uniform()
-        return Mixture([(1.0 - config.eta, sampler), (config.eta, other)]) if config.eta > 0 else sampler
+        if config.eta in (0.0, 1.0):
+            return other if config.eta else sampler
+        return Mixture([(1.0 - config.eta, sampler), (config.eta, other)])
 
     def variant(**changes: object) -> Sampler:
         return mixed(dataclasses.replace(sweep, **changes))  # type: ignore[arg-type]
@@ -58,7 +60,7 @@ def method_table(config: RunConfig) -> dict[str, Method]:
     def planned(share: float = 1.0) -> TargetRule:
         return TargetRule(kind="graph", share=share)
 
-    values = GraphValues(gap=config.gap, floor=config.gap_floor, untried=config.untried)
+    values = GraphValues(gap=config.gap, floor=config.gap_floor, untried=config.untried, refresh=config.refresh)
     tried_only = GraphValues(gap=1.0, untried="never")
     single = dataclasses.replace(sweep, roots=1, predecessors=1)
     pseudo = PseudoTerminals(kappa=config.kappa)

@@ -44,15 +44,16 @@ def settings_fields(settings: str, family: str | None, method: str, steps: int) 
 def _our_fields(family: str | None, method: str, steps: int) -> dict[str, Any]:
     """Return what did best on tuning seeds; docs/training.md says how it was chosen."""
     fields: dict[str, Any] = {"reward_scale": "auto", "predecessors": 1, "evaluation_random_chance": 0.01}
-    if method.startswith("graph"):
-        fields["mix_with"] = "uniform"
+    if method == "graph":
+        fields["eta"] = 1.0  # rows by priority alone: sweeps help where few ends are failures, and hurt with lava
     if family in ("minigrid", "sokoban"):
         fields.update(
+            ratio=0.5,
             warmup_steps=min(50_000, steps // 20),
-            epsilon_steps=max(1, 3 * steps // 10),
+            epsilon_steps=max(1, 4 * steps // 5),
             target_interval=1_000,
-            eta=0.5,
             evaluation_interval=max(1, steps // 40),
+            evaluation_episodes=32,
             record_interval=max(1, steps // 200),
         )
     return fields

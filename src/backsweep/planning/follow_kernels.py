@@ -110,6 +110,7 @@ def drop_pair(
     pair: int,
     vertices: NDArray[np.int32],
     tried: NDArray[np.uint64],
+    numbers: NDArray[np.float64],
     pairs: NDArray[np.int32],
     counters: NDArray[np.int64],
 ) -> None:
@@ -123,6 +124,7 @@ def drop_pair(
     else:
         vertices[vertex, FIRST_PAIR] = following
     vertices[vertex, TRIED] -= 1
+    numbers[vertex, UNTRIED] = np.nan
     if pairs[pair, ACTION] < MASKED_ACTIONS:
         tried[vertex] &= ~(ONE << np.uint64(pairs[pair, ACTION]))
     pairs[pair, VERTEX] = counters[PAIRS_FREE]
@@ -151,7 +153,7 @@ def take_out(first: int, total: int, model: Model) -> None:
             if arcs[arc, ROWS] == 0:
                 drop_arc(arc, vertices, pairs, arcs, arc_table, counters)
         if pairs[pair, COUNT] == 0:
-            drop_pair(pair, vertices, tried, pairs, counters)
+            drop_pair(pair, vertices, tried, model.numbers, pairs, counters)
         rows[slot, ROW_PAIR] = 0
 
 
@@ -216,8 +218,8 @@ def find_or_make_pair(
     vertices[vertex, TRIED] += 1
     if action < MASKED_ACTIONS:
         tried[vertex] |= ONE << np.uint64(action)
-    if vertices[vertex, TRIED] >= counters[ENOUGH_TRIED]:
-        numbers[vertex, UNTRIED] = -np.inf
+    # What is untried has become less, so the network has to be asked again, unless nothing is left to ask about.
+    numbers[vertex, UNTRIED] = -np.inf if vertices[vertex, TRIED] >= counters[ENOUGH_TRIED] else np.nan
     counters[PAIRS_LIVE] += 1
     return pair
 

@@ -31,6 +31,9 @@ class GraphValues:
         What an action that was never tried in a state counts for: ``"network"``, the value that `q_values` gives it,
         clipped to the bounds; or ``"never"``, nothing. A state without any tried action, such as the last one before a
         time limit, always has the network's value.
+    refresh
+        Share of the states that the network is asked about again at a renewal, in turn; states that are new, or where
+        another action has been tried, are always asked about. Less than 1 saves time on large graphs.
     discount
         The discount of planning; None takes the replay's `gamma`. Below 1.
     tolerance
@@ -43,9 +46,10 @@ class GraphValues:
         the next renewal.
     """
 
-    gap: float = 10.0
+    gap: float = 30.0
     floor: float | None = None
     untried: Literal["network", "never"] = "network"
+    refresh: float = 1.0
     discount: float | None = None
     tolerance: float = 1e-5
     depth: int | None = None
@@ -57,6 +61,7 @@ class GraphValues:
             _check_number("floor", self.floor, lambda floor: floor >= 0, "0 or more, or None")
         if self.untried not in ("network", "never"):
             raise ValueError(f"untried must be 'network' or 'never', got {self.untried!r}")
+        _check_number("refresh", self.refresh, lambda refresh: 0 < refresh <= 1, "in (0, 1]")
         if self.discount is not None:
             _check_number("discount", self.discount, lambda discount: 0 <= discount < 1, "in [0, 1), or None")
         _check_number("tolerance", self.tolerance, lambda tolerance: tolerance > 0, "above 0")

@@ -103,7 +103,8 @@ CHANGED_COUNT = 7
 RENEWALS = 8
 FIRST_ACTION = 9  # actions are counted from here
 ENOUGH_TRIED = 10  # with so many tried actions a vertex needs nothing from the network
-MODEL_COUNTERS = 11
+TURNS = 11  # the network is asked about each vertex again once in so many renewals
+MODEL_COUNTERS = 12
 
 MASKED_ACTIONS = 64
 

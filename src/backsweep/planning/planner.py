@@ -28,6 +28,7 @@ from backsweep.planning.model_kernels import (
     RENEWALS,
     SMALLEST_REWARD,
     SYNCED,
+    TURNS,
     VALUE,
     WORST,
     Experience,
@@ -113,6 +114,7 @@ class Planner:
         self.enough_tried = self._enough_tried()
         self.model.counters[FIRST_ACTION] = self.first_action
         self.model.counters[ENOUGH_TRIED] = self.enough_tried
+        self.model.counters[TURNS] = 1 if config.depth is not None else round(1.0 / config.refresh)
         self.queue = Queue(
             links=reserve((most_vertices, QUEUE_COLUMNS), np.int32),
             heads=np.zeros(BUCKETS, np.int32),

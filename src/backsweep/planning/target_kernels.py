@@ -22,6 +22,7 @@ from backsweep.planning.model_kernels import (
     SEEN,
     SYNCED,
     TRIED,
+    TURNS,
     UNTRIED,
     VALUE,
     VERTEX,
@@ -43,11 +44,16 @@ def list_vertices_to_ask(
     vertices: NDArray[np.int32],
     observations: NDArray[np.int32],
 ) -> int:
-    """List the vertices whose value needs the network, each with an observation of it; return how many there are."""
-    states, observation_vertex, enough = model.vertices, experience.observation_vertex, model.counters[ENOUGH_TRIED]
+    """List the vertices that the network is asked about, each with an observation of it; return how many there are."""
+    states, numbers, observation_vertex = model.vertices, model.numbers, experience.observation_vertex
+    enough, turns, renewal = model.counters[ENOUGH_TRIED], model.counters[TURNS], model.counters[RENEWALS]
     count, stale = 0, False
     for vertex in range(high):
-        if in_use(vertex, states) and states[vertex, TRIED] < enough:
+        if (
+            in_use(vertex, states)
+            and states[vertex, TRIED] < enough
+            and ((vertex + renewal) % turns == 0 or np.isnan(numbers[vertex, UNTRIED]))
+        ):
             seen = states[vertex, SEEN]
             stale |= observation_uses[seen] == 0 or observation_vertex[seen] != vertex + 1
             vertices[count] = vertex

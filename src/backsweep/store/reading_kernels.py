@@ -81,6 +81,21 @@ def copy_pairs(
                 out_second[item, start + i] = frames[b, i]
 
 
+@inlined
+def fold_steps(
+    slot: int, n_step: int, gamma: float, rows: NDArray[np.int32], values: NDArray[np.float64]
+) -> tuple[int, float, float]:
+    """Fold up to `n_step` steps of a row's episode into one: its last slot, its reward, and what then is discounted."""
+    last, reward, discount = np.int64(slot), values[slot, REWARD], gamma
+    for _ in range(n_step - 1):
+        if rows[last, NEXT] < 0:
+            break
+        last = np.int64(rows[last, NEXT])
+        reward += discount * values[last, REWARD]
+        discount *= gamma
+    return last, reward, discount
+
+
 @kernel
 def read_rows(
     picked: NDArray[np.int64],
@@ -109,15 +124,7 @@ def read_rows(
         first[item] = slot
     for item in range(picked.shape[0]):
         slot = first[item]
-        last = slot
-        reward = values[slot, REWARD]
-        discount = gamma
-        for _ in range(n_step - 1):
-            if rows[last, NEXT] < 0:
-                break
-            last = np.int64(rows[last, NEXT])
-            reward += discount * values[last, REWARD]
-            discount *= gamma
+        last, reward, discount = fold_steps(slot, n_step, gamma, rows, values)
         terminated = (rows[last, FLAGS] & TERMINATED) != 0
         out_reward[item] = reward
         out_discount[item] = 0.0 if terminated else discount

@@ -23,7 +23,17 @@ from backsweep.types import Batch
 
 OWN_FIELDS = (
     *("task", "env", "task_options", "method", "seed", "steps", "exact"),
-    *("reward_scale", "gap", "gap_floor", "untried", "graph_share", "erlam_weight", "backup_depth", "n_step"),
+    *(
+        "reward_scale",
+        "gap",
+        "gap_floor",
+        "untried",
+        "refresh",
+        "graph_share",
+        "erlam_weight",
+        "backup_depth",
+        "n_step",
+    ),
     *("eta", "mix_with", "roots", "predecessors"),
 )
 """What may differ between the runs of a fleet; methods only if they learn alike."""

@@ -189,7 +189,7 @@ class Learner:
                 half = rows.prepared.shape[1] // 2
                 asked = rows.prepared if self.rule.kind == "advantage" else rows.prepared[:, half:]
                 of_target = network.forward(self.target_views, asked)
-                next_target = of_target[:, -half:].contiguous()
+                next_target = of_target[:, -rows.action.shape[1] :].contiguous()
         if errors is not None:
             with arithmetic.error_branch:
                 looked = errors.look(arithmetic, rows.prepared)
@@ -197,7 +197,7 @@ class Learner:
         arithmetic.target_branch.join()
         found = arithmetic.errors(values, next_target, rows, self._shares)
         if self.rule.kind == "advantage":
-            found = widened(found, of_target[:, :half], rows.action, self.rule.advantage)
+            found = widened(found, of_target[:, : rows.action.shape[1]], rows.action, self.rule.advantage)
 
         weight = rows.weight
         if errors is not None and looked is not None:

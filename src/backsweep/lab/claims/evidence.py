@@ -36,13 +36,14 @@ ADDED_LATER: dict[str, Any] = {
     "encoder": "projection",
     "cell": [0.1],
     "reward_scale": 1.0,
-    "gap": 10.0,
+    "gap": 30.0,
     "gap_floor": None,
     "untried": "network",
-    "graph_share": 0.5,
+    "refresh": 0.25,
+    "graph_share": 0.2,
     "erlam_weight": 0.5,
-    "backup_depth": 10,
-    "n_step": 5,
+    "backup_depth": 20,
+    "n_step": 3,
     "advantage": 0.9,
 }
 """Options that came after the first runs were recorded, with the value that stands for what was done before. A run

@@ -18,6 +18,7 @@ from backsweep.agent.fleet.compiled.codes import (
     LANE_DISCOUNT,
     LANE_FAILED_AT,
     LANE_FIRST_ROW,
+    LANE_N_STEP,
     LANE_PARTS,
     LANE_STATE,
     NOT_FINITE,
@@ -49,12 +50,12 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import next_word
 from backsweep.samplers.episodic_backward_kernels import walk_back
 from backsweep.samplers.sum_tree_kernels import draw_prioritized, update_priorities
+from backsweep.store.reading_kernels import fold_steps
 from backsweep.store.store_kernels import (
     FLAGS,
     LIVE,
     NEXT_OBSERVATION,
     OBSERVATION,
-    REWARD,
     RING,
     TERMINATED,
     TOTAL,
@@ -160,11 +161,12 @@ def draw_lane(arrays: Table) -> None:
     gamma, bootstrap = lane.floats[LANE_DISCOUNT], lane.ints[LANE_BOOTSTRAP] != 0
     for i in range(batch.row.shape[0]):
         slot = batch.row[i] % capacity
+        last, reward, discount = fold_steps(slot, lane.ints[LANE_N_STEP], gamma, rows, values)
         batch.bank_rows[0, i] = offset + rows[slot, OBSERVATION]
-        batch.bank_rows[1, i] = offset + rows[slot, NEXT_OBSERVATION]
+        batch.bank_rows[1, i] = offset + rows[last, NEXT_OBSERVATION]
         batch.action[i] = actions[slot, 0]
-        batch.reward[i] = values[slot, REWARD]
-        batch.discount[i] = 0.0 if stops(rows[slot, FLAGS], bootstrap) else gamma
+        batch.reward[i] = reward
+        batch.discount[i] = 0.0 if stops(rows[last, FLAGS], bootstrap) else discount
 
 
 @inlined

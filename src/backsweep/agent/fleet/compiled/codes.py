@@ -128,7 +128,8 @@ LANE_LOGGED = 11  # out: entries in the log of ended episodes
 LANE_STATE = 12  # see below
 LANE_FAILED_AT = 13  # step of the failure
 LANE_START = 14  # the number of the episode's first observation if it is stored already, else -1
-LANE_INTS = 15
+LANE_N_STEP = 15  # steps that are folded into a transition
+LANE_INTS = 16
 # Numbers of a lane.
 LANE_DISCOUNT = 0
 LANE_RETURN = 1  # of the running episode

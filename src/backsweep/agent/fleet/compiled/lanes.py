@@ -132,6 +132,7 @@ class LockstepLanes:
             ints[codes.LANE_PARTS] = len(self._parts[lane])
             ints[codes.LANE_FIRST_ROW], ints[codes.LANE_MOST_ROWS] = member.first_row, member.most_rows
             ints[codes.LANE_BOOTSTRAP] = member.bootstrap_at_timeout
+            ints[codes.LANE_N_STEP] = machine.n_step
             self.floats[lane, codes.LANE_DISCOUNT] = machine.gamma
         self.buffers = buffers
         # Kernels are compiled for one precision; learners have one of two.
@@ -304,7 +305,6 @@ def supported(replay: Replay, task: Lanes) -> bool:
     return (
         task.num_lanes == 1
         and machine.num_envs == 1
-        and machine.n_step == 1
         and machine.store.frame_stack == 1
         and task.moves_by_kernels_alone
         and parts.parts_of(machine.sampler) is not None
