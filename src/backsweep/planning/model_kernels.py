@@ -35,6 +35,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph_kernels import hash_edge, insert_entry
+from backsweep.jit.array_table import (
+    Float64Matrix,
+    Float64Vector,
+    Int32Matrix,
+    Int32Vector,
+    Int64Matrix,
+    Int64Vector,
+    WordVector,
+)
 from backsweep.jit.compilation import inlined, kernel
 
 # Columns of vertices.
@@ -112,29 +121,29 @@ MASKED_ACTIONS = 64
 class Model(NamedTuple):
     """The arrays of the model."""
 
-    vertices: NDArray[np.int32]
-    tried: NDArray[np.uint64]
-    numbers: NDArray[np.float64]
-    stamps: NDArray[np.int64]
-    pairs: NDArray[np.int32]
-    pair_numbers: NDArray[np.float64]
-    arcs: NDArray[np.int32]
-    arc_table: NDArray[np.int32]
-    rows: NDArray[np.int32]
-    row_numbers: NDArray[np.float64]
-    changed: NDArray[np.int32]
-    extremes: NDArray[np.float64]
-    counters: NDArray[np.int64]
+    vertices: Int32Matrix
+    tried: WordVector
+    numbers: Float64Matrix
+    stamps: Int64Vector
+    pairs: Int32Matrix
+    pair_numbers: Float64Matrix
+    arcs: Int32Matrix
+    arc_table: Int32Vector
+    rows: Int32Matrix
+    row_numbers: Float64Matrix
+    changed: Int32Vector
+    extremes: Float64Vector
+    counters: Int64Vector
 
 
 class Experience(NamedTuple):
     """The arrays of store and graph that the model reads."""
 
-    rows: NDArray[np.int32]
-    values: NDArray[np.float64]
-    actions: NDArray[np.int64]
-    vertices: NDArray[np.int64]
-    observation_vertex: NDArray[np.int32]
+    rows: Int32Matrix
+    values: Float64Matrix
+    actions: Int64Vector
+    vertices: Int64Matrix
+    observation_vertex: Int32Vector
 
 
 @inlined

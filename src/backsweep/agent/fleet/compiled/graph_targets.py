@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from backsweep.agent.fleet.compiled import graph_targets_kernels
 from backsweep.agent.fleet.compiled.graph_targets_kernels import DISCOUNT, FLOOR, GAP, PLANS, SETTINGS
 from backsweep.agent.fleet.compiled.lanes import LockstepLanes
-from backsweep.jit.array_table import address_table
+from backsweep.jit.array_table import array_tables
 from backsweep.jit.compilation import threads_in_use
 from backsweep.planning.planner import Planner
 
@@ -37,11 +37,10 @@ class GraphTargets:
         """Targets go to `known` (lanes, batch); lanes that do not plan keep what is there."""
         self._lanes, self._bounds, self._known = lanes, bounds, known
         self._planners: list[Planner | None] = [member.replay.machinery.planner for member in lanes.members]
-        planning = [planner for planner in self._planners if planner is not None]
         self._settings = np.zeros((len(self._planners), SETTINGS))
-        arrays = [(planner or planning[0]) for planner in self._planners]
-        self._models = address_table([tuple(planner.model) for planner in arrays])
-        self._experiences = address_table([tuple(planner.experience) for planner in arrays])
+        self._arrays = array_tables(
+            [(None, None) if planner is None else (planner.model, planner.experience) for planner in self._planners]
+        )
         self._targets = np.full(known.shape, np.nan, np.float32)
         self._read_settings()
 
@@ -54,9 +53,7 @@ class GraphTargets:
 
     def read(self) -> None:
         """Fill in the targets of the batches that were drawn last."""
-        graph_targets_kernels.read_all_targets(
-            self._lanes.row, self._settings, self._models, self._experiences, self._targets
-        )
+        graph_targets_kernels.read_all_targets(self._lanes.row, self._settings, self._arrays, self._targets)
         planning = self._settings[:, PLANS] != 0.0
         self._known[planning] = self._targets[planning]
 
