@@ -12,6 +12,12 @@ import pytest
 
 from backsweep.agent import RunConfig, run_config
 
+
+def paper_config(task: str | None = None, **options: Any) -> RunConfig:
+    """Return a run with the paper's settings, of TER if no other method is named."""
+    return run_config(task, **{"method": "ter", "settings": "paper", **options})
+
+
 SMALL_GRID: dict[str, Any] = {
     "task_options": {"size": 5, "max_steps": 60},
     "convolutions": ((16, 8, 4), (16, 3, 2)),
@@ -30,7 +36,7 @@ def chain(**options: Any) -> RunConfig:
         "record_interval": 100,
         "probe_size": 32,
     }
-    return run_config("nchain-10", **{**fields, **options})
+    return paper_config("nchain-10", **{**fields, **options})
 
 
 def grid(**options: Any) -> RunConfig:
@@ -47,7 +53,7 @@ def grid(**options: Any) -> RunConfig:
         "probe_size": 16,
         "capacity": 400,
     }
-    return run_config("minigrid/simplecrossing-easy", **{**fields, **options})
+    return paper_config("minigrid/simplecrossing-easy", **{**fields, **options})
 
 
 def comparable_records(folder: Path) -> list[dict[str, Any]]:

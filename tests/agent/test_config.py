@@ -7,27 +7,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backsweep import EpisodicBackward, Mixture, Prioritized, PseudoTerminals, Topological, Uniform
+from backsweep import EpisodicBackward, GraphValues, Mixture, Prioritized, PseudoTerminals, Topological, Uniform
 from backsweep.agent import METHOD_NAMES, RunConfig, method_for, run_config, train
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.defaults import task_options
 from backsweep.agent.fleet.clock import Clock
-from backsweep.agent.fleet.run import Lane, encoder_for, epsilon_schedule
+from backsweep.agent.fleet.run import Lane, encoder_for, epsilon_schedule, given_reward_scale
 from backsweep.agent.methods import method_table
 from backsweep.encoding import ExactBytes, Quantized, RandomProjection
+from backsweep.tasks import find_task
+from trainer_helpers import paper_config
 
 
 def test_the_papers_settings() -> None:
-    grid = run_config("minigrid/doorkey")
+    grid = paper_config("minigrid/doorkey")
     assert (grid.batch_size, grid.learning_rate, grid.optimiser) == (64, 3e-4, "adam")
     assert (grid.target_interval, grid.ratio, grid.warmup_steps, grid.capacity) == (1_000, 0.25, 50_000, 1_000_000)
     assert (grid.steps, grid.evaluation_interval, grid.evaluation_episodes) == (6_000_000, 100_000, 100)
     assert grid.convolutions == ((32, 8, 4), (64, 4, 2), (64, 3, 1))
     assert grid.linear == (512,)
     assert grid.clip_norm is None
-    sokoban = run_config("sokoban/6x6-2")
+    sokoban = paper_config("sokoban/6x6-2")
     assert (sokoban.batch_size, sokoban.target_interval, sokoban.eta) == (32, 10_000, 0.2)
-    atari = run_config("atari/pong")
+    atari = paper_config("atari/pong")
     assert (atari.optimiser, atari.learning_rate, atari.rmsprop_alpha, atari.rmsprop_eps) == (
         "rmsprop",
         2.5e-4,
@@ -37,7 +39,7 @@ def test_the_papers_settings() -> None:
 
 
 def test_the_table_reads_like_the_paper() -> None:
-    config = run_config("minigrid/doorkey", steps=1_000_000)
+    config = paper_config("minigrid/doorkey", steps=1_000_000)
     per = Prioritized(alpha=0.6, beta=0.4, final_beta=1.0, beta_rows=250_000, epsilon=0.01)
     sweep = Topological(roots=8, predecessors=3, trees="separate")
     table = method_table(config)
@@ -63,11 +65,11 @@ def test_the_table_reads_like_the_paper() -> None:
 
 
 def test_any_option_can_be_changed() -> None:
-    method = method_for(run_config("nchain-20", eta=0.1, mix_with="uniform", roots=2, predecessors=1))
+    method = method_for(paper_config("nchain-20", eta=0.1, mix_with="uniform", roots=2, predecessors=1))
     assert method.sampler == Mixture([(0.9, Topological(roots=2, predecessors=1, trees="separate")), (0.1, Uniform())])
-    assert isinstance(method_for(run_config("nchain-20", eta=0.0)).sampler, Topological)
-    assert method_for(run_config("nchain-20", method="ebu", diffusion=0.0)).rule.diffusion == 0.0
-    lane = Lane(run_config("minigrid/doorkey", dimension=8, capacity=100))
+    assert isinstance(method_for(paper_config("nchain-20", eta=0.0)).sampler, Topological)
+    assert method_for(paper_config("nchain-20", method="ebu", diffusion=0.0)).rule.diffusion == 0.0
+    lane = Lane(paper_config("minigrid/doorkey", dimension=8, capacity=100))
     assert lane.replay._encoder_config.dim == 8
 
 
@@ -75,23 +77,23 @@ class TestEncoder:
     """What tells states apart."""
 
     def test_each_choice(self) -> None:
-        assert encoder_for(run_config("lunarlander", dimension=2)) == RandomProjection(dim=2)
-        assert encoder_for(run_config("lunarlander", encoder="bytes")) == ExactBytes()
-        assert encoder_for(run_config("lunarlander", encoder="quantized")) == Quantized(0.1)
+        assert encoder_for(paper_config("lunarlander", dimension=2)) == RandomProjection(dim=2)
+        assert encoder_for(paper_config("lunarlander", encoder="bytes")) == ExactBytes()
+        assert encoder_for(paper_config("lunarlander", encoder="quantized")) == Quantized(0.1)
         widths = (0.1, 0.1, 0.2, 0.2, 0.1, 0.3, 1.0, 1.0)
-        assert encoder_for(run_config("lunarlander", encoder="quantized", cell=widths)) == Quantized(widths)
+        assert encoder_for(paper_config("lunarlander", encoder="quantized", cell=widths)) == Quantized(widths)
 
     def test_near_states_are_one(self) -> None:
         vertices = {}
         for encoder in ("projection", "quantized"):
-            lane = Lane(run_config("lunarlander", encoder=encoder, capacity=400))
+            lane = Lane(paper_config("lunarlander", encoder=encoder, capacity=400))
             for step in range(300):
                 lane.step(np.array([step % 4]), Clock())
             vertices[encoder] = lane.replay.stats()["vertices"]
         assert vertices["quantized"] < 0.9 * vertices["projection"]
 
     def test_state_numbers_need_none(self) -> None:
-        lane = Lane(run_config("nchain-10", encoder="quantized", capacity=100))
+        lane = Lane(paper_config("nchain-10", encoder="quantized", capacity=100))
         for _ in range(20):
             lane.step(np.array([1]), Clock())
         assert lane.replay.stats()["vertices"] <= 10
@@ -99,18 +101,18 @@ class TestEncoder:
     @pytest.mark.parametrize("cell", [(), (0.1, -1.0)])
     def test_cells_have_a_width(self, cell: tuple[float, ...]) -> None:
         with pytest.raises(ValueError, match="cell must hold widths above 0"):
-            run_config("lunarlander", encoder="quantized", cell=cell)
+            paper_config("lunarlander", encoder="quantized", cell=cell)
 
     def test_the_number_of_widths_must_fit(self) -> None:
         with pytest.raises(ValueError, match="step has 2 entries, expected one or 8"):
-            Lane(run_config("lunarlander", encoder="quantized", cell=(0.1, 0.2)))
+            Lane(paper_config("lunarlander", encoder="quantized", cell=(0.1, 0.2)))
 
 
 class TestReleased:
     """Where the released code differs, one assertion for each line of the table."""
 
     def test_options(self) -> None:
-        ter = run_config("minigrid/unlock", method="ter", settings="released")
+        ter = paper_config("minigrid/unlock", method="ter", settings="released")
         assert ter.ebu_double is False  # D2
         assert ter.ebu_skipped_steps == 3  # D3
         assert ter.predecessors == 1  # D4
@@ -124,29 +126,31 @@ class TestReleased:
         assert epsilon_schedule(ter)(10_000) == pytest.approx(0.9901)
 
     def test_sokoban(self) -> None:
-        assert run_config("sokoban/5x5-1", method="ter", settings="released").capacity == 1_000_000  # D1
-        assert run_config("sokoban/5x5-1", method="per", settings="released").capacity == 50_000
-        ter = run_config("sokoban/5x5-1", method="ter", settings="released")
+        assert paper_config("sokoban/5x5-1", method="ter", settings="released").capacity == 1_000_000  # D1
+        assert paper_config("sokoban/5x5-1", method="per", settings="released").capacity == 50_000
+        ter = paper_config("sokoban/5x5-1", method="ter", settings="released")
         assert ter.predecessors == 3
         assert ter.eta * ter.batch_size == 3  # D5
 
     def test_tasks(self) -> None:
-        crossing = run_config("minigrid/simplecrossing-hard", settings="released")
+        crossing = paper_config("minigrid/simplecrossing-hard", settings="released")
         assert task_options(crossing) == {"actions": "released"}  # D9
         assert Lane(crossing).envs.num_actions == 3
-        doors = run_config("minigrid/redbluedoors", settings="released")
+        doors = paper_config("minigrid/redbluedoors", settings="released")
         assert task_options(doors) == {"actions": "released", "wrong_door": "released"}  # D10
-        assert task_options(run_config("minigrid/redbluedoors")) == {}
+        assert task_options(paper_config("minigrid/redbluedoors")) == {}
 
     def test_a_choice_can_be_undone(self) -> None:
-        config = run_config("minigrid/unlock", settings="released", trees="separate", task_options={"actions": "paper"})
+        config = paper_config(
+            "minigrid/unlock", settings="released", trees="separate", task_options={"actions": "paper"}
+        )
         assert config.trees == "separate"
         assert task_options(config) == {"actions": "paper"}
 
 
 def test_a_timeout_is_bootstrapped_unless_told_otherwise() -> None:
     for bootstrap, discount in ((True, 0.99), (False, 0.0)):
-        config = run_config(
+        config = paper_config(
             "nchain-10", method="uer", bootstrap_at_timeout=bootstrap, task_options={"max_steps": 3}, batch_size=64
         )
         lane = Lane(config)
@@ -173,41 +177,41 @@ def test_a_timeout_is_bootstrapped_unless_told_otherwise() -> None:
 )
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        run_config("nchain-20", **options)  # type: ignore[arg-type]
+        paper_config("nchain-20", **options)  # type: ignore[arg-type]
 
 
 def test_more_refusals() -> None:
     with pytest.raises(TypeError, match="did you mean 'batch_size'"):
-        run_config("nchain-20", batchsize=3)
+        paper_config("nchain-20", batchsize=3)
     with pytest.raises(ValueError, match="unknown task"):
-        run_config("nchainn")
+        paper_config("nchainn")
     with pytest.raises(ValueError, match="give a task"):
-        run_config()
+        paper_config()
     with pytest.raises(ValueError, match="not both"):
-        run_config("nchain-20", env="CartPole-v1")
+        paper_config("nchain-20", env="CartPole-v1")
     with pytest.raises(ValueError, match="tasks of the table"):
-        run_config(env="CartPole-v1", exact=True)
+        paper_config(env="CartPole-v1", exact=True)
     with pytest.raises(ValueError, match="threads"):
         SessionConfig(threads=0)
     with pytest.raises(ValueError, match="checkpoint_interval"):
         SessionConfig(checkpoint_interval=-1)
     with pytest.raises(ValueError, match="does not know: colour"):
-        RunConfig.from_json({**run_config("nchain-20").to_json(), "colour": 1})
+        RunConfig.from_json({**paper_config("nchain-20").to_json(), "colour": 1})
 
 
 def test_a_configuration_survives_its_file() -> None:
-    config = run_config("minigrid/doorkey", method="ebu", task_options={"random_action_chance": 0.1}, seed=3)
+    config = paper_config("minigrid/doorkey", method="ebu", task_options={"random_action_chance": 0.1}, seed=3)
     assert RunConfig.from_json(config.to_json()) == config
 
 
 def test_a_file_from_before_an_option_still_loads() -> None:
-    config = run_config("lunarlander", seed=3)
+    config = paper_config("lunarlander", seed=3)
     before = {name: value for name, value in config.to_json().items() if name not in ("encoder", "cell")}
     assert RunConfig.from_json(before) == config
 
 
 def test_atari_frames_are_kept_once(tmp_path: Path) -> None:
-    config = run_config(
+    config = paper_config(
         "atari/pong",
         method="ter",
         steps=60,
@@ -229,3 +233,34 @@ def test_atari_frames_are_kept_once(tmp_path: Path) -> None:
     assert result.finished
     assert result.evaluation is not None
     assert result.evaluation.mean_length <= 20
+
+
+def test_our_settings_are_the_default_and_fit_the_budget() -> None:
+    config = run_config("minigrid/doorkey")
+    assert (config.method, config.settings, config.reward_scale, config.steps) == ("graph", "ours", "auto", 1_000_000)
+    short = run_config("minigrid/doorkey", steps=100_000)
+    assert (short.warmup_steps, short.epsilon_steps, short.evaluation_interval) == (5_000, 80_000, 2_500)
+    assert method_for(config).values == GraphValues(gap=config.gap, refresh=config.refresh)
+    assert isinstance(method_for(config).sampler, Prioritized)
+    assert run_config("minigrid/doorkey", settings="paper").reward_scale == 1.0
+
+
+def test_a_configuration_that_said_faithful_still_loads() -> None:
+    data = run_config("nchain-20", settings="released").to_json()
+    data["faithful"] = data.pop("settings")
+    assert RunConfig.from_json(data).settings == "released"
+
+
+def test_reward_scales_are_given_known_or_estimated() -> None:
+    assert given_reward_scale(run_config("minigrid/doorkey", reward_scale=0.5)) == 0.5
+    low, high = find_task("minigrid/doorkey").return_bounds
+    assert given_reward_scale(run_config("minigrid/doorkey")) == 1.0 / max(-low, high)
+    assert given_reward_scale(run_config(env="CartPole-v1")) is None
+    lane = Lane(run_config(env="CartPole-v1"))
+    for _ in range(3):
+        lane.replay.add(np.zeros(4, np.float32), 0, 2.0, np.zeros(4, np.float32), False, False)
+    assert lane.estimate_reward_scale() == pytest.approx(1 / 6)
+    lane.replay.add(np.zeros(4, np.float32), 0, 50.0, np.zeros(4, np.float32), False, False)
+    assert lane.estimate_reward_scale() == pytest.approx(1 / 6)  # stays what it was
+    with pytest.raises(ValueError, match="reward_scale must be 'auto' or above 0, got 0"):
+        run_config("nchain-20", reward_scale=0)

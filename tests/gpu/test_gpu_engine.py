@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.agent import RunConfig, resume, run_config, train_fleet
+from backsweep.agent import RunConfig, resume, train_fleet
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled import LockstepLanes
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.session.records import TimingRecord, read_records
+from trainer_helpers import paper_config
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -34,7 +35,7 @@ class Diary:
 def configs(task: str, method: str) -> list[RunConfig]:
     options: dict[str, Any] = {"warmup_steps": WARMUP, "epsilon_steps": STEPS, "epsilon_end": 0.3, "steps": STEPS}
     return [
-        run_config(task, method=method, seed=seed, capacity=600, target_interval=100, **options) for seed in (1, 2, 3)
+        paper_config(task, method=method, seed=seed, capacity=600, target_interval=100, **options) for seed in (1, 2, 3)
     ]
 
 
@@ -92,7 +93,7 @@ def test_the_same_steps_and_rows_while_actions_agree(task: str, method: str, mon
 def test_a_fleet_on_the_gpu_is_saved_and_goes_on(tmp_path: Path) -> None:
     options: dict[str, Any] = {"capacity": 600, "evaluation_interval": 350, "record_interval": 350}
     runs = {
-        f"seed{seed}": run_config(
+        f"seed{seed}": paper_config(
             "minigrid/doorkey", method="ter", seed=seed, steps=700, warmup_steps=200, exact=False, **options
         )
         for seed in (1, 2)

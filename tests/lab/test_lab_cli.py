@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from backsweep.agent import RunConfig, run_config
+from backsweep.agent import RunConfig
 from backsweep.lab import cli
 from backsweep.lab.claims.evidence import ADDED_LATER, configuration_key
 from backsweep.lab.claims.question import Grid, Variant
 from backsweep.lab.runs import jobs
 from backsweep.lab.runs.engine import run_jobs, shares_of
 from backsweep.lab.runs.progress import JobProgress, duration
+from trainer_helpers import paper_config
 
 
 def call(*arguments: str) -> int:
@@ -152,7 +153,7 @@ def test_terminating_the_command_stops_its_jobs_in_good_order(tmp_path: Path) ->
 
 def test_runs_recorded_before_an_option_existed_are_known(tmp_path: Path) -> None:
     """Their configuration lacks the option; a golden name makes sure that none that comes later gives them another."""
-    config = run_config("minigrid/doorkey", method="ter", seed=100).to_json()
+    config = paper_config("minigrid/doorkey", method="ter", seed=100).to_json()
     assert configuration_key(config, frozenset()) == "961ba218ed13"
     fields = {field.name: field for field in dataclasses.fields(RunConfig)}
     for name, value in ADDED_LATER.items():

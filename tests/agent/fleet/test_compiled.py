@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backsweep.agent import run_config
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled import LockstepLanes, Member, turn_kernels
@@ -16,6 +15,7 @@ from backsweep.agent.fleet.compiled.lanes import supported
 from backsweep.agent.fleet.run import Lane
 from backsweep.agent.learner import EpsilonSchedule
 from backsweep.jit.compilation import interpreted
+from trainer_helpers import paper_config
 
 METHODS = ("uer", "per", "ebu", "ter", "ter-single", "ter-shuffled", "ter-nostitch", "ter-pseudo", "ter-visits")
 PACE = {"warmup_steps": 40, "epsilon_start": 1.0, "epsilon_end": 0.3, "epsilon_steps": 200}
@@ -23,7 +23,7 @@ PACE = {"warmup_steps": 40, "epsilon_start": 1.0, "epsilon_end": 0.3, "epsilon_s
 
 def small_config(task: str, method: str, seed: int, **changes: Any) -> RunConfig:
     options: dict[str, Any] = {"capacity": 150, "batch_size": 16, "steps": 400, "shuffle": 40, **PACE}
-    return run_config(task, method=method, seed=seed, **{**options, **changes})
+    return paper_config(task, method=method, seed=seed, **{**options, **changes})
 
 
 def made_up_choice(step: int, seed: int) -> int:
@@ -45,6 +45,7 @@ class Batches:
         self.action = np.zeros((lanes, batch_size), np.int64)
         self.reward, self.discount, self.weight = (np.zeros((lanes, batch_size), np.float32) for _ in range(3))
         self.td_error = np.zeros((lanes, batch_size), np.float32)
+        self.scales = np.ones(lanes)
 
 
 class Alone:

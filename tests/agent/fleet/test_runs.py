@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backsweep.agent import RunConfig, RunError, resume, run_config, train, train_fleet
+from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import take_turn
 from backsweep.agent.fleet.run import Lane
-from trainer_helpers import chain, comparable_records, grid
+from trainer_helpers import chain, comparable_records, grid, paper_config
 
 
 def _raise(lane: Lane, error: Exception) -> None:
@@ -157,7 +157,7 @@ def test_runs_that_cannot_share_a_fleet_are_refused() -> None:
 
 def test_updates_come_at_the_asked_for_ratio() -> None:
     for ratio, updates in ((0.25, 25), (1.0, 100), (2.0, 200), (0.1, 10), (0.0, 0)):
-        fleet = Fleet([run_config("nchain-10", method="uer", warmup_steps=50, ratio=ratio, steps=150, batch_size=4)])
+        fleet = Fleet([paper_config("nchain-10", method="uer", warmup_steps=50, ratio=ratio, steps=150, batch_size=4)])
         while fleet.step < 150:
             take_turn(fleet, Clock(), _raise)
             if fleet.step <= 50:
@@ -166,7 +166,9 @@ def test_updates_come_at_the_asked_for_ratio() -> None:
 
 
 def test_the_target_is_copied_every_so_many_steps() -> None:
-    fleet = Fleet([run_config("nchain-10", method="uer", warmup_steps=8, target_interval=10, num_envs=4, batch_size=4)])
+    fleet = Fleet(
+        [paper_config("nchain-10", method="uer", warmup_steps=8, target_interval=10, num_envs=4, batch_size=4)]
+    )
     copies: list[int] = []
     fleet.learner.copy_target = lambda: copies.append(fleet.step)  # type: ignore[method-assign]
     while fleet.step < 48:

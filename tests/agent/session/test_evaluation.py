@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backsweep.agent import run_config
 from backsweep.agent.session.evaluation import ExactEvaluator, exact_evaluator, play, probe_states
 from backsweep.agent.session.evaluation.evaluate import evaluate, probe_for, return_bounds
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import exact
 from backsweep.tasks.resumable import make_environments
+from trainer_helpers import paper_config
 
 FORWARD = np.array([[1.0, 0.0]])
 
@@ -50,7 +50,7 @@ def test_random_actions_come_at_the_asked_for_rate() -> None:
 
 
 def test_rollouts_agree_with_the_exact_return_on_images() -> None:
-    config = run_config(
+    config = paper_config(
         "minigrid/lavacrossing-easy", task_options={"size": 5, "max_steps": 40}, evaluation_episodes=600
     )
     table = exact(config.environment, **config.task_options)
@@ -85,8 +85,8 @@ def test_exact_scores_of_a_known_policy() -> None:
 
 
 def test_the_probe_is_the_same_for_all_methods_and_seeds() -> None:
-    first = probe_for(run_config("minigrid/doorkey", method="ter", seed=0, probe_size=20))
-    second = probe_for(run_config("minigrid/doorkey", method="uer", seed=5, probe_size=20))
+    first = probe_for(paper_config("minigrid/doorkey", method="ter", seed=0, probe_size=20))
+    second = probe_for(paper_config("minigrid/doorkey", method="uer", seed=5, probe_size=20))
     assert first.shape == (20, 40, 40, 3)
     assert np.array_equal(first, second)
     envs = make_environments("minigrid/doorkey", None, 4, 0, {})
@@ -95,7 +95,7 @@ def test_the_probe_is_the_same_for_all_methods_and_seeds() -> None:
 
 
 def test_an_evaluation_depends_on_seed_and_step_alone() -> None:
-    config = run_config("minigrid/doorkey", evaluation_episodes=5, probe_size=8, exact=False)
+    config = paper_config("minigrid/doorkey", evaluation_episodes=5, probe_size=8, exact=False)
     generator = named_generator(0, "values")
     table = generator.normal(size=(256, 6))
 

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from backsweep.agent import RunConfig, run_config
+from backsweep.agent import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.session.evaluation import ExactEvaluator, exact_evaluator, lane_values
 from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_lanes
 from backsweep.agent.session.evaluation.lane_values import values_of_lanes
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
+from trainer_helpers import paper_config
 
 SMALL_GRID: dict[str, Any] = {
     "convolutions": ((16, 8, 4), (16, 3, 2)),
@@ -31,7 +32,7 @@ SMALL_GRID: dict[str, Any] = {
 
 
 def grid(task: str, seed: int, **options: Any) -> RunConfig:
-    return run_config(task, seed=seed, task_options={"size": 5, "max_steps": 40}, **{**SMALL_GRID, **options})
+    return paper_config(task, seed=seed, task_options={"size": 5, "max_steps": 40}, **{**SMALL_GRID, **options})
 
 
 def made_up_values(lane: int, observations: NDArray[Any]) -> NDArray[np.float64]:
@@ -60,7 +61,7 @@ class MadeUpValues:
 @pytest.mark.parametrize(
     "configs",
     [
-        [run_config("nchain-10", seed=seed, evaluation_episodes=7, probe_size=9) for seed in range(3)],
+        [paper_config("nchain-10", seed=seed, evaluation_episodes=7, probe_size=9) for seed in range(3)],
         [grid("minigrid/doorkey", seed) for seed in range(4)],
         # Several tasks, in turns; some with exact scores.
         [
@@ -71,7 +72,9 @@ class MadeUpValues:
             grid("minigrid/doorkey", 5, evaluation_episodes=3),
         ],
         [
-            run_config("sokoban/5x5-1", seed=seed, task_options={"max_steps": 20}, evaluation_episodes=6, probe_size=5)
+            paper_config(
+                "sokoban/5x5-1", seed=seed, task_options={"max_steps": 20}, evaluation_episodes=6, probe_size=5
+            )
             for seed in range(2)
         ],
     ],
@@ -102,7 +105,7 @@ def test_finished_episodes_are_not_looked_at_again() -> None:
 
 
 def test_environments_of_other_packages_are_evaluated_as_ever() -> None:
-    config = run_config(env="CartPole-v1", evaluation_episodes=3, probe_size=8)
+    config = paper_config(env="CartPole-v1", evaluation_episodes=3, probe_size=8)
     configs = [dataclasses.replace(config, seed=seed) for seed in range(2)]
     values = MadeUpValues(2)
     expected = [evaluate(config, partial(values.alone, lane), step=1) for lane, config in enumerate(configs)]
@@ -136,7 +139,7 @@ def test_a_learners_lanes(lanes: list[int], piece: int, monkeypatch: pytest.Monk
 def test_values_of_lanes_are_those_of_each(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lane_values.PIECE_BYTES, "cpu", piece)
     generator = np.random.default_rng(0)
-    chain = run_config("nchain-10", seed=1)
+    chain = paper_config("nchain-10", seed=1)
     fleets = [
         (Fleet([grid("minigrid/doorkey", seed) for seed in range(3)]), generator.integers(256, size=(2, 5, 40, 40, 3))),
         (Fleet([dataclasses.replace(chain, seed=seed) for seed in range(3)]), generator.integers(9, size=(2, 5))),

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from backsweep.agent import METHOD_NAMES, RunConfig, run_config
+from backsweep.agent import METHOD_NAMES, RunConfig
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import take_turn
 from backsweep.agent.fleet.run import Lane
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.session.evaluation.evaluate import evaluate
+from trainer_helpers import paper_config
 
 # One root, one predecessor and no mixing: most of what was seen is never learned from. It is an ablation.
 WITHOUT_MIXING = "ter-single"
@@ -44,7 +45,7 @@ def _late_return(config: RunConfig, every: int) -> float:
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_every_method_learns_the_chain(method: str) -> None:
-    config = run_config("nchain-10", method=method, steps=2_000, warmup_steps=500, epsilon_steps=1_500, probe_size=16)
+    config = paper_config("nchain-10", method=method, steps=2_000, warmup_steps=500, epsilon_steps=1_500, probe_size=16)
     record = evaluate(config, partial(_trained(config).values, 0), config.steps)
     assert record.exact_success == pytest.approx(1.0)
     assert record.mean_return == 1.0
@@ -77,13 +78,13 @@ def test_every_method_learns_a_small_room_from_images(method: str) -> None:
         "evaluation_episodes": 20,
         "probe_size": 16,
     }
-    config = run_config("minigrid/simplecrossing-easy", method=method, seed=1, **options)
+    config = paper_config("minigrid/simplecrossing-easy", method=method, seed=1, **options)
     # Random play gets about 0.4; the best there is, with 5% random actions, 0.95.
     assert _late_return(config, 100) > (0.6 if method == WITHOUT_MIXING else 0.9)
 
 
 def test_cartpole_is_learned_with_several_environments() -> None:
-    config = run_config(
+    config = paper_config(
         env="CartPole-v1",
         method="uer",
         steps=12_000,

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from backsweep.agent import RunConfig, RunError, resume, run_config, train
+from backsweep.agent import RunConfig, RunError, resume, train
 from backsweep.agent.session import checkpoint as checkpoints
 from backsweep.agent.session.session import Session
 from backsweep.snapshot import SnapshotError, files
-from trainer_helpers import chain, check_same_records, comparable_records, grid
+from trainer_helpers import chain, check_same_records, comparable_records, grid, paper_config
 
 
 def _train_and_stop_at(config: RunConfig, folder: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +42,7 @@ CONFIGS = {
     "ebu on a chain": chain(method="ebu"),
     "mixed ebu on a chain, released": chain(method="ebu-mixed", settings="released"),
     "shuffled, two environments": chain(method="ter-shuffled", num_envs=2, shuffle=50),
-    "other package, three environments": run_config(
+    "other package, three environments": paper_config(
         env="CartPole-v1",
         method="per",
         steps=900,

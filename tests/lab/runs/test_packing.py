@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from backsweep.agent import RunConfig, run_config, train, train_fleet
+from backsweep.agent import RunConfig, train, train_fleet
 from backsweep.agent.session.records import read_records
 from backsweep.lab import cli
 from backsweep.lab.claims.evidence import read_evidence
@@ -20,6 +20,7 @@ from backsweep.lab.claims.question import Grid, Variant
 from backsweep.lab.runs import jobs
 from backsweep.lab.runs.packing import compact, pack
 from backsweep.lab.runs.worker import work
+from trainer_helpers import paper_config
 
 OPTIONS: dict[str, Any] = {
     "steps": 300,
@@ -33,7 +34,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def chain(seed: int, **options: Any) -> RunConfig:
-    return run_config("nchain-6", **{"method": "ter", "seed": seed, **OPTIONS, **options})
+    return paper_config("nchain-6", **{"method": "ter", "seed": seed, **OPTIONS, **options})
 
 
 @pytest.fixture(scope="module")
