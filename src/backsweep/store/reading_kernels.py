@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import Table, unpack
-from backsweep.jit.compilation import kernel
+from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.store.distinct_kernels import Records, find_observation
 from backsweep.store.store_kernels import (
