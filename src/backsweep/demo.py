@@ -1,4 +1,4 @@
-"""The demonstration: one chain of states, and the order in which two samplers visit it."""
+"""`backsweep demo`: three methods on a small task; or, with --order, the order in which two samplers visit a chain."""
 
 from __future__ import annotations
 
@@ -22,18 +22,27 @@ SHOWN = 40  # rows of each sampler that the pictures show
 def add_commands(commands: Any) -> None:
     """Add ``backsweep demo``."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "demo", help="show the sweep's order beside uniform's, then train agents and draw their curves"
+        "demo", help="train three methods on a small task and draw how soon each solves it (about two minutes)"
     )
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture (default: demo)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the walk and of the samplers (default: 0)")
     parser.add_argument(
-        "--no-training", action="store_true", help="stop before agents are trained (some three minutes)"
+        "--order", action="store_true", help="instead: show in which order sweeps and uniform sampling visit a chain"
     )
-    parser.set_defaults(run=lambda options: run(options.out, options.seed, not options.no_training))
+    parser.set_defaults(run=run)
 
 
-def run(out: Path, seed: int, learn: bool = False) -> None:
-    """Print the order of updates under both samplers and draw it; then train agents, if asked to."""
+def run(options: argparse.Namespace) -> None:
+    """Train and draw, or show the order of updates."""
+    if options.order:
+        show_order(options.out)
+        return
+    from backsweep.agent.session import demo as training
+
+    training.run(options.out)
+
+
+def show_order(out: Path, seed: int = 0) -> None:
+    """Print the order of updates under both samplers and draw it."""
     print(f"A random walk of {STEPS} steps on a chain of {LENGTH} states; only the last one, G, gives a reward.")
     print("A state's value can be right only after its right-hand neighbour's. Which states does each sampler pick?\n")
     orders = {}
@@ -46,11 +55,7 @@ def run(out: Path, seed: int, learn: bool = False) -> None:
     stats = replay.stats()
     print(f"{stats['rows']:,.0f} transitions hold {stats['distinct_observations']:.0f} distinct observations.")
     print(f"The picture: {path}")
-    print("The 15-line example in README.md uses it; docs/follow_one_transition.md shows how it works.")
-    if learn:
-        from backsweep.agent.session import demo as training
-
-        training.run(out)
+    print("docs/follow_one_transition.md shows how the sweep works.")
 
 
 def filled_replay(sampler: Sampler, seed: int) -> Replay:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from backsweep import demo as demonstration
@@ -13,11 +14,30 @@ from backsweep.agent.session import demo
 def test_the_demonstration_ends_with_a_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "CHAIN_STEPS", 1_100)
-    monkeypatch.setattr(demo, "METHOD_NAMES", ("uer", "ter"))
-    monkeypatch.setattr(demo, "GRID_STEPS", 3_000)
-    demonstration.run(tmp_path, 0, learn=True)
+    monkeypatch.setattr(demo, "SEEDS", (0,))
+    monkeypatch.setattr(demo, "WALK", 1_500)
+    demo.run(tmp_path, steps=240)
     output = capsys.readouterr().out
-    assert "The curves:" in output
-    assert "Next: docs/training.md" in output
-    assert (tmp_path / "curves.png").stat().st_size > 10_000
+    assert "uniform       not yet" in output
+    assert "Next: backsweep train" in output
+    assert (tmp_path / "demo.png").stat().st_size > 10_000
+
+
+def test_solved_means_from_there_on() -> None:
+    assert demo.solved_at([(10, 0.95), (20, 0.5), (30, 0.9), (40, 1.0)]) == "30"
+    assert demo.solved_at([(10, 1.0), (20, 0.89)]) == "not yet"
+
+
+def test_planning_gives_value_to_states_far_from_the_goal() -> None:
+    before, after, distance = demo.planned_states()
+    far = distance > 3
+    assert far.any()
+    near = before[distance == 1].max()
+    assert np.median(after[far]) > np.median(before[far])
+    assert after[far].max() < after[distance == 1].max() <= near + 1e-6
+
+
+def test_the_order_of_updates_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demonstration.show_order(tmp_path)
+    assert "which states each batch" in capsys.readouterr().out
+    assert (tmp_path / "sweep.png").stat().st_size > 10_000

@@ -1,125 +1,208 @@
-"""The trainer's part of the demonstration: every method on a chain, and two of them on a small MiniGrid task."""
+"""The demonstration: three methods learn a small task, and what planning does to the values of its states."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import run_config
-from backsweep.agent.methods import METHOD_NAMES
 from backsweep.agent.session.records import read_records
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.agent.session.training import train
+from backsweep.planning import GraphValues
+from backsweep.replay import Replay
+from backsweep.tasks.make import make_single
 
 Curve = list[tuple[int, float]]
-CHAIN_STEPS = 1_500
-GRID_STEPS = 30_000
-GRID_METHODS = ("ter", "uer")
+TASK = "minigrid/doorkey"
+OPTIONS: dict[str, Any] = {"size": 5, "image_size": 20}
+METHODS = {"graph": "graph values", "ter": "TER", "uer": "uniform"}
+COLOURS = {"graph": "#c2410c", "ter": "#1d4ed8", "uer": "#6b7280"}
+SEEDS = (0, 1, 2)
+STEPS = 15_000
+SOLVED = 0.9
+WALK = 6_000
+"""Random steps whose graph the picture shows."""
 
 
-def chain_config(method: str) -> RunConfig:
-    """Return a run of a second or two on the chain."""
+def demo_config(method: str, seed: int, steps: int = STEPS) -> RunConfig:
+    """Return a run on DoorKey, made smaller: a room of 5x5, images of 20x20, a small network."""
     return run_config(
-        "nchain-20", method=method, steps=CHAIN_STEPS, evaluation_interval=50, evaluation_episodes=5, probe_size=16
-    )
-
-
-def grid_config(method: str) -> RunConfig:
-    """Return a run of a minute or two on DoorKey, made smaller: a room of 5x5, images of 20x20, a small network."""
-    return run_config(
-        "minigrid/doorkey",
+        TASK,
         method=method,
-        task_options={"size": 5, "reward": "package", "image_size": 20},
+        seed=seed,
+        task_options=OPTIONS,
         convolutions=((32, 4, 4), (32, 3, 1)),
         linear=(128,),
-        steps=GRID_STEPS,
-        warmup_steps=2_000,
-        epsilon_steps=15_000,
-        epsilon_end=0.05,
+        steps=steps,
+        warmup_steps=min(1_000, steps // 3),
         target_interval=250,
         learning_rate=5e-4,
-        discount=0.97,
-        capacity=GRID_STEPS,
-        evaluation_interval=1_500,
-        evaluation_episodes=50,
-        probe_size=64,
+        batch_size=32,
+        capacity=steps,
+        evaluation_interval=max(1, steps // 24),
+        evaluation_episodes=4,
+        record_interval=steps,
+        probe_size=16,
     )
 
 
-def evaluations(folder: Path, field: str) -> Curve:
-    """Return a run's curve of one field of its evaluations."""
-    records = read_records(folder, "evaluation")
-    return [(record.step, getattr(record, field)) for record in records if isinstance(record, EvaluationRecord)]
+def train_quietly(method: str, seed: int, steps: int, folder: str) -> Curve:
+    """Train one run in a process of its own; return the share of episodes that it solves, by steps."""
+    train(demo_config(method, seed, steps), folder, quiet=True, checkpoint_interval=0, final_checkpoint=False)
+    records = read_records(Path(folder), "evaluation")
+    return [(r.step, r.exact_success or 0.0) for r in records if isinstance(r, EvaluationRecord)]
 
 
-def train_quietly(config: dict[str, Any], folder: str) -> None:
-    """Train one run without a word: what a process of its own does."""
-    train(RunConfig.from_json(config), folder, quiet=True, checkpoint_interval=0)
-
-
-def run(out: Path) -> Path:
-    """Train everything, print how it went, and draw the curves; return the picture's path."""
-    with tempfile.TemporaryDirectory(prefix="backsweep-demo-") as place:
-        root = Path(place)
-        print(f"\nEvery method learns the chain, {CHAIN_STEPS:,} steps each: mean |Q - Q*| over all states, at the end")
-        chain = {}
-        for method in METHOD_NAMES:
-            train(chain_config(method), root / method, quiet=True, checkpoint_interval=0)
-            chain[method] = evaluations(root / method, "value_error")
-            print(f"  {method:14} {chain[method][-1][1]:.4f}", flush=True)
-
-        print(
-            f"\nTwo methods learn DoorKey in a room of 5x5 from images, {GRID_STEPS:,} steps each (about two minutes)"
-        )
-        processes = {}
-        context = multiprocessing.get_context("spawn")
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
-        for method in GRID_METHODS:
-            folder = root / f"grid-{method}"
-            processes[method] = context.Process(target=train_quietly, args=(grid_config(method).to_json(), str(folder)))
-            processes[method].start()
-        grid = {}
-        for method, process in processes.items():
-            process.join()
-            if process.exitcode:
-                raise OSError(f"the run of {method} ended with exit code {process.exitcode}")
-            grid[method] = evaluations(root / f"grid-{method}", "mean_return")
-            print(f"  {method:14} mean return {grid[method][-1][1]:.3f} at the end (0 never solved, 1 at once)")
-    path = out / "curves.png"
-    draw(chain, grid, path)
-    print(f"\nThe curves: {path}")
-    print("Next: docs/training.md, or at once: backsweep train minigrid/doorkey --method ter --steps 200_000")
+def run(out: Path, steps: int = STEPS) -> Path:
+    """Train everything, print how it went, and draw it; return the picture's path."""
+    before, after, distance = planned_states()
+    print(
+        f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} seeds fixed beforehand, "
+        f"{steps:,} steps each, the same settings for all.\nAbout two minutes on two cores.",
+        flush=True,
+    )
+    curves: dict[str, list[Curve]] = {method: [] for method in METHODS}
+    began = time.monotonic()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with TemporaryDirectory(prefix="backsweep-demo-") as place:
+        workers = max(1, min(len(METHODS) * len(SEEDS), os.cpu_count() or 1))
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            runs = {
+                pool.submit(train_quietly, method, seed, steps, f"{place}/{method}-{seed}"): (method, seed)
+                for seed in SEEDS
+                for method in METHODS
+            }
+            for done in as_completed(runs):
+                method, seed = runs[done]
+                curves[method].append(done.result())
+                print(f"  {METHODS[method]:13} seed {seed}: {in_words(done.result())}", flush=True)
+    print(f"\nSteps until {SOLVED:.0%} of episodes are solved, one number for each seed:")
+    for method, found in curves.items():
+        print(f"  {METHODS[method]:13} {',  '.join(sorted(map(solved_at, found)))}")
+    path = out / "demo.png"
+    draw(curves, before, after, distance, path)
+    print(f"\nThe picture: {path} ({time.monotonic() - began:.0f} s of training)")
+    print("Next: backsweep train minigrid/doorkey --steps 200_000, or docs/graph_values.md for your own loop")
     return path
 
 
-def draw(chain: dict[str, Curve], grid: dict[str, Curve], path: Path) -> None:
-    """Draw both comparisons side by side."""
-    import matplotlib
+def solved_at(curve: Curve) -> str:
+    """Return from which evaluation on a run solves its task, in words."""
+    for place, (step, _) in enumerate(curve):
+        if all(success >= SOLVED for _, success in curve[place:]):
+            return f"{step:,}"
+    return "not yet"
 
+
+def in_words(curve: Curve) -> str:
+    """Return how a run ended."""
+    return f"{curve[-1][1]:.0%} of episodes solved at the end, {SOLVED:.0%} from step {solved_at(curve)} on"
+
+
+# -- what planning does -----------------------------------------------------------------------------------------------
+
+
+def planned_states() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the values of a random walk's states after one backup and after planning, and their steps to an end.
+
+    The network is one that knows nothing: 0 for every action.
+    """
+    env = make_single(TASK, **OPTIONS)
+    assert isinstance(env.action_space, gym.spaces.Discrete)
+    actions = int(env.action_space.n)
+    found = []
+    for values in (GraphValues(depth=1), GraphValues(untried="never")):
+        rng = np.random.default_rng(0)
+        replay = Replay(env.observation_space, env.action_space, capacity=WALK, values=values)
+        observation, _ = env.reset(seed=0)
+        for _ in range(WALK):
+            action = int(rng.integers(actions))
+            following, reward, terminated, truncated, _ = env.step(action)
+            replay.add(observation, action, float(reward), following, terminated, truncated)
+            observation = env.reset()[0] if terminated or truncated else following
+        replay.renew_values(lambda seen: np.zeros((len(seen), actions)))
+        found.append(replay.graph.values())
+    return found[0], found[1], steps_to_an_end(replay)
+
+
+def steps_to_an_end(replay: Replay) -> NDArray[np.int64]:
+    """Return for each vertex how many steps lead from it to an end on the graph, -1 if none do."""
+    graph = replay.graph
+    distance = dict.fromkeys(graph.terminal_vertices.tolist(), 0)
+    waiting = list(distance)
+    for vertex in waiting:
+        for before in graph.predecessors(vertex).tolist():
+            if before not in distance:
+                distance[before] = distance[vertex] + 1
+                waiting.append(before)
+    return np.array([distance.get(vertex, -1) for vertex in graph.vertices.tolist()])
+
+
+# -- the picture ------------------------------------------------------------------------------------------------------
+
+
+def draw(
+    curves: dict[str, list[Curve]],
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    distance: NDArray[np.int64],
+    path: Path,
+) -> None:
+    """Draw how soon each method solves the task, and the states with their values before and after planning."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("the picture needs matplotlib: pip install 'backsweep[demo]'") from error
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    colours = plt.get_cmap("tab20")
-    for index, (method, curve) in enumerate(chain.items()):
-        left.plot(*zip(*curve, strict=True), label=method, color=colours(index), linewidth=1.5)
-    left.set_title("Chain of 20 states, all methods")
-    left.set_xlabel("environment steps (updates begin at 1,000)")
-    left.set_ylabel("mean |Q - Q*|")
-    left.set_xlim(900, CHAIN_STEPS)
-    left.legend(fontsize=7, ncols=2)
-    for method, curve in grid.items():
-        right.plot(*zip(*curve, strict=True), label=method, marker="o", markersize=3)
-    right.set_title("DoorKey 5x5 from images")
-    right.set_xlabel("environment steps")
-    right.set_ylabel("mean return of 50 episodes")
-    right.set_ylim(-0.02, 1.02)
-    right.legend()
-    for panel in (left, right):
+    figure, panels = plt.subplots(1, 3, figsize=(13, 4), layout="constrained", width_ratios=(1.25, 1, 1))
+    for method, found in curves.items():
+        for place, curve in enumerate(found):
+            steps, success = zip(*curve, strict=True)
+            label = METHODS[method] if place == 0 else None
+            panels[0].plot(
+                steps, 100 * np.array(success), label=label, color=COLOURS[method], linewidth=1.8, alpha=0.85
+            )
+    panels[0].set_title("DoorKey 5x5 from pictures: who solves it when?", fontsize=11)
+    panels[0].set_xlabel("environment steps")
+    panels[0].set_ylabel("% of episodes solved")
+    panels[0].set_ylim(-3, 103)
+    panels[0].legend(frameon=False)
+    reached = distance >= 0
+    order = np.argsort(distance[reached], kind="stable")
+    levels = distance[reached][order]
+    heights = np.concatenate([np.linspace(-1, 1, count + 2)[1:-1] for count in np.bincount(levels) if count])
+    for panel, values, title in (
+        (panels[1], before, "One-step target: value one step from the goal"),
+        (panels[2], after, "Planned on the graph: every state at once"),
+    ):
+        dots = panel.scatter(
+            levels,
+            heights,
+            c=values[reached][order],
+            cmap="viridis",
+            s=14,
+            vmin=np.nanmin(after),
+            vmax=np.nanmax(after),
+        )
+        panel.set_title(title, fontsize=11)
+        panel.set_xlabel("steps to the goal")
+        panel.set_yticks([])
+        panel.invert_xaxis()
+    figure.colorbar(dots, ax=panels[2], label="value of a state")
+    for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
