@@ -66,6 +66,7 @@ def batches_of(stepper: Stepper, observations: np.ndarray) -> list[Batch]:
             weight=stepper.weight[lane],
             row=np.arange(SIZE),
             source=np.zeros(SIZE, np.int64),
+            steps=np.ones(SIZE, np.int64),
         )
         for lane in range(len(stepper.first))
     ]

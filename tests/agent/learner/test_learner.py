@@ -40,6 +40,7 @@ def _batch(network: Network, seed: int, size: int = 8) -> Batch:
         weight=generator.random(size).astype(np.float32),
         row=np.arange(size),
         source=np.zeros(size, np.int64),
+        steps=np.ones(size, np.int64),
     )
 
 

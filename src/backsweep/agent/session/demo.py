@@ -185,20 +185,18 @@ def draw(
     levels = distance[reached][order]
     heights = np.concatenate([np.linspace(-1, 1, count + 2)[1:-1] for count in np.bincount(levels) if count])
     for panel, values, title in (
-        (panels[1], before, "One-step target: value one step from the goal"),
+        (panels[1], before, "One-step targets: only beside the goal"),
         (panels[2], after, "Planned on the graph: every state at once"),
     ):
+        ends = levels == 0
+        shown = values[reached][order][~ends]
         dots = panel.scatter(
-            levels,
-            heights,
-            c=values[reached][order],
-            cmap="viridis",
-            s=14,
-            vmin=np.nanmin(after),
-            vmax=np.nanmax(after),
+            levels[~ends], heights[~ends], c=shown, cmap="viridis", s=14, vmin=0, vmax=np.nanmax(after)
         )
+        panel.scatter(levels[ends], heights[ends], color="black", marker="*", s=60)
         panel.set_title(title, fontsize=11)
-        panel.set_xlabel("steps to the goal")
+        panel.set_xlabel("steps to the goal (stars)")
+        panel.set_xticks(range(0, int(levels.max()) + 1, 5))
         panel.set_yticks([])
         panel.invert_xaxis()
     figure.colorbar(dots, ax=panels[2], label="value of a state")

@@ -27,7 +27,9 @@ SETTINGS = 4
 def read_lane_targets(
     row: NDArray[np.int64], settings: NDArray[np.float64], arrays: Table, target: NDArray[np.float32]
 ) -> None:
-    """Write the targets of one lane's batch."""
+    """Write the targets of one lane's batch, if it plans."""
+    if settings[PLANS] == 0.0:
+        return
     experience, model = unpack(Experience, arrays[EXPERIENCE]), unpack(Model, arrays[MODEL])
     read_targets(row, settings[GAP], settings[FLOOR], settings[DISCOUNT], experience, model, target)
 
@@ -41,5 +43,4 @@ def read_all_targets(
 ) -> None:
     """Write the targets of the lanes that plan, (lanes, batch); others keep what is there."""
     for lane in prange(row.shape[0]):
-        if settings[lane, PLANS] != 0.0:
-            read_lane_targets(row[lane], settings[lane], arrays[lane], target[lane])
+        read_lane_targets(row[lane], settings[lane], arrays[lane], target[lane])
