@@ -101,9 +101,7 @@ def test_pseudo_terminals_follow_the_softmax_of_the_average_accumulated_reward(
     graph = twin.replay._graph
     assert graph is not None
     roots = np.zeros(DRAWS, np.int64)
-    count = draw_pseudo_terminals(
-        np.array([77], np.uint64), kappa, graph.vertices, graph.reward_sums, graph.counters, roots
-    )
+    count = draw_pseudo_terminals(np.array([77], np.uint64), kappa, graph.bundle, roots)
     assert count == DRAWS
     state_of = {twin.replay.graph.vertex(state): state for state in (*range(len(rewards)), 9)}
     averages = dict(enumerate(rewards)) | {9: 0.0}
