@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,22 @@ def write_run(
     last_step: int = 1000,
     exact: bool = False,
     probe_q: float = 0.0,
+    curve: Sequence[float] | None = None,
     **config: Any,
 ) -> Path:
-    """Write a training run whose score rises in a straight line to `final`."""
-    settings = {"task": task, "env": None, "method": method, "steps": 1000, "settings": "paper"}
-    settings |= {"task_options": {}, "ratio": 0.25, "diffusion": 0.5, **config}
+    """Write a training run whose score rises in a straight line to `final`, or is `curve`."""
+    if curve is not None:
+        evaluations = len(curve)
+    env = task if task.endswith("-v1") else None
+    settings = {"task": None if env else task, "env": env, "method": method, "steps": 1000, "settings": "paper"}
+    settings |= {"exact": exact, "task_options": {}, "ratio": 0.25, "diffusion": 0.5, **config}
     key = "-".join(f"{name}{value}" for name, value in sorted(config.items()))
     folder = root / "runs" / task.replace("/", "-") / f"{method}{key}" / f"seed-{seed}"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({**settings, "seed": seed}))
     lines = []
     for place in range(1, evaluations + 1):
-        score = final * place / evaluations
+        score = final * place / evaluations if curve is None else curve[place - 1]
         record = {"kind": "evaluation", "step": place * last_step // evaluations, "mean_return": score}
         record |= {"normalised_return": score, "exact_normalised": None, "probe_q": probe_q if place == 3 else 0.0}
         record |= {"start_value": 0.0, "discounted_return": 0.0, "value_error": None}

@@ -40,6 +40,8 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert "210 runs" in shown
     assert call("show", "C17") == 0
     assert "nothing to run" in capsys.readouterr().out
+    assert call("show", "G1") == 0
+    assert "the goal: Graph values solve 95%" in capsys.readouterr().out
 
 
 def test_a_study_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,8 +197,12 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
     assert "15 runs, 0 finished, 15 to do" in capsys.readouterr().out
     with pytest.raises(ValueError, match=r"there is no line 'ter-single' here, only uer, .*, ter, ter-pseudo"):
         call("run", "C12", "C13", "--lines", "ter-single", *rate)
-    with pytest.raises(ValueError, match="there is no seed 7 here, only 100"):
-        call("run", "C3", "--seeds", "7", *rate)
+    assert call("run", "C3", *part, "--seeds", "200", "200", "7", *rate) == 0
+    assert "8 runs, 0 finished, 8 to do" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="must hold seeds for reporting here, none of 10000 to 10099, got 10003"):
+        call("run", "C3", "--seeds", "200", "10003", *rate)
+    with pytest.raises(ValueError, match="must hold seeds for tuning here, only of 10000 to 10099, got 200"):
+        call("run", "T1", "--seeds", "200", *rate)
     with pytest.raises(ValueError, match="there is no task 'minigrid/doorkye' here, only minigrid/doorkey"):
         call("run", "C3", "--tasks", "minigrid/doorkye", *rate)
     with pytest.raises(ValueError, match="there is no line 'dqn' here, only uer"):
@@ -250,7 +256,9 @@ def test_runs_can_follow_the_released_code(tmp_path: Path) -> None:
     configs = [jobs.run_configuration(run) for run in grid.following("released").runs()]
     assert [config["settings"] for config in configs] == ["released", "released"]
     assert [config["capacity"] for config in configs] == [1_000_000, 50_000]
-    assert grid.following("paper") == grid
+    plain = [jobs.run_configuration(run) for run in grid.runs()]
+    assert plain == [jobs.run_configuration(run) for run in grid.following("paper").runs()]
+    assert [config["settings"] for config in plain] == ["paper", "paper"]
 
 
 def test_the_package_is_the_command() -> None:

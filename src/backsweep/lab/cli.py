@@ -13,7 +13,7 @@ CHECKPOINT_INTERVALS = {"process": 50_000, "fleet": 500_000}
 
 def add_commands(subparsers: Any) -> None:
     """Add ``backsweep experiment``; each command sets `run`, from the parsed arguments to an exit code."""
-    parser = subparsers.add_parser("experiment", help="the paper's questions: list them, look at one, run it")
+    parser = subparsers.add_parser("experiment", help="questions with rules: list them, look at one, run it")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     listing = commands.add_parser("list", help="all questions, one line each")
@@ -28,7 +28,7 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument("--scale", choices=SCALES, default="smoke", help="how much to run (default: smoke)")
     running.add_argument("--tasks", nargs="+", default=[], help="of the questions' tasks only these")
     running.add_argument("--lines", nargs="+", default=[], help="of the questions' lines (methods) only these")
-    running.add_argument("--seeds", nargs="+", type=int, default=[], help="of the questions' seeds only these")
+    running.add_argument("--seeds", nargs="+", type=int, default=[], help="these seeds in place of the questions' own")
     running.add_argument(
         "--settings",
         choices=("ours", "paper", "released"),
@@ -77,7 +77,9 @@ def list_command(parsed: argparse.Namespace) -> int:
     """Print one line per question."""
     from backsweep.lab.claims.registry import QUESTIONS
 
-    for question in QUESTIONS:
+    for number, question in enumerate(QUESTIONS):
+        if question.kind == "paper" and number and QUESTIONS[number - 1].kind != "paper":
+            print("\nThe paper's claims:")
         print(f"{question.id:>4}  {question.title}")
     print("\n'backsweep experiment show C3' says more about one of them.")
     return 0
@@ -93,7 +95,7 @@ def show_command(parsed: argparse.Namespace) -> int:
     print(f"{question.id}: {question.title}\n")
     for name, text in (
         ("question", question.question),
-        ("the paper's claim", question.claim),
+        ("the paper's claim" if question.kind == "paper" else "the goal", question.claim),
         ("measured", question.metric),
         ("decided by", question.decided_by),
         ("missing", question.missing),

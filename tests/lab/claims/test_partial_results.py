@@ -13,7 +13,7 @@ from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.lead_rules import TITLE as LEADS
 from backsweep.lab.claims.lead_rules import placements
 from backsweep.lab.claims.questions.shared import MINIGRID, SOKOBAN, USUAL
-from backsweep.lab.claims.registry import QUESTIONS, find_question
+from backsweep.lab.claims.registry import CLAIMS, find_question
 from backsweep.lab.claims.task_by_task import TITLE as TASKS
 from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.answers import Answer, make_report
@@ -55,17 +55,18 @@ def test_questions_say_what_others_vary() -> None:
     """Or they would take runs with another value for their own.
 
     Left to the grouping of runs by their whole configuration: `eta`, whose usual value depends on the task, and what is
-    varied on tasks of its own (C23) or together with the task's options (C13).
+    varied on tasks of its own (C23) or together with the task's options (C13). The paper's claims are not about runs
+    with our settings; those state all of their constants, whoever varies them.
     """
     varied = {
         (variant.method, option)
-        for question in QUESTIONS
+        for question in CLAIMS
         for variant in question.variants
         for option, value in variant.options.items()
         if value != USUAL.get(option)
     }
     assert ("ebu-notimeout", "diffusion") in varied
-    for question in QUESTIONS:
+    for question in CLAIMS:
         for variant in question.variants:
             unsaid = {option for method, option in varied if method == variant.method} - set(variant.options)
             assert unsaid <= {"eta", "encoder", "cell", "exact"}, (question.id, variant.label, unsaid)

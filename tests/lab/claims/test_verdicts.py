@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backsweep.lab.claims.evidence import read_evidence
-from backsweep.lab.claims.registry import QUESTIONS, find_question
+from backsweep.lab.claims.registry import CLAIMS, QUESTIONS, find_question
 from backsweep.lab.claims.verdict import Part, Verdict
 from result_folders import write_chain, write_run
 
@@ -43,7 +43,7 @@ def test_the_parts_of_a_claim_in_words() -> None:
 
 
 def test_nothing_is_not_run(tmp_path: Path) -> None:
-    assert {question.rule.decide(read_evidence(tmp_path)).outcome for question in QUESTIONS} == {"not run"}
+    assert {question.decide(read_evidence(tmp_path)).outcome for question in QUESTIONS} == {"not run"}
 
 
 def test_a_clear_lead_is_reproduced(tmp_path: Path) -> None:
@@ -114,7 +114,8 @@ def test_tuning_seeds_and_unfinished_runs_do_not_count(tmp_path: Path) -> None:
     write_run(tmp_path, TASKS[0], "ter", 300, 0.0, finished=False)
     evidence = read_evidence(tmp_path)
     assert find_question("C3").rule.decide(evidence).outcome == "reproduced"
-    assert any("for tuning" in remark for remark in evidence.left_out)
+    assert "1 run with a seed for tuning (10000 to 10099): no claim rests on them" in evidence.left_out
+    assert [run.seed for run in evidence.tuning] == [10_000]
     assert any("not finished" in remark for remark in evidence.left_out)
 
 
@@ -156,9 +157,10 @@ def test_the_chain_with_a_slow_ebu_is_not(tmp_path: Path) -> None:
 
 
 def test_every_question_says_all_it_should() -> None:
-    assert [question.id for question in QUESTIONS] == [f"C{number}" for number in range(1, 25)]
+    assert [question.id for question in CLAIMS] == [f"C{number}" for number in range(1, 25)]
+    assert [question.id for question in QUESTIONS[: -len(CLAIMS)]] == ["G1", "G2", "G3", "T1"]
     for question in QUESTIONS:
         assert all((question.title, question.question, question.claim, question.metric, question.decided_by))
         assert set(question.scales) == {"smoke", "laptop", "paper"}
-    with pytest.raises(ValueError, match="unknown question 'C25'; there are C1 to C24"):
+    with pytest.raises(ValueError, match="unknown question 'C25'; there are C1 to C24 and G1, G2, G3, T1"):
         find_question("C25")

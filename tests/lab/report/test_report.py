@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -25,8 +26,10 @@ from result_folders import write_run
 def test_the_page_is_whole_and_says_the_known_verdicts(folder: Path) -> None:
     page = Page((folder / "index.html").read_text())
     check_page(page)
-    verdicts = {row[0]: row[2] for row in page.rows if row and row[0].startswith("C") and len(row) >= 3}
-    assert len([name for name in verdicts if name[1:].isdigit()]) == 24
+    verdicts = {row[0]: row[2] for row in page.rows if row and re.fullmatch(r"[CGT]\d+( \w+)?", row[0])}
+    assert list(verdicts)[:5] == ["G1", "G2", "G3", "T1", "C1"]
+    assert len([name for name in verdicts if name[1:].isdigit() and name.startswith("C")]) == 24
+    assert "makes 24 claims" in (folder / "index.html").read_text()
     assert verdicts["C1"] == "reproduced"
     assert verdicts["C3"] == "reproduced on 2 of 7 tasks"
     assert verdicts["C11"] == "not run"

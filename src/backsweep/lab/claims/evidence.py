@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.lab.seeds import purpose_of
+from backsweep.lab.seeds import TUNING, purpose_of
 
 CONFIG, FINISHED = "config.json", "finished.json"
 NUMBERS = (
@@ -116,6 +116,8 @@ class Evidence:
 
     root: Path
     runs: list[TrainedRun] = field(default_factory=list)
+    tuning: list[TrainedRun] = field(default_factory=list)
+    """Runs with seeds for tuning: no claim rests on them."""
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Records of studies, by kind."""
     torn: dict[str, int] = field(default_factory=dict)
@@ -125,8 +127,12 @@ class Evidence:
     _made: dict[str, Any] = field(default_factory=dict)
 
     def following(self, whom: str) -> Evidence:
-        """Return the evidence with those runs only that follow "paper" or "released" (see `TrainedRun.follows`)."""
+        """Return the evidence with those runs only that have some settings (see `TrainedRun.follows`)."""
         return replace(self, runs=[run for run in self.runs if run.follows == whom], _made={})
+
+    def of_tuning(self) -> Evidence:
+        """Return the evidence with the runs for tuning in place of those that are reported."""
+        return replace(self, runs=self.tuning, tuning=[], _made={})
 
     def once(self, name: str, make: Callable[[Evidence], Any]) -> Any:
         """Return what `make` makes of the evidence; it is made once."""
@@ -156,6 +162,9 @@ def read_evidence(root: Path) -> Evidence:
     for path in sorted(root.rglob("*.jsonl*")):
         if path not in taken and path.parent not in run_folders and path.name.endswith((".jsonl", ".jsonl.gz")):
             _read_study(evidence, path)
+    if count := len(evidence.tuning):
+        runs = "1 run with a seed" if count == 1 else f"{count} runs with seeds"
+        evidence.left_out.append(f"{runs} for tuning ({TUNING[0]} to {TUNING[-1]}): no claim rests on them")
     return evidence
 
 
@@ -203,9 +212,6 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
     if not rows:
         evidence.left_out.append(f"{shown}: no evaluation yet")
         return
-    if purpose_of(int(config.get("seed", 0))) == "tuning":
-        evidence.left_out.append(f"{shown}: its seed is one for tuning")
-        return
     table = np.array(rows)
     graph: dict[str, float] = {}
     try:
@@ -213,7 +219,8 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
     except ValueError:
         evidence.torn[str(path.relative_to(evidence.root))] = torn + 1
     numbers = {name: table[:, place + 1] for place, name in enumerate(NUMBERS)}
-    evidence.runs.append(TrainedRun(folder, config, (folder / FINISHED).exists(), table[:, 0], numbers, graph))
+    run = TrainedRun(folder, config, (folder / FINISHED).exists(), table[:, 0], numbers, graph)
+    (evidence.tuning if purpose_of(run.seed) == "tuning" else evidence.runs).append(run)
 
 
 def _read_study(evidence: Evidence, path: Path) -> None:

@@ -35,6 +35,23 @@ def area(run: TrainedRun) -> float:
     return area_under(run.steps, run.score)
 
 
+def success(run: TrainedRun) -> NDArray[np.float64]:
+    """Return the share of episodes that reach the goal, or the score where that is not known exactly."""
+    shares = run.numbers["exact_success"]
+    return run.score if np.isnan(shares).any() else shares
+
+
+def final_success(run: TrainedRun) -> float:
+    """Return the mean of the last tenth of a run's shares of episodes that reach the goal."""
+    shares = success(run)
+    return float(shares[-max(1, len(shares) // 10) :].mean())
+
+
+def success_area(run: TrainedRun) -> float:
+    """Return the area under a run's share of episodes that reach the goal, per step."""
+    return area_under(run.steps, success(run))
+
+
 def overestimate(run: TrainedRun) -> float:
     """Return what the network promises at the start of an episode beyond what it keeps, at the end of the run."""
     return float(run.numbers["start_value"][-1] - run.numbers["discounted_return"][-1])
@@ -75,7 +92,7 @@ def groups_of(
     `compared` are the variants that matter in that choice, by default all of them.
     """
     compared = compared or [variant.label for variant in variants]
-    varied = frozenset({name for variant in variants for name in variant.options})
+    varied = frozenset({name for variant in variants for name in variant.option_names})
     found: dict[tuple[str, str], Group] = {}
     for run in evidence.runs:
         if tasks and run.task not in tasks:
@@ -158,4 +175,5 @@ def _is(run: TrainedRun, variant: Variant) -> bool:
     """Say whether a run is one of a variant's; options must be equal as JSON has them."""
     if run.method != variant.method:
         return False
-    return all(run.option(name) == json.loads(json.dumps(value)) for name, value in variant.options.items())
+    wanted = variant.options_on(run.task)
+    return all(run.option(name) == json.loads(json.dumps(value)) for name, value in wanted.items())

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.claims.verdict import Verdict, in_words_of_a_goal
+from backsweep.lab.seeds import TUNING, purpose_of
 
 Scale = Literal["smoke", "laptop", "paper"]
+Kind = Literal["graph values", "tuning", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
 
 
@@ -20,6 +22,17 @@ class Variant:
     label: str
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options that it has on some tasks only."""
+
+    def options_on(self, task: str) -> dict[str, Any]:
+        """Return its options on a task."""
+        return {**self.options, **self.on.get(task, {})}
+
+    @property
+    def option_names(self) -> set[str]:
+        """Every option that it has on some task."""
+        return set(self.options).union(*self.on.values())
 
 
 @dataclass(frozen=True)
@@ -39,7 +52,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Grid:
-    """Tasks x variants x seeds, all with the same options; per task, `task_options` come on top."""
+    """Tasks x variants x seeds, all with the same options; per task, `task_options` come on top.
+
+    A task is one of the table, or any Gymnasium id.
+    """
 
     tasks: tuple[str, ...]
     variants: tuple[Variant, ...]
@@ -48,12 +64,12 @@ class Grid:
     task_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def part(self, tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()) -> Grid:
-        """Return the grid of some tasks, some lines and some seeds only; without any named, of all."""
+        """Return the grid of some tasks and some lines only, with other seeds; without any named, of its own."""
         return replace(
             self,
             tasks=tuple(task for task in self.tasks if task in tasks) if tasks else self.tasks,
             variants=tuple(each for each in self.variants if each.label in lines) if lines else self.variants,
-            seeds=tuple(seed for seed in self.seeds if seed in seeds) if seeds else self.seeds,
+            seeds=tuple(dict.fromkeys(seeds)) if seeds else self.seeds,
         )
 
     def following(self, whom: str | None) -> Grid:
@@ -63,7 +79,7 @@ class Grid:
     def runs(self) -> tuple[Run, ...]:
         """Return every run of the grid."""
         return tuple(
-            Run(task, variant, seed, {**self.options, **self.task_options.get(task, {}), **variant.options})
+            Run(task, variant, seed, {**self.options, **self.task_options.get(task, {}), **variant.options_on(task)})
             for task in self.tasks
             for variant in self.variants
             for seed in self.seeds
@@ -73,17 +89,25 @@ class Grid:
 def parts(
     grids: Sequence[Grid], tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()
 ) -> list[Grid]:
-    """Return of each grid the part that is named; what no grid has is refused."""
+    """Return of each grid the part that is named; what no grid has is refused.
+
+    Any seed may be named, but none for tuning where runs are to be reported, and no other where they are not.
+    """
     choices: tuple[tuple[str, Sequence[Any], list[Any]], ...] = (
         ("task", tasks, [task for grid in grids for task in grid.tasks]),
         ("line", lines, [variant.label for grid in grids for variant in grid.variants]),
-        ("seed", seeds, [seed for grid in grids for seed in grid.seeds]),
     )
     for what, names, known in choices:
         for name in names:
             if name not in known:
                 there = ", ".join(map(str, dict.fromkeys(known))) or "none"
                 raise ValueError(f"there is no {what} {name!r} here, only {there}")
+    for purpose in {purpose_of(grid.seeds[0]) for grid in grids}:
+        if other := [seed for seed in seeds if purpose_of(seed) != purpose]:
+            raise ValueError(
+                f"--seeds must hold seeds for {purpose} here, {'only' if purpose == 'tuning' else 'none'} of "
+                f"{TUNING[0]} to {TUNING[-1]}, got {other[0]}"
+            )
     return [grid.part(tasks, lines, seeds) for grid in grids]
 
 
@@ -106,14 +130,14 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One claim of the paper, and what would test it."""
+    """A claim of the paper, or a goal of this project, and what would test it."""
 
     id: str
     title: str
     question: str
     """In plain words."""
     claim: str
-    """What the paper says."""
+    """What the paper says, or what is hoped for."""
     metric: str
     decided_by: str
     """The rule in words, written before the runs; `rule` carries it out."""
@@ -123,6 +147,18 @@ class Question:
     """What is run at each scale; None where a question has nothing to run there."""
     missing: str = ""
     """What this project cannot run yet, said plainly."""
+    kind: Kind = "paper"
+    """Whether it is one of the paper's claims, about graph values, or a table of trials on seeds for tuning."""
+
+    @property
+    def settings(self) -> str:
+        """Whose settings its runs have unless others are asked for: the paper's claims are tested with the paper's."""
+        return "paper" if self.kind == "paper" else "ours"
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Return the rule's verdict: a claim is reproduced or not, a goal holds or does not."""
+        verdict = self.rule.decide(evidence)
+        return verdict if self.kind == "paper" else in_words_of_a_goal(verdict)
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ class Better:
     measures: tuple[tuple[str, Measure], ...] = (("final score", final_score), ("area under the curve", area))
     beside: tuple[str, ...] = ()
     """Variants that the winner is compared with as well, without deciding anything."""
+    shown: tuple[tuple[str, Measure], ...] = ()
+    """Measures that are shown as well, without deciding anything."""
     seed: int = field(default=0, kw_only=True)
 
     @property
@@ -65,10 +67,11 @@ class Better:
             for name, measure in self.measures
             for row in self._rows(groups, (other,), name, measure, False)
         ]
+        table += [row for name, measure in self.shown for row in self._rows(groups, self.losers, name, measure, False)]
         task_rows = [
             row
             for names in (self.losers, *((other,) for other in self.beside))
-            for name, measure in self.measures
+            for name, measure in (*self.measures, *self.shown)
             for row in by_task(groups, self.winner, names, name, measure, self.seed)
         ]
         return conclude(parts, groups, self.compared, self.tasks, table, {TITLE: task_rows})

@@ -66,9 +66,11 @@ def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence
     sentences = [f"{run}, {paired}, {_span(list(steps.values()))} steps."]
     if absent := [task for task in tasks if task not in groups]:
         sentences.append(f"Not run with all that is compared: {', '.join(absent)}; the verdict is not about them.")
+    followed = {run.follows for group in groups.values() for label in compared for run in group.runs[label].values()}
+    if followed == {"ours"}:
+        return " ".join([*sentences, "The runs have our settings: rewards scaled, exploration fitted to the budget."])
     if short := {task: full for task in groups if (full := _stated_budget(task)) and steps[task] < full}:
         sentences.append(f"The paper's budget there is {_span(list(short.values()))} steps.")
-    followed = {run.follows for group in groups.values() for label in compared for run in group.runs[label].values()}
     if len(followed) == 1:
         whom = {"paper": "the paper", "released": "the code"}.get(*followed)
         if whom is not None:

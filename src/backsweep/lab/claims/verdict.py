@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Outcome = Literal["reproduced", "not reproduced", "inconclusive", "not run"]
+Outcome = Literal["reproduced", "not reproduced", "holds", "does not hold", "inconclusive", "no verdict", "not run"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,12 @@ def all_of(count: int) -> str:
 
 
 NOT_RUN = Verdict("not run", "There are no records for this question yet.")
+
+
+def in_words_of_a_goal(verdict: Verdict) -> Verdict:
+    """Return the verdict with the words for a goal of one's own, which there is nothing to reproduce of."""
+    words: dict[Outcome, Outcome] = {"reproduced": "holds", "not reproduced": "does not hold"}
+    return replace(verdict, outcome=words.get(verdict.outcome, verdict.outcome))
 
 
 def all_parts(

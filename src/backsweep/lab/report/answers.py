@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence, settings_of
 from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
-from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.question import Kind, Question
 from backsweep.lab.claims.registry import QUESTIONS
 from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.charts import Chart, charts_for
@@ -26,6 +26,12 @@ THRESHOLD_TITLE = f"Steps until a run scores {GOOD_ENOUGH}"
 SUCCESS_TITLE = "Episodes that reach the goal at the end, one number per seed, from the worst to the best"
 RUNAWAY_TITLE = "Runs whose mean value of the probe's states left, at some evaluation, what any episode can pay"
 
+SETTINGS_IN_WORDS = {
+    "ours": "our settings",
+    "paper": "the paper's settings",
+    "released": "the released code's settings",
+}
+
 
 @dataclass
 class Answer:
@@ -34,7 +40,7 @@ class Answer:
     question: Question
     verdict: Verdict
     follows: str = "paper"
-    """Whom its runs follow where the paper and its released code differ: "paper" or "released"."""
+    """Whose settings its runs have: "ours", "paper" or "released"."""
     charts: list[Chart] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
     """Scores by method, where there are training runs."""
@@ -55,8 +61,13 @@ class Answer:
 
     @property
     def id(self) -> str:
-        """The question's, said to be of the released code where it is."""
-        return self.question.id if self.follows == "paper" else f"{self.question.id} {self.follows}"
+        """The question's, with the settings where they are not the question's own."""
+        return self.question.id if self.usual else f"{self.question.id} {self.follows}"
+
+    @property
+    def usual(self) -> bool:
+        """Whether its runs have the settings that the question asks about first."""
+        return self.follows == self.question.settings
 
     @property
     def slug(self) -> str:
@@ -66,7 +77,7 @@ class Answer:
     @property
     def title(self) -> str:
         """The question's, and what is other about the runs."""
-        return self.question.title + ("" if self.follows == "paper" else " (with the released code's settings)")
+        return self.question.title + ("" if self.usual else f" (with {SETTINGS_IN_WORDS[self.follows]})")
 
 
 @dataclass
@@ -86,23 +97,45 @@ class Report:
         return torn + sorted(dict.fromkeys(self.evidence.left_out))
 
 
+KINDS: dict[str, tuple[Kind, ...]] = {
+    "Graph values": ("graph values", "tuning"),
+    "The paper's claims": ("paper",),
+}
+
+
+def by_kind(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
+    """Return the answers by the title that they are shown under, the project's own questions first."""
+    return {title: [answer for answer in answers if answer.question.kind in kinds] for title, kinds in KINDS.items()}
+
+
 def make_report(results: Path) -> Report:
     """Read a results folder and answer every question from it."""
     evidence = read_evidence(results)
-    paper, released = evidence.following("paper"), evidence.following("released")
+    tuning = evidence.of_tuning()
+    following = {whom: evidence.following(whom) for whom in SETTINGS_IN_WORDS}
     answers = []
     for question in QUESTIONS:
-        answers.append(_answer(question, paper, "paper"))
-        # Runs of another question may be part of this one too; the table need not say so twice.
-        if question.variants and (other := _answer(question, released, "released")).verdict.outcome != "not run":
-            answers.append(other)
+        if question.kind == "tuning":
+            answers.append(_answer(question, tuning, question.settings))
+            continue
+        answers.append(_answer(question, following[question.settings], question.settings))
+        for whom, runs in following.items():
+            # Runs of another question may be part of this one too; the table need not say so twice.
+            if whom != question.settings and question.variants:
+                answer = _answer(question, runs, whom)
+                if answer.verdict.outcome != "not run":
+                    answers.append(answer)
     return Report(answers, evidence)
 
 
 def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
-    answer = Answer(question, question.rule.decide(evidence), follows)
-    if answer.verdict.outcome != "not run":
-        answer.charts = charts_for(question, evidence, answer.slug)
+    answer = Answer(question, question.decide(evidence), follows)
+    if answer.verdict.outcome == "not run":
+        return answer
+    if question.kind == "tuning":  # dozens of trials: a table tells more than a chart
+        answer.sources = _sources(question, evidence)
+        return answer
+    answer.charts = charts_for(question, evidence, answer.slug)
     if question.variants and answer.charts:
         answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
         answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)

@@ -13,8 +13,14 @@ from backsweep.lab.report.charts import Chart, Facet
 FEWEST_PER_PROCESS = 4  # starting one takes about as long as so many pictures
 LEGEND_COLUMNS = 7
 
-COLOURS = ("#d1495b", "#2e6f95", "#4c9f70", "#8d6a9f", "#c98b1b", "#3a7d7c", "#7a7a7a", "#b5651d", "#5b5ea6", "#a23b72")
-METHOD_PLACES = {"ter": 0, "uer": 1, "per": 2, "ebu": 3, "discor": 4, "ter-shuffled": 6, "ter-mixed": 7}
+COLOURS = (
+    *("#d1495b", "#2e6f95", "#4c9f70", "#8d6a9f", "#c98b1b", "#3a7d7c", "#7a7a7a", "#b5651d", "#5b5ea6", "#a23b72"),
+    *("#6a994e", "#e07a5f", "#264653"),
+)
+METHOD_PLACES = {
+    **{"ter": 0, "uer": 1, "per": 2, "ebu": 3, "discor": 4, "graph": 5, "ter-shuffled": 6, "ter-mixed": 7, "n-step": 8},
+    **{"ceer": 9, "graph-backup": 10, "erlam": 11, "gap": 12},
+}
 
 
 def colour_places(names: list[str]) -> dict[str, int]:

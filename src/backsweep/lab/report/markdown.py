@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backsweep.lab.report.answers import Answer, Report
+from backsweep.lab.report.answers import Answer, Report, by_kind
 from backsweep.lab.report.tables import shown, side_by_side
 
 BEGIN = "<!-- made by `backsweep report`: do not edit by hand -->"
@@ -27,8 +27,12 @@ def with_block(text: str, report: Report) -> str:
 
 def block(report: Report) -> str:
     """Return the verdict table, and below it each claim that was decided."""
-    lines = ["| claim | question | verdict |", "| --- | --- | --- |"]
-    lines += [f"| {answer.id} | {answer.title} | **{answer.verdict.headline}** |" for answer in report.answers]
+    lines = []
+    for title, answers in by_kind(report.answers).items():
+        lines += [f"### {title}", "", "| id | question | verdict |", "| --- | --- | --- |"]
+        lines += [f"| {answer.id} | {answer.title} | **{answer.verdict.headline}** |" for answer in answers]
+        lines.append("")
+    lines.pop()
     for answer in report.answers:
         if answer.verdict.outcome != "not run":
             lines += ["", *_section(answer)]
@@ -40,7 +44,8 @@ def block(report: Report) -> str:
 def _section(answer: Answer) -> list[str]:
     question, verdict = answer.question, answer.verdict
     lines = [f"### {answer.id}: {answer.title}", ""]
-    lines += [f"*The paper:* {question.claim}", "", f"*Decided by:* {question.decided_by}", ""]
+    whose = "The paper" if question.kind == "paper" else "The goal"
+    lines += [f"*{whose}:* {question.claim}", "", f"*Decided by:* {question.decided_by}", ""]
     lines += [f"**{verdict.headline}.** {verdict.found}", ""]
     if verdict.parts:
         lines += ["| part of the claim | found | holds |", "| --- | --- | --- |"]

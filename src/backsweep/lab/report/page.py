@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from backsweep.lab.claims.verdict import Verdict
-from backsweep.lab.report.answers import Answer, Report
+from backsweep.lab.report.answers import SETTINGS_IN_WORDS, Answer, Report, by_kind
 from backsweep.lab.report.figures import colour_places
 from backsweep.lab.report.tables import shown, side_by_side, table_name
 from backsweep.lab.studies.tabular.setting import METHODS
@@ -28,7 +28,7 @@ def page_of(report: Report) -> str:
         for chart in answer.charts
     }
     data = json.dumps({"charts": charts, "chain": chain}, separators=(",", ":")).replace("<", "\\u003c")
-    claims = [answer for answer in report.answers if answer.follows == "paper"]
+    claims = [answer for answer in report.answers if answer.question.kind == "paper" and answer.usual]
     sections = "\n".join(_section(answer, chain is not None) for answer in report.answers)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -47,7 +47,8 @@ def page_of(report: Report) -> str:
 rule that decides it. The rules about training were written before any run; those of the chain and of what is
 measured directly were put into words after small trials on seeds that are not reported, and C21 was corrected twice and
 run again on the same seeds. {_counted(report)}</p>
-{_verdicts(report.answers)}
+<section id="verdicts">{_verdicts(report.answers)}
+<p class=soft>Also as <a href="verdicts.csv">CSV</a>.</p></section>
 {sections}
 {_remarks(report)}
 </main>
@@ -96,16 +97,19 @@ def table_html(rows: list[dict[str, Any]], kind: str = "") -> str:
 
 
 def _verdicts(answers: list[Answer]) -> str:
-    rows = "".join(
-        f'<tr><td>{answer.id}</td><td><a href="#{_anchor(answer)}">{escape(answer.title)}</a></td>'
-        f"<td>{_badge(answer.verdict)}</td><td class=soft>{escape(_in_short(answer.verdict))}</td></tr>"
-        for answer in answers
-    )
-    return (
-        '<section id="verdicts"><h2>Verdicts</h2><table class="verdicts"><thead><tr><th scope=col>claim</th>'
-        f"<th scope=col>question</th><th scope=col>verdict</th><th scope=col>in short</th></tr></thead><tbody>{rows}"
-        '</tbody></table><p class=soft>Also as <a href="verdicts.csv">CSV</a>.</p></section>'
-    )
+    """Return a table of verdicts for each kind of question."""
+    tables = []
+    for title, group in by_kind(answers).items():
+        rows = "".join(
+            f'<tr><td>{answer.id}</td><td><a href="#{_anchor(answer)}">{escape(answer.title)}</a></td>'
+            f"<td>{_badge(answer.verdict)}</td><td class=soft>{escape(_in_short(answer.verdict))}</td></tr>"
+            for answer in group
+        )
+        tables.append(
+            f'<h2>{escape(title)}</h2><table class="verdicts"><thead><tr><th scope=col>id</th><th scope=col>question'
+            f"</th><th scope=col>verdict</th><th scope=col>in short</th></tr></thead><tbody>{rows}</tbody></table>"
+        )
+    return "\n".join(tables)
 
 
 def _section(answer: Answer, with_chain: bool) -> str:
@@ -117,7 +121,7 @@ def _section(answer: Answer, with_chain: bool) -> str:
         *(
             f"<dt>{name}</dt><dd>{escape(text)}</dd>"
             for name, text in (
-                ("The paper says", question.claim),
+                ("The paper says" if question.kind == "paper" else "The goal", question.claim),
                 ("Measured", question.metric),
                 ("Decided by", question.decided_by),
                 ("Found", verdict.found),
@@ -187,11 +191,13 @@ def _badge(verdict: Verdict) -> str:
 def _counted(report: Report) -> str:
     counts: dict[str, int] = {}
     for answer in report.answers:
-        if answer.follows == "paper":
+        if answer.question.kind == "paper" and answer.usual:
             counts[answer.verdict.outcome] = counts.get(answer.verdict.outcome, 0) + 1
     parts = [f"{count} {outcome}" for outcome, count in sorted(counts.items(), key=lambda item: -item[1])]
-    released = [answer.question.id for answer in report.answers if answer.follows == "released"]
-    again = f" Run once more with the released code's settings: {', '.join(released)}." if released else ""
+    again = ""
+    for whom, words in SETTINGS_IN_WORDS.items():
+        if ids := [answer.question.id for answer in report.answers if answer.follows == whom and not answer.usual]:
+            again += f" Run once more with {words}: {', '.join(ids)}."
     runs = len(report.evidence.runs)
     records = sum(map(len, report.evidence.records.values()))
     return escape(

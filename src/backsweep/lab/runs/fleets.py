@@ -48,7 +48,7 @@ def sharing_key(config: dict[str, Any]) -> str:
 
     whole = RunConfig.from_json(config)
     shared = {name: value for name, value in whole.to_json().items() if name not in OWN_FIELDS}
-    form = _form(whole.environment, tuple(sorted(task_options(whole).items())))
+    form = _form(whole.task, whole.env, tuple(sorted(task_options(whole).items())))
     # Methods with one-step or given targets learn alike (see learner.rules.common_rule); what else a rule depends on
     # are fields of the configuration.
     kind = method_for(whole).rule.kind
@@ -57,11 +57,11 @@ def sharing_key(config: dict[str, Any]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _form(task: str, options: tuple[tuple[str, Any], ...]) -> tuple[str, int]:
-    """Return what a task shows and how many actions it takes, from the task itself."""
+def _form(task: str | None, env: str | None, options: tuple[tuple[str, Any], ...]) -> tuple[str, int]:
+    """Return what a task or environment shows and how many actions it takes, from the task itself."""
     from backsweep.tasks.resumable import make_environments
 
-    envs = make_environments(task, None, 1, 0, dict(options))
+    envs = make_environments(task, env, 1, 0, dict(options))
     try:
         return str(envs.observation_space), int(envs.num_actions)
     finally:

@@ -34,6 +34,7 @@ from backsweep.lab.runs.fleets import (
 from backsweep.lab.runs.steps import last_step
 
 Engine = Literal["process", "fleet"]
+_GYMNASIUM_ID = re.compile(r"-v\d+$")  # no task of the table ends in a version
 
 
 @dataclass
@@ -128,7 +129,8 @@ def run_configuration(run: Run) -> dict[str, Any]:
     from backsweep.agent import run_config
 
     options = {"settings": "paper", **run.options}
-    return run_config(run.task, method=run.variant.method, seed=run.seed, **options).to_json()
+    where = {"env" if _GYMNASIUM_ID.search(run.task) else "task": run.task}
+    return run_config(**where, method=run.variant.method, seed=run.seed, **options).to_json()
 
 
 def plan(

@@ -19,3 +19,11 @@ def steps_to(steps: ArrayLike, values: ArrayLike, threshold: float) -> tuple[flo
     x, y = np.asarray(steps, np.float64), np.asarray(values, np.float64)
     reached = np.flatnonzero(y >= threshold)
     return (float(x[reached[0]]), True) if len(reached) else (float(x[-1]), False)
+
+
+def steps_to_keep(steps: ArrayLike, values: ArrayLike, threshold: float) -> tuple[float, bool]:
+    """Return the first step from which on a curve stays at the threshold or above, and True; else see `steps_to`."""
+    x, y = np.asarray(steps, np.float64), np.asarray(values, np.float64)
+    below = np.flatnonzero(~(y >= threshold))
+    first = below[-1] + 1 if len(below) else 0
+    return (float(x[first]), True) if first < len(x) else (float(x[-1]), False)

@@ -1,0 +1,274 @@
+"""Rules for the questions about graph values. Every number in them was chosen before any of their runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.random_streams import named_generator
+from backsweep.lab.claims.evidence import Evidence, TrainedRun
+from backsweep.lab.claims.groups import (
+    Group,
+    area,
+    final_score,
+    final_success,
+    groups_of,
+    scores,
+    success,
+    success_area,
+)
+from backsweep.lab.claims.question import Variant
+from backsweep.lab.claims.rules import LEVEL
+from backsweep.lab.claims.summary import conclude, runs_for
+from backsweep.lab.claims.task_by_task import TITLE, by_task
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict
+from backsweep.lab.stats.curves import steps_to, steps_to_keep
+from backsweep.lab.stats.intervals import Interval, bootstrap
+from backsweep.lab.stats.survival import median_interval, quantile
+
+SOLVED = 0.9  # of all episodes
+Clock = Callable[[TrainedRun], tuple[float, bool]]
+
+
+def kept(run: TrainedRun) -> tuple[float, bool]:
+    """Return from which evaluation on a run solves 90% of episodes, and True; or its length, and False."""
+    return steps_to_keep(run.steps, success(run), SOLVED)
+
+
+def median_steps(runs: Sequence[TrainedRun], clock: Clock, *names: str) -> Interval:
+    """Return the Kaplan-Meier median of the steps until something happens, with its interval."""
+    found = [clock(run) for run in runs]
+    times, happened = [time for time, _ in found], [done for _, done in found]
+    return median_interval(times, happened, generator=named_generator(0, "steps", *names))
+
+
+@dataclass(frozen=True)
+class Soonest:
+    """One method solves every task within a budget, in at most half of the steps of the best of its rivals."""
+
+    winner: str
+    rivals: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+    budget: int = 1_000_000
+    reached: float = 0.95
+    """Share of episodes that the median seed solves at some evaluation within the budget."""
+    share: float = 0.5
+    """Of the best rival's steps to 90% of episodes."""
+    fewest: int = 5
+    """Tasks on which it needs no more than that share."""
+    seed: int = field(default=0, kw_only=True)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What must be there for the rule to decide."""
+        return (self.winner, *self.rivals)
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Holds if the median seed reaches 95% on every task, and the share of steps is kept on enough of them."""
+        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
+        if not groups:
+            return missing
+        rows = [self._row(task, group) for task, group in sorted(groups.items())]
+        parts = [self._reaches(task, group) for task, group in sorted(groups.items())]
+        parts.append(self._in_fewer_steps([row["holds"] for row in rows]))
+        labels = [variant.label for variant in self.variants]
+        more = {
+            "Steps to 90% of episodes, by the best rival": rows,
+            "Steps from which on a run solves 90% of episodes": times_by_task(groups, labels),
+            "Over tasks": over_tasks(groups, labels, self.seed),
+            "Episodes that reach the goal, by task": successes_by_task(groups, labels, self.seed),
+        }
+        return conclude(parts, groups, self.compared, self.tasks, [], more)
+
+    def _reaches(self, task: str, group: Group) -> Part:
+        runs = list(group.runs[self.winner].values())
+        first = median_steps(
+            runs, lambda run: steps_to(run.steps, success(run), self.reached), "reached", task, self.winner
+        )
+        holds: bool | None = first.estimate <= self.budget
+        if math.isinf(first.estimate) and min(run.steps[-1] for run in runs) < self.budget:
+            holds = None  # shorter runs do not say what the whole budget gives
+        text = (
+            f"{self.winner}'s median seed solves {self.reached:.0%} of episodes of {task} within {self.budget:,} steps"
+        )
+        return Part(text, str(first), holds)
+
+    def _row(self, task: str, group: Group) -> dict[str, Any]:
+        """Return the steps of the winner and of the best rival; whether half is enough may be undecided.
+
+        A rival whose median seed never gets there needs at least the length of its runs.
+        """
+        ours = median_steps(list(group.runs[self.winner].values()), kept, task, self.winner)
+        theirs = {other: median_steps(list(group.runs[other].values()), kept, task, other) for other in self.rivals}
+        best = min(self.rivals, key=lambda other: theirs[other].estimate)
+        length = min(float(run.steps[-1]) for run in group.runs[best].values())
+        least = min(theirs[best].estimate, length)
+        holds: bool | None = ours.estimate <= self.share * least
+        if not holds and math.isinf(theirs[best].estimate):
+            holds = None
+        if math.isinf(ours.estimate):
+            holds = False
+        ratio = ours.estimate / theirs[best].estimate if math.isfinite(theirs[best].estimate) else math.nan
+        return {
+            "task": task,
+            self.winner: ours,
+            "best rival": best if math.isfinite(theirs[best].estimate) else "none gets there",
+            "its steps": theirs[best],
+            "ratio": None if math.isnan(ratio) else ratio,
+            "holds": holds,
+        }
+
+    def _in_fewer_steps(self, found: Sequence[bool | None]) -> Part:
+        sure, open_ = found.count(True), found.count(None) + len(self.tasks) - len(found)
+        holds = True if sure >= self.fewest else (None if sure + open_ >= self.fewest else False)
+        text = (
+            f"{self.winner} needs at most {self.share:g} times the steps of the best of {', '.join(self.rivals)} on at "
+            f"least {self.fewest} tasks"
+        )
+        return Part(text, f"on {sure} tasks, not on {found.count(False)}", holds)
+
+
+@dataclass(frozen=True)
+class NowhereBehind:
+    """On worlds of several kinds, one method is behind none of the others, and ahead of all of them somewhere."""
+
+    winner: str
+    others: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+    titles: dict[str, str] = field(default_factory=dict)
+    """What a world is called, where its task's name does not say all."""
+    seed: int = field(default=0, kw_only=True)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What must be there for the rule to decide."""
+        return (self.winner, *self.others)
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Behind or ahead is a difference from 0 with a p of at most 0.05, corrected over all worlds and opponents."""
+        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
+        if not groups:
+            return missing
+        measures = (("final score", final_score), ("area under the curve", area))
+        rows = [
+            row
+            for name, measure in measures
+            for row in by_task(groups, self.winner, self.others, name, measure, self.seed)
+        ]
+        parts = []
+        ahead = []
+        for task in (task for task in self.tasks if task in groups):
+            here = [row for row in rows if row["task"] == task]
+            behind = [row for row in here if _clear(row) and row["difference"].estimate < 0]
+            found = "; ".join(f"{row['measure']}, over {row['against']}: {row['difference']}" for row in here)
+            parts.append(Part(f"{self.winner} is not behind on {self.titles.get(task, task)}", found, not behind))
+            if any(
+                all(_clear(row) and row["difference"].estimate > 0 for row in here if row["measure"] == name)
+                for name, _ in measures
+            ):
+                ahead.append(self.titles.get(task, task))
+        open_ = len(groups) < len(self.tasks)
+        text = f"{self.winner} is ahead of both somewhere, at the end or in area"
+        parts.append(Part(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
+        return conclude(parts, groups, self.compared, self.tasks, [], {TITLE: rows})
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Constants that were tried on seeds for tuning: a table, which decides nothing."""
+
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+    seed: int = field(default=0, kw_only=True)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What the groups of runs are chosen by."""
+        return tuple(variant.label for variant in self.variants)
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Show what was tried."""
+        groups = groups_of(evidence, self.variants, self.tasks)
+        if not groups:
+            return NOT_RUN
+        labels = [variant.label for variant in self.variants]
+        runs = sum(group.size for group in groups.values())
+        tried = [label for label in labels if any(label in group.runs for group in groups.values())]
+        summary = f"{len(tried)} of {len(labels)} trials on {len(groups)} of {len(self.tasks)} tasks, {runs} runs."
+        more = {"By task": successes_by_task(groups, labels, self.seed)}
+        return Verdict("no verdict", summary, (), over_tasks(groups, labels, self.seed), runs, more)
+
+
+def times_by_task(groups: dict[str, Group], labels: Sequence[str]) -> list[dict[str, Any]]:
+    """Return by task and method from which step on 90% of episodes are solved: the median seed, and how many seeds."""
+    return [
+        {
+            "task": task,
+            "method": label,
+            f"runs that reach {SOLVED}": f"{sum(kept(run)[1] for run in runs)} of {len(runs)}",
+            "median steps": median_steps(runs, kept, task, label),
+        }
+        for task, group in sorted(groups.items())
+        for label in labels
+        if (runs := list(group.runs.get(label, {}).values()))
+    ]
+
+
+def successes_by_task(groups: dict[str, Group], labels: Sequence[str], seed: int) -> list[dict[str, Any]]:
+    """Return by task and method the share of episodes that reach the goal, at the end and over the whole run."""
+    return [
+        {"task": task, "method": label, "seeds": len(group.runs[label]), **_successes({task: group}, label, seed)}
+        for task, group in sorted(groups.items())
+        for label in labels
+        if label in group.runs
+    ]
+
+
+def over_tasks(groups: dict[str, Group], labels: Sequence[str], seed: int) -> list[dict[str, Any]]:
+    """Return for each method what it does on all of its tasks together; seeds are resampled within each task."""
+    rows = []
+    for label in labels:
+        runs = [run for group in groups.values() for run in group.runs.get(label, {}).values()]
+        if not runs:
+            continue
+        times = scores(groups, (label,), lambda run: kept(run)[0])[label]
+        rows.append(
+            {
+                "method": label,
+                "tasks": times.shape[1],
+                "seeds": times.shape[0],
+                f"runs that reach {SOLVED}": f"{sum(kept(run)[1] for run in runs)} of {len(runs)}",
+                "mean steps, no more than the run has": bootstrap(
+                    times, _mean, generator=named_generator(seed, "mean steps", label)
+                ),
+                "median seed over all": quantile([kept(run)[0] for run in runs], [kept(run)[1] for run in runs]),
+                **_successes(groups, label, seed),
+            }
+        )
+    return rows
+
+
+def _successes(groups: dict[str, Group], label: str, seed: int) -> dict[str, Interval]:
+    """Return the interquartile means of the success at the end and over the run."""
+    return {
+        name: bootstrap(
+            scores(groups, (label,), measure)[label], generator=named_generator(seed, name, label, *sorted(groups))
+        )
+        for name, measure in (("success at the end", final_success), ("area under success", success_area))
+    }
+
+
+def _mean(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+    means: NDArray[np.float64] = drawn.mean(axis=-1)
+    return means
+
+
+def _clear(row: dict[str, Any]) -> bool:
+    return bool(row["p (Holm)"] <= LEVEL)

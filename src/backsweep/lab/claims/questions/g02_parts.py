@@ -1,0 +1,48 @@
+"""G2, "What does each part of graph values give?"."""
+
+from __future__ import annotations
+
+from backsweep.lab.claims.groups import final_success, success_area
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions.ours import on_the_grid, sizes
+from backsweep.lab.claims.questions.shared import MINIGRID
+from backsweep.lab.claims.rules import Better
+
+_LESS = (
+    on_the_grid("graph", "without scale", reward_scale=1.0),
+    on_the_grid("graph", "without gap", gap=1.0),
+    on_the_grid("graph", "untried never", untried="never"),
+    on_the_grid("graph-uniform", "without sweep"),
+    on_the_grid("ter", "without graph", mix_with="uniform"),
+)
+_VARIANTS = (on_the_grid("graph"), *_LESS)
+
+QUESTION = Question(
+    id="G2",
+    title="What does each part of graph values give?",
+    question=(
+        "The method has five parts: scaled rewards, a wider gap between actions, the network's word for actions that "
+        "were never tried, sweeps, and values planned on the graph. Take away one at a time: what is lost?"
+    ),
+    claim="Every part helps: without it, less is learned.",
+    metric=(
+        "Area under the curve of the exact share of episodes that reach the goal; interquartile mean over tasks and "
+        "paired seeds, stratified bootstrap. The share at the end is measured too, where several may come to 1."
+    ),
+    decided_by=(
+        "Holds if graph is ahead of each of the five in area, with Holm-corrected p of at most 0.05; does not hold if "
+        "it is behind one as clearly, or if a difference is shown to be smaller than 0.05. Each part has its own line; "
+        "single tasks are shown beside it and decide nothing."
+    ),
+    rule=Better(
+        "graph",
+        tuple(variant.label for variant in _LESS),
+        _VARIANTS,
+        MINIGRID,
+        (("area under success", success_area),),
+        shown=(("success at the end", final_success),),
+    ),
+    variants=_VARIANTS,
+    scales=sizes(MINIGRID, _VARIANTS),
+    kind="graph values",
+)

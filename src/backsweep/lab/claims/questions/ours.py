@@ -1,0 +1,62 @@
+"""What the questions about graph values have in common: methods with our settings, and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from backsweep.agent.settings import settings_fields
+from backsweep.lab.claims.evidence import ADDED_LATER
+from backsweep.lab.claims.question import Grid, Scale, Variant
+from backsweep.lab.claims.questions.shared import SMOKE
+from backsweep.lab.seeds import reporting, tuning
+
+BUDGET = 1_000_000
+SEEDS = 10
+
+# What the paper's settings give each method. Other questions run the same methods with other values of these.
+_CONSTANTS: Mapping[str, Any] = {
+    **{name: value for name, value in ADDED_LATER.items() if name not in ("encoder", "cell")},
+    "diffusion": 0.5,
+    "eta": 0.5,
+    "mix_with": "per",
+    "per_alpha": 0.6,
+    "predecessors": 3,
+}
+
+
+def ours(method: str, label: str | None = None, **options: Any) -> Variant:
+    """Return a line of a chart: a method with the constants of our settings, said outright, but those given."""
+    given = settings_fields("ours", "minigrid", method, BUDGET)
+    constants = {name: given.get(name, value) for name, value in _CONSTANTS.items()}
+    return Variant(method if label is None else label, method, {**constants, **options})
+
+
+def on_the_grid(method: str, label: str | None = None, **options: Any) -> Variant:
+    """Return a line for a MiniGrid task as it is: others change the task, the ratio or the learning rate."""
+    return ours(method, label, **{"ratio": 0.25, "learning_rate": 3e-4, "task_options": {}, **options})
+
+
+def sizes(
+    tasks: tuple[str, ...],
+    variants: tuple[Variant, ...],
+    *,
+    laptop_tasks: tuple[str, ...] | None = None,
+    lengths: Mapping[str, int] | None = None,
+    seeds: tuple[int, ...] | None = None,
+) -> dict[Scale, Grid | None]:
+    """Return the three sizes of a question; `lengths` are the steps of tasks that have others than most.
+
+    With our settings, warm-up and exploration follow from the steps.
+    """
+    full: dict[str, Any] = {"settings": "ours", "steps": BUDGET}
+    short: dict[str, Any] = {"settings": "ours", "steps": BUDGET // 5, "capacity": BUDGET // 5}
+    some = tasks if laptop_tasks is None else laptop_tasks
+    seeds = reporting(SEEDS) if seeds is None else seeds
+    other = {} if lengths is None else dict(lengths)
+    fifths = {task: {"steps": steps // 5, "capacity": steps // 5} for task, steps in other.items()}
+    return {
+        "smoke": Grid(tasks[:1], variants, tuning(2), {**SMOKE, "settings": "ours"}),
+        "laptop": Grid(some, variants, seeds[:3], short, fifths),
+        "paper": Grid(tasks, variants, seeds, full, {task: {"steps": steps} for task, steps in other.items()}),
+    }

@@ -1,0 +1,54 @@
+"""T1, "Which constants?": trials on seeds for tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from backsweep.lab.claims.goal_rules import Trials
+from backsweep.lab.claims.question import Question, Variant
+from backsweep.lab.claims.questions.ours import on_the_grid, sizes
+from backsweep.lab.claims.questions.shared import MINIGRID
+from backsweep.lab.seeds import tuning
+
+
+def _trials(method: str, option: str, values: Sequence[Any]) -> tuple[Variant, ...]:
+    return tuple(on_the_grid(method, f"{method}, {option} {value}", **{option: value}) for value in values)
+
+
+_SWEEP = {"mix_with": "uniform", "predecessors": 1}
+_VARIANTS = (
+    *(on_the_grid("graph", f"graph, gap {gap:g}", **_SWEEP, gap=gap) for gap in (3.0, 10.0, 30.0)),
+    on_the_grid("graph", "graph, gap 10, mix_with per", gap=10.0, mix_with="per", predecessors=1),
+    on_the_grid("graph", "graph, gap 10, predecessors 3", gap=10.0, mix_with="uniform", predecessors=3),
+    *_trials("uer", "learning_rate", (1e-4, 3e-4, 1e-3)),
+    *_trials("per", "per_alpha", (0.4, 0.6, 0.8)),
+    on_the_grid("ter", "ter, predecessors 1, eta 0.5", predecessors=1, eta=0.5),
+    on_the_grid("ter", "ter, predecessors 3, eta 0.5", predecessors=3, eta=0.5),
+    on_the_grid("ter", "ter, predecessors 1, eta 0.25", predecessors=1, eta=0.25),
+    *_trials("ebu", "diffusion", (0.25, 0.5, 1.0)),
+    *_trials("n-step", "n_step", (3, 5, 10)),
+    *_trials("ceer", "graph_share", (0.2, 0.5, 0.8)),
+    *_trials("graph-backup", "backup_depth", (5, 10, 20)),
+    *_trials("erlam", "erlam_weight", (0.1, 0.5, 1.0)),
+    *_trials("gap", "advantage", (0.5, 0.8, 0.95)),
+)
+
+QUESTION = Question(
+    id="T1",
+    title="Which constants?",
+    question="Every method has a constant of its own. Which value does best on seeds that are not reported?",
+    claim="None: this is how the constants of G1 and G2 are chosen, with as many trials for each method.",
+    metric=(
+        "The exact share of episodes that reach the goal, at the end and as area under the curve, and the steps from "
+        "which on it stays at 0.9 or above, on seeds 10000 and up."
+    ),
+    decided_by=(
+        "Nothing is decided. Three trials for each method; graph has two more about its sampler (what is mixed in, and "
+        "how many predecessors are followed), so that its constant too is chosen from three."
+    ),
+    rule=Trials(_VARIANTS, MINIGRID),
+    variants=_VARIANTS,
+    scales=sizes(MINIGRID, _VARIANTS, seeds=tuning(3)),
+    kind="tuning",
+)

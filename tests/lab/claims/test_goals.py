@@ -1,0 +1,241 @@
+"""The questions about graph values: their runs, and the verdicts of results with known answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backsweep.agent import run_config
+from backsweep.lab.claims.evidence import read_evidence
+from backsweep.lab.claims.question import Grid
+from backsweep.lab.claims.questions.shared import MINIGRID
+from backsweep.lab.claims.registry import QUESTIONS, find_question
+from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.report.answers import Answer, make_report
+from backsweep.lab.runs.fleets import sharing_key
+from backsweep.lab.runs.jobs import run_configuration
+from backsweep.lab.stats.curves import steps_to_keep
+from result_folders import write_run
+
+OWN = [question for question in QUESTIONS if question.kind != "paper"]
+LENGTH = 1_000_000
+
+
+def verdict(root: Path, question: str) -> Verdict:
+    return find_question(question).decide(read_evidence(root))
+
+
+def answer_to(root: Path, name: str) -> Answer:
+    return next(answer for answer in make_report(root).answers if answer.id == name)
+
+
+def options_of(question: str, label: str, task: str) -> tuple[str, dict[str, Any]]:
+    variant = next(entry for entry in find_question(question).variants if entry.label == label)
+    return variant.method, {"settings": "ours", **variant.options_on(task)}
+
+
+def step_curve(solved_at: float | None, height: float = 1.0) -> list[float]:
+    """Return 20 evaluations of which those from a share of the run on are solved; None: none is."""
+    return [height if solved_at is not None and place >= 20 * solved_at else 0.0 for place in range(1, 21)]
+
+
+def write(
+    root: Path, question: str, label: str, task: str, curve: Sequence[float], seeds: int = 4, first: int = 100
+) -> None:
+    method, options = options_of(question, label, task)
+    options.setdefault("exact", True)
+    for seed in range(first, first + seeds):
+        write_run(root, task, method, seed, 0.0, curve=curve, last_step=LENGTH, **options)
+
+
+def test_a_curve_must_stay_where_it_got_to() -> None:
+    steps = [10, 20, 30, 40]
+    assert steps_to_keep(steps, [0.0, 0.9, 0.5, 1.0], 0.9) == (40.0, True)
+    assert steps_to_keep(steps, [0.0, 0.95, 0.9, 1.0], 0.9) == (20.0, True)
+    assert steps_to_keep(steps, [1.0, 1.0, 1.0, 1.0], 0.9) == (10.0, True)
+    assert steps_to_keep(steps, [1.0, 1.0, 1.0, 0.89], 0.9) == (40.0, False)
+    assert steps_to_keep(steps, [1.0, 1.0, 1.0, math.nan], 0.9) == (40.0, False)
+
+
+@pytest.mark.parametrize("question", OWN, ids=lambda question: question.id)
+def test_runs_have_our_settings_and_what_the_question_changes(question: Any) -> None:
+    grid = question.plan("paper")
+    assert isinstance(grid, Grid)
+    assert len(set(grid.seeds)) >= 3
+    changed = {"without scale", "without gap", "untried never", "without graph"}
+    for run in Grid(grid.tasks, grid.variants, grid.seeds[:1], grid.options, grid.task_options).runs():
+        config = run_configuration(run)
+        assert config["settings"] == "ours"
+        assert config["steps"] == {"lunarlander": 500_000, "CartPole-v1": 100_000}.get(run.task, LENGTH)
+        where: dict[str, Any] = {"env": run.task} if run.task == "CartPole-v1" else {"task": run.task}
+        told = {name: value for name, value in run.options.items() if name in ("steps", "task_options", "exact")}
+        plain = run_config(**where, method=run.variant.method, seed=run.seed, **told).to_json()
+        if question.kind == "graph values" and run.variant.label not in changed:
+            assert config == plain
+        elif question.id == "G2":
+            assert len([name for name in config if config[name] != plain[name]]) == 1
+
+
+def test_every_method_has_as_many_trials() -> None:
+    variants = find_question("T1").variants
+    methods = [variant.method for variant in variants]
+    assert {methods.count(method) for method in set(methods) - {"graph"}} == {3}
+    assert [variant.label for variant in variants][:3] == ["graph, gap 3", "graph, gap 10", "graph, gap 30"]
+    configs = {str(sorted(variant.options.items())) + variant.method for variant in variants}
+    assert len(configs) == len(variants)
+    grid = find_question("T1").plan("paper")
+    assert isinstance(grid, Grid)
+    graph = [run for run in grid.part(tasks=MINIGRID[:1]).runs() if run.variant.method == "graph"]
+    assert len({sharing_key(run_configuration(run)) for run in graph}) == 1
+
+
+class TestSoonest:
+    def write_all(self, root: Path, graph: dict[str, float | None], rival: float | None, tasks: int = 7) -> None:
+        for task in MINIGRID[:tasks]:
+            write(root, "G1", "graph", task, step_curve(graph.get(task, 0.2)))
+            for label, at in (("ter", rival), ("ceer", None), ("graph-backup", 0.9)):
+                write(root, "G1", label, task, step_curve(at))
+
+    def test_half_of_the_steps_on_every_task_holds(self, tmp_path: Path) -> None:
+        self.write_all(tmp_path, {}, rival=0.5)
+        write(tmp_path, "G1", "erlam", MINIGRID[0], step_curve(0.1))
+        found = verdict(tmp_path, "G1")
+        assert found.headline == "holds"
+        assert [part.holds for part in found.parts] == [True] * 8
+        assert found.parts[0].found == "200,000 [200,000, 200,000]"
+        first = found.more["Steps to 90% of episodes, by the best rival"][0]
+        assert (first["best rival"], first["ratio"]) == ("ter", pytest.approx(0.4))
+        rows = {row["method"]: row for row in found.more["Over tasks"]}
+        assert rows["graph"]["runs that reach 0.9"] == "28 of 28"
+        assert rows["ceer"]["runs that reach 0.9"] == "0 of 28"
+        assert rows["ceer"]["mean steps, no more than the run has"].estimate == LENGTH
+        assert rows["graph"]["mean steps, no more than the run has"].estimate == 200_000
+        assert math.isinf(rows["ceer"]["median seed over all"])
+        assert rows["erlam"]["tasks"] == 1
+        assert rows["graph"]["success at the end"].estimate == 1.0
+
+    def test_more_than_half_on_three_tasks_does_not(self, tmp_path: Path) -> None:
+        self.write_all(tmp_path, dict.fromkeys(MINIGRID[:3], 0.3), rival=0.5)
+        found = verdict(tmp_path, "G1")
+        assert found.outcome == "does not hold"
+        assert found.parts[-1].found == "on 4 tasks, not on 3"
+        assert all(part.holds for part in found.parts[:-1])
+
+    def test_a_task_that_is_missed(self, tmp_path: Path) -> None:
+        self.write_all(tmp_path, {MINIGRID[6]: None}, rival=0.5)
+        found = verdict(tmp_path, "G1")
+        assert found.outcome == "does not hold"
+        assert [f"of {MINIGRID[6]} within" in part.text for part in found.parts if part.holds is False] == [True]
+
+    def test_what_a_rival_beyond_its_run_needs_is_not_known(self, tmp_path: Path) -> None:
+        for task in MINIGRID:
+            write(tmp_path, "G1", "graph", task, step_curve(0.7))
+            for label in ("ter", "ceer", "graph-backup"):
+                write(tmp_path, "G1", label, task, step_curve(None))
+        found = verdict(tmp_path, "G1")
+        assert found.outcome == "inconclusive"
+        assert found.parts[-1].holds is None
+        assert {row["best rival"] for row in found.more["Steps to 90% of episodes, by the best rival"]} == {
+            "none gets there"
+        }
+
+    def test_few_tasks_leave_it_open(self, tmp_path: Path) -> None:
+        self.write_all(tmp_path, {}, rival=0.5, tasks=3)
+        found = verdict(tmp_path, "G1")
+        assert found.headline == "inconclusive on 3 of 7 tasks"
+
+    def test_ninety_five_percent_is_more_than_ninety(self, tmp_path: Path) -> None:
+        self.write_all(tmp_path, {}, rival=0.5, tasks=1)
+        for path in tmp_path.rglob("records.jsonl"):
+            if "graphadv" in str(path):
+                path.write_text(path.read_text().replace('"exact_success":1.0', '"exact_success":0.93'))
+        parts = verdict(tmp_path, "G1").parts
+        assert [part.holds for part in parts] == [False, None]
+        assert parts[1].found == "on 1 tasks, not on 0"
+
+
+def test_parts_of_the_method_are_compared_with_all_of_it(tmp_path: Path) -> None:
+    worse = {
+        "without scale": 0.9,
+        "without gap": 0.7,
+        "untried never": 0.8,
+        "without sweep": 0.6,
+        "without graph": None,
+    }
+    for task in MINIGRID[:2]:
+        write(tmp_path, "G2", "graph", task, step_curve(0.2))
+        for label, at in worse.items():
+            write(tmp_path, "G2", label, task, step_curve(at))
+    answer = answer_to(tmp_path, "G2")
+    assert answer.verdict.headline == "holds on 2 of 7 tasks"
+    assert len(answer.verdict.parts) == 5
+    leads = {
+        row["against"]: row["difference"].estimate
+        for row in answer.verdict.table
+        if row["measure"] == "area under success"
+    }
+    assert leads["without graph"] > leads["without scale"] > leads["without gap"] > 0.3
+    # Taken away or not, the runs are those of one method: none may be taken for another.
+    assert {row["method"]: row["seeds"] for row in answer.sources} == dict.fromkeys(
+        ("graph", *worse), "100, 101, 102, 103"
+    )
+
+
+class TestOtherWorlds:
+    def write_all(self, root: Path, **curves: dict[str, list[float]]) -> None:
+        question = find_question("G3")
+        for task in question.tasks:
+            for label in question.compared:
+                write(root, "G3", label, task, curves.get(label, {}).get(task, step_curve(0.5)), seeds=5)
+
+    def test_ahead_on_one_and_equal_elsewhere_holds(self, tmp_path: Path) -> None:
+        self.write_all(tmp_path, graph={"CartPole-v1": step_curve(0.2)})
+        # The same tasks as they usually are belong to other questions.
+        for label in ("graph", "uer", "n-step"):
+            write(tmp_path, "G1", label, "minigrid/doorkey", step_curve(None), seeds=9)
+        found = verdict(tmp_path, "G3")
+        assert found.headline == "holds"
+        assert len(found.parts) == 10
+        assert found.parts[-1].found == "CartPole-v1"
+        assert "minigrid/doorkey with 10% random actions" in found.parts[3].text
+        assert "area under the curve, over uer: 0 [0, 0]" in found.parts[3].found
+
+    def test_behind_on_one_does_not(self, tmp_path: Path) -> None:
+        self.write_all(tmp_path, graph={"CartPole-v1": step_curve(0.2)}, uer={"sokoban/6x6-1": step_curve(0.1)})
+        found = verdict(tmp_path, "G3")
+        assert found.outcome == "does not hold"
+        assert [place for place, part in enumerate(found.parts) if part.holds is False] == [1]
+
+    def test_ahead_nowhere_does_not(self, tmp_path: Path) -> None:
+        self.write_all(tmp_path)
+        assert verdict(tmp_path, "G3").outcome == "does not hold"
+
+
+def test_trials_are_shown_and_decide_nothing(tmp_path: Path) -> None:
+    for label, at in (("graph, gap 3", 0.6), ("graph, gap 10", 0.3), ("uer, learning_rate 0.001", None)):
+        write(tmp_path, "T1", label, MINIGRID[0], step_curve(at), seeds=2, first=10_000)
+    answer = answer_to(tmp_path, "T1")
+    assert answer.verdict.headline == "no verdict"
+    assert answer.verdict.summary == "3 of 32 trials on 1 of 7 tasks, 6 runs."
+    rows = {row["method"]: row for row in answer.verdict.table}
+    assert rows["graph, gap 10"]["mean steps, no more than the run has"].estimate == 300_000
+    assert len(answer.sources) == 3
+    # No other question sees them, and what is reported is not part of the trials.
+    assert {answer.id for answer in make_report(tmp_path).answers if answer.verdict.outcome != "not run"} == {"T1"}
+    write(tmp_path, "T1", "graph, gap 10", MINIGRID[1], step_curve(0.3), seeds=2)
+    assert answer_to(tmp_path, "T1").verdict.records == 6
+
+
+def test_claims_run_with_our_settings_have_an_answer_of_their_own(tmp_path: Path) -> None:
+    for label in ("uer", "per", "ebu", "discor", "ter"):
+        for seed in range(100, 104):
+            write_run(tmp_path, MINIGRID[0], label, seed, 0.9 if label == "ter" else 0.4, settings="ours")
+    answer = answer_to(tmp_path, "C3 ours")
+    assert answer.title == "MiniGrid: who learns best? (with our settings)"
+    assert answer.verdict.headline == "reproduced on 1 of 7 tasks"
+    assert "The runs have our settings: rewards scaled" in answer.verdict.summary
+    assert answer_to(tmp_path, "C3").verdict.outcome == "not run"
