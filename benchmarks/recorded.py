@@ -1,9 +1,10 @@
 """How fast runs went that were made at the same time, from their own timing records.
 
-    python -m benchmarks.recorded results/runs/minigrid-doorkey results/runs/minigrid-unlock --first 60 --last 600
+    python -m benchmarks.recorded results/runs/minigrid-doorkey.paper.runs.jsonl.gz:ter,uer --first 60 --last 600
 
-Every run's clock begins at zero with its first step, so the runs named must have begun together; `--first` and `--last`
-are seconds on that clock between which all of them were running. Steps are added up over all runs. The microseconds are
+Named are folders with runs or archives anywhere below, or single archives, each with the methods that are meant where
+it is not all of them. Every run's clock begins at zero with its first step, so the runs named must have begun together;
+`--first` and `--last` are seconds on that clock between which all of them were running. Steps are added up over all runs. The microseconds are
 those of one step of a run's whole fleet, by task and method.
 """
 
@@ -13,13 +14,14 @@ import argparse
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from backsweep.agent.session.records import TimingRecord, read_records
+from backsweep.lab.records import archives_below, read_archive, record_file, record_lines
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,30 @@ class Course:
         return float(after - before)
 
 
-def course_of(folder: Path) -> Course:
-    """Read one run's clock."""
-    config = json.loads((folder / "config.json").read_text())
+def course_of(config: dict[str, Any], timings: Iterable[dict[str, Any]]) -> Course:
+    """Return one run's clock."""
     seconds, steps, parts = [0.0], [0], []
-    for record in read_records(folder, "timing"):
-        assert isinstance(record, TimingRecord)
-        seconds.append(seconds[-1] + math.fsum(record.seconds.values()))
-        steps.append(record.step)
-        parts.append(record.seconds)
+    for record in timings:
+        seconds.append(seconds[-1] + math.fsum(record["seconds"].values()))
+        steps.append(record["step"])
+        parts.append(record["seconds"])
     return Course(f"{config['task']} {config['method']}", tuple(seconds), tuple(steps), tuple(parts))
+
+
+def courses_of(named: str) -> Iterator[Course]:
+    """Yield the clocks of the runs of a folder or an archive, by some methods if it says which."""
+    place, _, methods = named.partition(":")
+    path = Path(place)
+    for archive in archives_below(path) if path.is_dir() else [path]:
+        for run in filter(None, read_archive(archive)):
+            if not methods or run.config["method"] in methods.split(","):
+                yield course_of(run.config, run.records("timing"))
+    for config_file in sorted(path.rglob("config.json")):
+        config = json.loads(config_file.read_text())
+        records = record_file(config_file.parent)
+        if records is not None and (not methods or config["method"] in methods.split(",")):
+            lines = (json.loads(line) for line, whole in record_lines(records) if whole)
+            yield course_of(config, (record for record in lines if record["kind"] == "timing"))
 
 
 def microseconds(courses: Sequence[Course], first: float, last: float) -> dict[str, float]:
@@ -65,16 +81,18 @@ def microseconds(courses: Sequence[Course], first: float, last: float) -> dict[s
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the speed of all runs together, and where a step went by task and method."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path, help="with runs anywhere below")
+    parser.add_argument("runs", nargs="+", help="folder or archive, or FOLDER:METHOD,METHOD")
     parser.add_argument("--first", type=float, default=60.0)
     parser.add_argument("--last", type=float, default=600.0)
     given = parser.parse_args(arguments)
     if not 0 <= given.first < given.last:
         parser.error(f"--first must be at least 0 and below --last, got {given.first:g} and {given.last:g}")
-    runs = sorted({path.parent for folder in given.folders for path in folder.rglob("records.jsonl*")})
-    if not runs:
-        parser.error(f"no runs below {', '.join(map(str, given.folders))}")
-    courses = [course_of(run) for run in runs]
+    for named in given.runs:
+        if not Path(named.partition(":")[0]).exists():
+            parser.error(f"there is no folder or archive {named.partition(':')[0]}")
+    courses = [course for named in given.runs for course in courses_of(named)]
+    if not courses:
+        parser.error(f"no runs below {', '.join(given.runs)}")
     ended = [course for course in courses if course.seconds[-1] < given.last]
     if ended:
         end = min(course.seconds[-1] for course in ended)

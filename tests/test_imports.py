@@ -22,7 +22,7 @@ LAYERS = [
     *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks"),
     *("agent.learner", "agent.config", "agent.settings", "agent.methods", "agent.defaults", "agent.fleet"),
     *("agent.session", "agent", "agent.session.cli"),
-    *("lab.seeds", "lab.stats", "lab.studies", "lab.claims", "lab.runs", "lab.report", "lab.cli", "lab"),
+    *("lab.seeds", "lab.records", "lab.stats", "lab.studies", "lab.claims", "lab.runs", "lab.report", "lab.cli", "lab"),
     *("demo", "compile_ahead", "cli", "__main__"),
 ]
 """A module belongs to the longest name that its own begins with; it may import from that layer and those before."""

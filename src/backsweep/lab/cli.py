@@ -189,8 +189,8 @@ def pack_command(parsed: argparse.Namespace) -> int:
     for refusal in result.refused:
         print(f"left out: {refusal}", file=sys.stderr)
     print(
-        f"{len(result.packed)} runs packed into {parsed.results} ({result.nbytes:,} bytes), {result.known} there "
-        f"already, {len(result.refused)} left out"
+        f"{result.packed} runs packed into {parsed.results}, {result.known} there already, {len(result.refused)} left "
+        f"out; {len(result.files)} files written, {result.nbytes:,} bytes"
     )
     return 1 if result.conflicts else 0
 

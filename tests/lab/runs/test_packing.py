@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import itertools
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,12 @@ from typing import Any
 import pytest
 
 from backsweep.agent import RunConfig, train, train_fleet
-from backsweep.agent.session.records import read_records
 from backsweep.lab import cli
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.question import Grid, Variant
+from backsweep.lab.records import ArchivedRun, archives_below, read_archive
 from backsweep.lab.runs import jobs
-from backsweep.lab.runs.packing import compact, pack
+from backsweep.lab.runs.packing import compact, pack, thinned
 from backsweep.lab.runs.worker import work
 from trainer_helpers import paper_config
 
@@ -52,8 +54,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def packed_runs(root: Path) -> dict[tuple[str, int], ArchivedRun]:
+    found = [run for path in archives_below(root) for run in read_archive(path)]
+    return {(run.config["method"], run.config["seed"]): run for run in found if run is not None}
 
 
 def digests(root: Path) -> dict[str, str]:
@@ -67,48 +73,93 @@ def digests(root: Path) -> dict[str, str]:
 def test_runs_of_every_origin(runs: Path, tmp_path: Path) -> None:
     result = pack([runs], tmp_path)
     assert [refusal.rsplit("/", 1)[-1] for refusal in result.refused] == ["stopped: not finished"]
-    assert sorted((path.parent.parent.name, path.parent.name.split("-")[0], path.name) for path in result.packed) == [
-        ("nchain-6", "ter", "seed-100"),
-        ("nchain-6", "ter", "seed-101"),
-        ("nchain-6", "ter", "seed-102"),
-        ("nchain-6", "uer", "seed-100"),
-    ]
-    (alone,) = [path for path in result.packed if "ter" in path.parent.name and path.name == "seed-100"]
-    assert sorted(path.name for path in alone.iterdir()) == ["config.json", "finished.json", "records.jsonl.gz"]
-    for name in ("config.json", "finished.json"):
-        assert (alone / name).read_bytes() == (runs / "alone" / name).read_bytes()
+    assert result.packed == 4
+    assert result.files == [tmp_path / "runs" / "nchain-6.paper.runs.jsonl.gz"]
+    assert result.nbytes == result.files[0].stat().st_size
+    found = packed_runs(tmp_path)
+    assert list(found) == [("ter", 100), ("ter", 101), ("ter", 102), ("uer", 100)]
+    assert found["ter", 100].config == json.loads((runs / "alone" / "config.json").read_text())
+    assert found["ter", 100].finished == json.loads((runs / "alone" / "finished.json").read_text())
 
 
 def test_nothing_of_the_evaluations_or_the_seconds_is_lost(runs: Path, tmp_path: Path) -> None:
     pack([runs], tmp_path)
-    before, after = runs / "alone", next(tmp_path.glob("runs/nchain-6/ter-*/seed-100"))
-    assert read_records(after, "evaluation") == read_records(before, "evaluation")
-    whole, packed = records(before / "records.jsonl"), records(after / "records.jsonl.gz")
-    assert [record["step"] for record in packed if record["kind"] == "replay"] == [100, 200, 300]
-    assert all(record in whole for record in packed if record["kind"] != "timing")
+    whole, packed = records(runs / "alone" / "records.jsonl"), packed_runs(tmp_path)["ter", 100]
+
+    def of(kind: str) -> list[dict[str, Any]]:
+        return [{**record, "kind": kind} for record in packed.records(kind)]
+
+    assert of("evaluation") == [record for record in whole if record["kind"] == "evaluation"]
+    assert packed.column("replay", "step") == [100, 200, 300]
+    assert all(record in whole for kind in ("replay", "training") for record in of(kind))
+    timings = [record for record in whole if record["kind"] == "timing"]
 
     def total(found: list[dict[str, Any]], name: str) -> float:
-        return sum(record["seconds"].get(name, 0.0) for record in found if record["kind"] == "timing")
+        return math.fsum(record["seconds"].get(name, 0.0) for record in found)
 
     for name in ("network", "replay", "evaluation"):
-        assert total(packed, name) == pytest.approx(total(whole, name), abs=1e-5)
+        assert total(of("timing"), name) == pytest.approx(total(timings, name), abs=1e-5)
     for name in ("steps", "updates"):
-        sums = [sum(record[name] for record in found if record["kind"] == "timing") for found in (whole, packed)]
-        assert sums[0] == sums[1]
+        assert sum(packed.column("timing", name)) == sum(record[name] for record in timings)
 
 
 def test_a_fleets_seconds_say_how_many_shared_them(runs: Path, tmp_path: Path) -> None:
     pack([runs], tmp_path)
-    for seed, lanes in ((100, None), (101, 2)):
-        (path,) = tmp_path.glob(f"runs/nchain-6/ter-*/seed-{seed}/records.jsonl.gz")
-        assert {record.get("lanes") for record in records(path) if record["kind"] == "timing"} == {lanes}
+    found = packed_runs(tmp_path)
+    assert set(found["ter", 100].column("timing", "lanes")) == {None}
+    assert set(found["ter", 101].column("timing", "lanes")) == {2}
+
+
+def test_seeds_for_tuning_lie_apart(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "alone", tmp_path / "made")
+    config = json.loads((tmp_path / "made" / "config.json").read_text())
+    (tmp_path / "made" / "config.json").write_text(json.dumps({**config, "seed": 10_000}))
+    (file,) = pack([tmp_path / "made"], tmp_path / "results").files
+    assert file.name == "nchain-6.paper.tuning.runs.jsonl.gz"
+    evidence = read_evidence(tmp_path / "results")
+    assert (len(evidence.runs), len(evidence.tuning)) == (0, 1)
+
+
+def test_the_order_of_packing_does_not_matter(runs: Path, tmp_path: Path) -> None:
+    pack([runs], tmp_path / "together")
+    for name in ("question", "fleet", "alone"):
+        pack([runs / name], tmp_path / "one by one")
+    assert digests(tmp_path / "together") == digests(tmp_path / "one by one")
+
+
+def test_runs_packed_one_by_one_are_packed_together(runs: Path, tmp_path: Path) -> None:
+    """Results of earlier releases: a folder for each run, with packed records."""
+    old = tmp_path / "old" / "seed-100"
+    shutil.copytree(runs / "alone", old)
+    (old / "records.jsonl.gz").write_bytes(gzip.compress((old / "records.jsonl").read_bytes()))
+    (old / "records.jsonl").unlink()
+    assert pack([tmp_path / "old"], tmp_path / "a").packed == 1
+    pack([runs / "alone"], tmp_path / "b")
+    assert digests(tmp_path / "a") == digests(tmp_path / "b")
+
+
+def test_an_archive_that_cannot_be_read_is_never_written_over(runs: Path, tmp_path: Path) -> None:
+    (file,) = pack([runs / "alone"], tmp_path).files
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    before = digests(tmp_path)
+    with pytest.raises(ValueError, match=r"line 1 cannot be read; move the file away"):
+        pack([runs / "fleet"], tmp_path)
+    assert digests(tmp_path) == before
+    evidence = read_evidence(tmp_path)
+    assert evidence.torn == {"runs/nchain-6.paper.runs.jsonl.gz": 1}
+    assert not evidence.runs
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    file.rename(moved / file.name)
+    assert "line 1 cannot be read" in pack([moved], tmp_path / "other").refused[0]
 
 
 def test_packing_again_changes_nothing(runs: Path, tmp_path: Path) -> None:
     pack([runs], tmp_path / "a")
     first = digests(tmp_path / "a")
     again = pack([runs], tmp_path / "a")
-    assert (again.packed, again.known) == ([], 4)
+    assert (again.packed, again.known, again.files) == (0, 4, [])
     pack([tmp_path / "a"], tmp_path / "b")  # what is packed can be packed from there
     assert digests(tmp_path / "a") == digests(tmp_path / "b") == first
 
@@ -152,7 +203,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_goes_on(runs: Path, tmp_pa
     (source / "empty" / "records.jsonl").unlink()
     (source / "broken" / "config.json").write_text("{")
     result = pack([source], tmp_path / "results")
-    assert len(result.packed) == 1
+    assert result.packed == 1
     text = "\n".join(result.refused)
     assert "empty: no records" in text
     assert "broken: config.json cannot be read" in text
@@ -175,13 +226,40 @@ def test_records_at_steps_of_their_own() -> None:
         {"kind": "evaluation", "step": 100},
         {**timing, "step": 120},
     ]
-    assert [(record["kind"], record["step"]) for record in compact(given, 1)] == [
-        ("training", 90),
-        ("timing", 90),
-        ("evaluation", 100),
-        ("timing", 120),
-    ]
-    assert next(record for record in compact(given, 1) if record["kind"] == "timing")["seconds"] == {"network": 3.0}
+    kept = compact(given)
+    assert {kind: [record["step"] for record in found] for kind, found in kept.items()} == {
+        "evaluation": [100],
+        "timing": [90, 120],
+        "training": [90],
+    }
+    assert kept["timing"][0]["seconds"] == {"network": 3.0}
+
+
+def test_long_runs_are_thinned_but_not_their_evaluations() -> None:
+    given = [{"kind": kind, "step": step} for step in range(100) for kind in ("training", "evaluation")]
+    kept = compact(given)
+    assert len(kept["evaluation"]) == 100
+    steps = [record["step"] for record in kept["training"]]
+    assert len(steps) == 40
+    assert steps[-1] == 99
+    assert {after - before for before, after in itertools.pairwise(steps)} == {2, 3}
+    assert thinned(given, 1) == given[-1:]
+    assert thinned([]) == []
+
+
+@pytest.mark.parametrize("records", [[], [{"a": 1}, {"a": None}], [{"a": 1}, {"b": 2, "c": {"d": 3}}], [{}]])
+def test_records_come_back_as_they_were(records: list[dict[str, Any]]) -> None:
+    run = ArchivedRun.of({"seed": 1}, {}, {"training": records})
+    line = json.dumps(run.to_json()).encode()
+    assert ArchivedRun.from_line(line) == run
+    assert ArchivedRun.from_line(line).records("training") == records
+    assert ArchivedRun.from_line(line).column("training", "a") == [record.get("a") for record in records]
+
+
+@pytest.mark.parametrize("line", [b"[]", b"{}", b'{"config": 1, "finished": {}, "records": {}}', b"nothing"])
+def test_what_is_no_run_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        ArchivedRun.from_line(line)
 
 
 def test_the_command(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,17 +1,15 @@
 """Reading a results folder as a stream: what is kept of each run is its evaluations, and nothing else is parsed.
 
-A folder with `config.json` and `records.jsonl` (or `.jsonl.gz`) is a training run. Every other `.jsonl` or `.jsonl.gz`
-file holds one record of a study per line. Lines that cannot be read (a killed run's last one) are left out, counted
-and reported.
+A folder with `config.json` and `records.jsonl` (or `.jsonl.gz`) is a training run, a `.runs.jsonl.gz` file holds many.
+Every other `.jsonl` or `.jsonl.gz` file holds one record of a study per line. Lines that cannot be read (a killed run's
+last one) are left out, counted and reported.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, read_archive, record_file, record_lines
 from backsweep.lab.seeds import TUNING, purpose_of
 
 CONFIG, FINISHED = "config.json", "finished.json"
@@ -59,13 +58,19 @@ def settings_of(config: dict[str, Any]) -> str:
 class TrainedRun:
     """One training run: its configuration and its evaluations, (evaluations,) each; NaN where a number is not known."""
 
-    folder: Path
+    place: Path
+    """The folder of the run, or the archive that holds it among others."""
     config: dict[str, Any]
     finished: bool
     steps: NDArray[np.float64]
     numbers: dict[str, NDArray[np.float64]]
     graph: dict[str, float]
     """What the replay said last about its graph."""
+
+    def shown(self, root: Path) -> str:
+        """Return what it is called in remarks."""
+        place = str(self.place.relative_to(root))
+        return f"{place}, {self.method} seed {self.seed}" if place.endswith(ARCHIVE) else place
 
     @property
     def task(self) -> str:
@@ -159,6 +164,14 @@ def read_evidence(root: Path) -> Evidence:
             continue
         taken.add(path)
         _read_run(evidence, folder, path)
+    for path in archives_below(root):
+        taken.add(path)
+        for run in read_archive(path):
+            if run is None:
+                shown = str(path.relative_to(root))
+                evidence.torn[shown] = evidence.torn.get(shown, 0) + 1
+            else:
+                _read_archived(evidence, path, run)
     for path in sorted(root.rglob("*.jsonl*")):
         if path not in taken and path.parent not in run_folders and path.name.endswith((".jsonl", ".jsonl.gz")):
             _read_study(evidence, path)
@@ -166,11 +179,6 @@ def read_evidence(root: Path) -> Evidence:
         runs = "1 run with a seed" if count == 1 else f"{count} runs with seeds"
         evidence.left_out.append(f"{runs} for tuning ({TUNING[0]} to {TUNING[-1]}): no claim rests on them")
     return evidence
-
-
-def record_file(folder: Path) -> Path | None:
-    """Return the file with a run's records, plain or packed; None if there is none."""
-    return next((folder / name for name in ("records.jsonl", "records.jsonl.gz") if (folder / name).exists()), None)
 
 
 def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
@@ -212,14 +220,35 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
     if not rows:
         evidence.left_out.append(f"{shown}: no evaluation yet")
         return
-    table = np.array(rows)
     graph: dict[str, float] = {}
     try:
         graph = dict(json.loads(last_replay).get("statistics", {})) if last_replay else {}
     except ValueError:
         evidence.torn[str(path.relative_to(evidence.root))] = torn + 1
-    numbers = {name: table[:, place + 1] for place, name in enumerate(NUMBERS)}
-    run = TrainedRun(folder, config, (folder / FINISHED).exists(), table[:, 0], numbers, graph)
+    _add(evidence, folder, config, (folder / FINISHED).exists(), np.array(rows), graph)
+
+
+def _read_archived(evidence: Evidence, path: Path, run: ArchivedRun) -> None:
+    columns = [run.column("evaluation", name) for name in ("step", *NUMBERS)]
+    if not columns[0]:
+        evidence.left_out.append(f"{path.relative_to(evidence.root)}: a run without evaluations")
+        return
+    replays = run.records("replay")
+    graph = dict(replays[-1].get("statistics", {})) if replays else {}
+    _add(evidence, path, run.config, True, np.array(columns, np.float64).T, graph)
+
+
+def _add(
+    evidence: Evidence,
+    place: Path,
+    config: dict[str, Any],
+    finished: bool,
+    table: NDArray[np.float64],
+    graph: dict[str, float],
+) -> None:
+    """Keep a run; `table` has its steps and its numbers, a row for each evaluation."""
+    numbers = {name: table[:, column + 1] for column, name in enumerate(NUMBERS)}
+    run = TrainedRun(place, config, finished, table[:, 0], numbers, graph)
     (evidence.tuning if purpose_of(run.seed) == "tuning" else evidence.runs).append(run)
 
 
@@ -236,13 +265,3 @@ def _read_study(evidence: Evidence, path: Path) -> None:
             evidence.records.setdefault(record["kind"], []).append(record)
     if torn:
         evidence.torn[str(path.relative_to(evidence.root))] = torn
-
-
-def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    """Yield each line, and whether it is whole; a packed file that ends early ends in a line that is not."""
-    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-        try:
-            for line in file:
-                yield line, line.endswith(b"\n")
-        except (EOFError, zlib.error, OSError):
-            yield b"", False

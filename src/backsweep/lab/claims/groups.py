@@ -101,7 +101,7 @@ def groups_of(
         if variant is None:
             continue
         if not run.finished:
-            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: not finished")
+            evidence.left_out.append(f"{run.shown(evidence.root)}: not finished")
             continue
         own = frozenset({"seed", "method"}) | OWN_OF_METHODS.get(run.follows, frozenset())
         key = configuration_key(run.config, varied | own)
@@ -109,10 +109,10 @@ def groups_of(
         seeds = group.runs.setdefault(variant.label, {})
         whole = configuration_key(run.config, frozenset({"seed"}))
         if group.exact.setdefault(variant.label, whole) != whole:
-            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: other settings than its fellows")
+            evidence.left_out.append(f"{run.shown(evidence.root)}: other settings than its fellows")
             continue
         if run.seed in seeds:
-            evidence.left_out.append(f"{run.folder.relative_to(evidence.root)}: the same run is there twice")
+            evidence.left_out.append(f"{run.shown(evidence.root)}: the same run is there twice")
             continue
         seeds[run.seed] = run
     best: dict[str, Group] = {}

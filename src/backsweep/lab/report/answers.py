@@ -231,7 +231,8 @@ def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     rows = []
     for task, group in sorted(groups_for(question, evidence).items()):
         for label, runs in _in_order(question, group):
-            config = next(iter(runs.values())).config
+            run = next(iter(runs.values()))
+            config, place = run.config, run.place
             rows.append(
                 {
                     "task": task,
@@ -241,7 +242,7 @@ def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
                     "steps": config.get("steps"),
                     "capacity": config.get("capacity"),
                     "settings": settings_of(config),
-                    "folder": str(next(iter(runs.values())).folder.parent.relative_to(evidence.root)),
+                    "records": str((place if place.is_file() else place.parent).relative_to(evidence.root)),
                 }
             )
     return rows

@@ -4,6 +4,7 @@
     RESULTS/runs/TASK/METHOD-SETTINGS/seed-100/          a training run
     RESULTS/runs/TASK/METHOD-SETTINGS/fleet-100-104/     training runs in lock-step, one folder each below
     RESULTS/runs/fleets/NAME/TASK-METHOD-seed-100/       the same, of several tasks or methods
+    RESULTS/runs/TASK.SETTINGS.runs.jsonl.gz             finished runs that were packed (see `packing`)
     RESULTS/logs/                                        what each job printed
 
 A training run is known by its whole configuration, not by its place, so a run that one question made is there for all.
@@ -21,6 +22,7 @@ from typing import Any, Literal
 
 from backsweep.lab.claims.evidence import CONFIG, FINISHED, configuration_key
 from backsweep.lab.claims.question import Grid, Run, Study
+from backsweep.lab.records import archives_below, read_archive
 from backsweep.lab.runs.fleets import (
     FLEET_FILE,
     MOST_LANES,
@@ -101,7 +103,7 @@ def plan_training(
     root: Path, runs: Iterable[Run], engine: Engine, device: str, lanes: int = MOST_LANES, workers: int = 1
 ) -> Plan:
     """Return the training that is still to be done; a run that is asked for twice is done once."""
-    known = _known_runs(root)
+    known, archived = _known_runs(root), _archived_runs(root)
     members = {member.key: member for run in runs for member in [Member(run, run_configuration(run))]}
     fresh: list[Member] = []
     stale: dict[str, Path] = {}
@@ -109,7 +111,9 @@ def plan_training(
     finished = 0
     for key, member in members.items():
         folder = known.get(key)
-        if folder is None:
+        if key in archived:
+            finished += 1
+        elif folder is None:
             fresh.append(member)
         elif (folder / FINISHED).exists():
             finished += 1
@@ -194,6 +198,16 @@ def _failed(folder: Path) -> bool:
         return bool(json.loads(last).get("event") == "failed")
     except (OSError, ValueError, IndexError):
         return False
+
+
+def _archived_runs(root: Path) -> set[str]:
+    """Return the whole configuration of every run that is packed."""
+    return {
+        configuration_key(run.config, frozenset())
+        for path in archives_below(root)
+        for run in read_archive(path)
+        if run is not None
+    }
 
 
 def _known_runs(root: Path) -> dict[str, Path]:

@@ -1,46 +1,49 @@
-"""Finished training runs as compact records, from which reports are drawn.
+"""Finished training runs as compact records in a few files, from which reports are drawn.
 
-    RESULTS/runs/TASK/METHOD-SETTINGS/seed-N/config.json        as the run wrote it
-    RESULTS/runs/TASK/METHOD-SETTINGS/seed-N/finished.json      as the run wrote it
-    RESULTS/runs/TASK/METHOD-SETTINGS/seed-N/records.jsonl.gz   every evaluation, and the last of every other kind
-                                                                before each; seconds are added up in between
+    RESULTS/runs/TASK.SETTINGS.runs.jsonl.gz           runs whose seeds are reported, a line each
+    RESULTS/runs/TASK.SETTINGS.tuning.runs.jsonl.gz    runs whose seeds are for tuning
 
-The same run gives the same bytes, wherever it was and however often it is packed.
+Of each run: its configuration and its end as it wrote them, every evaluation, the seconds between evaluations added up,
+and of the other kinds at most `MOST_RECORDS`. The same runs give the same bytes, wherever they were, in whatever order
+and however often they are packed.
 """
 
 from __future__ import annotations
 
-import filecmp
 import json
 import math
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.claims.evidence import CONFIG, FINISHED, record_file, record_lines
-from backsweep.lab.runs.fleets import FLEET_FILE, run_folder
+from backsweep.lab.claims.evidence import CONFIG, FINISHED, configuration_key, settings_of
+from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, read_archive, record_file, record_lines
+from backsweep.lab.runs.fleets import FLEET_FILE
 from backsweep.lab.runs.lines import write_lines
+from backsweep.lab.seeds import purpose_of
 
-PACKED = "records.jsonl.gz"
-FILES = (CONFIG, FINISHED, PACKED)
+MOST_RECORDS = 40
 
 
 @dataclass
 class Packing:
     """What came of it."""
 
-    packed: list[Path] = field(default_factory=list)
+    packed: int = 0
     known: int = 0
     """Runs that were there already."""
     refused: list[str] = field(default_factory=list)
     """Runs that were left out, and why."""
     conflicts: int = 0
-    """How many of these were left out because another run lies in their place."""
-    nbytes: int = 0
+    """How many of these were left out because another run of their configuration is there."""
+    files: list[Path] = field(default_factory=list)
+    """Archives that were written."""
+
+    @property
+    def nbytes(self) -> int:
+        """How large these are."""
+        return sum(path.stat().st_size for path in self.files)
 
 
 class RefusedError(Exception):
@@ -50,65 +53,101 @@ class RefusedError(Exception):
 def pack(sources: Sequence[Path], results: Path) -> Packing:
     """Copy every finished run below `sources` into a results folder; what cannot be packed is reported."""
     result = Packing()
+    held: dict[Path, dict[str, ArchivedRun]] = {}
+    changed: set[Path] = set()
     for source in sources:
         if not source.is_dir():
             raise ValueError(f"{source} is not a folder of runs")
         if source.resolve().is_relative_to(results.resolve()):
             raise ValueError(f"{source} lies in {results} itself: packing copies runs from elsewhere")
-        for path in sorted(source.rglob(CONFIG)):
-            # A results folder below the source (runs/ beside results/, say) is not a source.
-            if not path.resolve().is_relative_to(results.resolve()):
-                _pack_one(path.parent, results, result)
+    for source in sources:
+        for name, run in _runs_below(source, results, result):
+            path = archive_of(results, run.config)
+            there = held.setdefault(path, _held(path))
+            try:
+                known = _check(run, there, path, result)
+            except RefusedError as refusal:
+                result.refused.append(f"{name}: {refusal}")
+                continue
+            result.known += known
+            if not known:
+                there[_key(run.config)] = run
+                changed.add(path)
+                result.packed += 1
+    for path in sorted(changed):
+        ordered = sorted(held[path].values(), key=lambda run: _order(run.config))
+        write_lines(path, (run.to_json() for run in ordered))
+        result.files.append(path)
     return result
 
 
-def compact(records: Iterable[dict[str, Any]], lanes: int) -> Iterator[dict[str, Any]]:
-    """Yield every evaluation, and before it the last record of every other kind since the evaluation before.
+def archive_of(results: Path, config: dict[str, Any]) -> Path:
+    """Return the archive that a run belongs to."""
+    place = str(config.get("task") or config.get("env")).replace("/", "-")
+    tuning = ".tuning" if purpose_of(int(config.get("seed", 0))) == "tuning" else ""
+    return results / "runs" / f"{place}.{settings_of(config)}{tuning}{ARCHIVE}"
 
-    Seconds, steps and updates of timing records are added up, so that none is lost. `lanes` is how many runs shared
-    those seconds.
+
+def compact(records: Iterable[dict[str, Any]], lanes: int = 1) -> dict[str, list[dict[str, Any]]]:
+    """Return what is kept of a run's records, by kind and without it.
+
+    Every evaluation; timing records added up from one evaluation to the next, so that no second, step or update is lost
+    (`lanes` is how many runs shared the seconds); of the others the last before each evaluation, evenly thinned.
     """
+    kept: dict[str, list[dict[str, Any]]] = {}
     last: dict[str, dict[str, Any]] = {}
     timings: list[dict[str, Any]] = []
 
-    def held() -> Iterator[dict[str, Any]]:
-        yield from last.values()
+    def hold() -> None:
+        for kind, record in last.items():
+            kept.setdefault(kind, []).append(record)
         if timings:
-            yield _sum(timings, lanes)
+            kept.setdefault("timing", []).append(_sum(timings, lanes))
         last.clear()
         timings.clear()
 
     for record in records:
-        if record["kind"] == "evaluation":
-            yield from held()
-            yield record
-        elif record["kind"] == "timing":
-            timings.append(record)
+        kind, rest = record["kind"], {name: value for name, value in record.items() if name != "kind"}
+        if kind == "evaluation":
+            hold()
+            kept.setdefault(kind, []).append(rest)
+        elif kind == "timing":
+            timings.append(rest)
         else:
-            last[record["kind"]] = record
-    yield from held()
+            last[kind] = rest
+    hold()
+    whole = ("evaluation", "timing")
+    return {kind: rows if kind in whole else thinned(rows) for kind, rows in sorted(kept.items())}
 
 
-def _pack_one(folder: Path, results: Path, result: Packing) -> None:
-    try:
-        config = _read(folder / CONFIG)
-        target = run_folder(results, config)
-        with tempfile.TemporaryDirectory(dir=_made(results), prefix=".packing-") as name:
-            made = Path(name) / "run"
-            _write(folder, made)
-            if target.exists():
-                _check_same(folder, made, target, result)
-                result.known += 1
-                return
-            result.nbytes += sum(path.stat().st_size for path in made.iterdir())
-            os.replace(made, _made(target.parent) / target.name)
-        result.packed.append(target)
-    except RefusedError as refusal:
-        result.refused.append(f"{folder}: {refusal}")
+def thinned(records: list[dict[str, Any]], most: int = MOST_RECORDS) -> list[dict[str, Any]]:
+    """Return at most so many records, evenly spread, the last among them."""
+    count = min(most, len(records))
+    return [records[-(-(place + 1) * len(records) // count) - 1] for place in range(count)]
 
 
-def _write(folder: Path, made: Path) -> None:
-    """Write a run's three files."""
+def _runs_below(source: Path, results: Path, result: Packing) -> Iterator[tuple[str, ArchivedRun]]:
+    """Yield every run that can be packed with what it is called, from folders and from archives."""
+
+    def outside(path: Path) -> bool:
+        # A results folder below the source (runs/ beside results/, say) is not a source.
+        return not path.resolve().is_relative_to(results.resolve())
+
+    for path in filter(outside, sorted(source.rglob(CONFIG))):
+        try:
+            yield str(path.parent), _read_run(path.parent)
+        except RefusedError as refusal:
+            result.refused.append(f"{path.parent}: {refusal}")
+    for path in filter(outside, archives_below(source)):
+        for number, run in enumerate(read_archive(path), start=1):
+            if run is None:
+                result.refused.append(f"{path}: line {number} cannot be read")
+            else:
+                yield f"{path}, line {number}", run
+
+
+def _read_run(folder: Path) -> ArchivedRun:
+    config = _read(folder / CONFIG)
     if not (folder / FINISHED).exists():
         raise RefusedError("not finished")
     source = record_file(folder)
@@ -116,23 +155,41 @@ def _write(folder: Path, made: Path) -> None:
         raise RefusedError("no records")
     fleet = folder.parent / FLEET_FILE
     lanes = len(_read(fleet)["lanes"]) if fleet.exists() else 1
-    made.mkdir()
-    write_lines(made / PACKED, compact(_records(source), lanes))
-    for name in (CONFIG, FINISHED):
-        shutil.copyfile(folder / name, made / name)
+    return ArchivedRun.of(config, _read(folder / FINISHED), compact(_records(source), lanes))
 
 
-def _check_same(folder: Path, made: Path, target: Path, result: Packing) -> None:
-    """Refuse a run that is not the one in its place; running a configuration again only changes its timings."""
-    if all((target / name).exists() and filecmp.cmp(made / name, target / name, shallow=False) for name in FILES):
-        return
+def _check(run: ArchivedRun, there: dict[str, ArchivedRun], path: Path, result: Packing) -> bool:
+    """Say whether a run is there already; another one in its place is refused.
+
+    Running a configuration again only changes its timings.
+    """
+    rival = there.get(_key(run.config))
+    if rival is None:
+        return False
+    if run == rival:
+        return True
     result.conflicts += 1
-    there = record_file(target)
-    ours = [record for record in _records(made / PACKED) if record["kind"] == "evaluation"]
-    theirs = [] if there is None else [record for record in _records(there) if record["kind"] == "evaluation"]
-    if ours == theirs:
-        raise RefusedError(f"{target} holds another run of this configuration, alike but for its timings or form")
-    raise RefusedError(f"{target} holds another run of this configuration, with other evaluations")
+    if run.records("evaluation") == rival.records("evaluation"):
+        raise RefusedError(f"{path} holds another run of this configuration, alike but for its timings or form")
+    raise RefusedError(f"{path} holds another run of this configuration, with other evaluations")
+
+
+def _held(path: Path) -> dict[str, ArchivedRun]:
+    """Return the runs of an archive by configuration; one that cannot be read is not written over."""
+    runs: dict[str, ArchivedRun] = {}
+    for number, run in enumerate(read_archive(path) if path.exists() else (), start=1):
+        if run is None:
+            raise ValueError(f"{path}, line {number} cannot be read; move the file away or restore it, then pack again")
+        runs[_key(run.config)] = run
+    return runs
+
+
+def _key(config: dict[str, Any]) -> str:
+    return configuration_key(config, frozenset())
+
+
+def _order(config: dict[str, Any]) -> tuple[str, str, int]:
+    return str(config["method"]), configuration_key(config, frozenset({"seed"})), int(config["seed"])
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
@@ -154,7 +211,6 @@ def _sum(timings: list[dict[str, Any]], lanes: int) -> dict[str, Any]:
         for name in names
     }
     whole = {
-        "kind": "timing",
         "step": timings[-1]["step"],
         "seconds": seconds,
         "steps": sum(record["steps"] for record in timings),
@@ -170,8 +226,3 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise RefusedError(f"{path.name} cannot be read ({error})") from None
     return data
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

@@ -1,0 +1,103 @@
+"""Record files: JSON lines, plain or packed, and archives that hold many finished runs in one file.
+
+An archive has a line for each run: its configuration and its `finished.json` as the run wrote them, and its records by
+kind. Records of one kind have the same fields nearly always, so that a list for each field stands for all of them;
+where they differ, they are there one by one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ARCHIVE = ".runs.jsonl.gz"
+"""What names of archives end in."""
+
+
+def record_file(folder: Path) -> Path | None:
+    """Return the file with a run's records, plain or packed; None if there is none."""
+    return next((folder / name for name in ("records.jsonl", "records.jsonl.gz") if (folder / name).exists()), None)
+
+
+def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
+    """Yield each line, and whether it is whole; a packed file that ends early ends in a line that is not."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+        try:
+            for line in file:
+                yield line, line.endswith(b"\n")
+        except (EOFError, zlib.error, OSError):
+            yield b"", False
+
+
+@dataclass(frozen=True)
+class ArchivedRun:
+    """A finished run as an archive holds it."""
+
+    config: dict[str, Any]
+    finished: dict[str, Any]
+    columns: Mapping[str, Any]
+    """By kind of record: a list for each field, or a list of records."""
+
+    @classmethod
+    def of(
+        cls, config: dict[str, Any], finished: dict[str, Any], records: Mapping[str, Sequence[dict[str, Any]]]
+    ) -> ArchivedRun:
+        """Return the run with these records, by kind."""
+        return cls(config, finished, {kind: _columns(rows) for kind, rows in records.items()})
+
+    @classmethod
+    def from_line(cls, line: bytes) -> ArchivedRun:
+        """Return the run that a line describes; ValueError if it describes none."""
+        data = json.loads(line)
+        try:
+            run = cls(data["config"], data["finished"], data["records"])
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"not a run: {error!r}") from None
+        if not all(isinstance(part, dict) for part in (run.config, run.finished, run.columns)):
+            raise ValueError("not a run: configuration, end and records must be objects")
+        return run
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what its line holds."""
+        return {"config": self.config, "finished": self.finished, "records": self.columns}
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        """Return its records of one kind, without their kind."""
+        held = self.columns.get(kind, [])
+        if isinstance(held, list):
+            return [dict(record) for record in held]
+        return [dict(zip(held, values, strict=True)) for values in zip(*held.values(), strict=True)]
+
+    def column(self, kind: str, field: str) -> list[Any]:
+        """Return one field of its records of one kind, None where a record has none."""
+        held = self.columns.get(kind, [])
+        if isinstance(held, list):
+            return [record.get(field) for record in held]
+        count = len(next(iter(held.values())))
+        return list(held.get(field, [None] * count))
+
+
+def archives_below(folder: Path) -> list[Path]:
+    """Return all archives of a folder and of those in it."""
+    return sorted(folder.rglob(f"*{ARCHIVE}"))
+
+
+def read_archive(path: Path) -> Iterator[ArchivedRun | None]:
+    """Yield the runs of an archive one by one, None for a line that cannot be read."""
+    for line, whole in record_lines(path):
+        try:
+            yield ArchivedRun.from_line(line) if whole else None
+        except ValueError:
+            yield None
+
+
+def _columns(records: Sequence[dict[str, Any]]) -> Any:
+    fields = list(records[0]) if records else []
+    if not fields or any(list(record) != fields for record in records):
+        return [dict(record) for record in records]
+    return {field: [record[field] for record in records] for field in fields}
