@@ -4,8 +4,8 @@
 
 Named are folders with runs or archives anywhere below, or single archives, each with the methods that are meant where
 it is not all of them. Every run's clock begins at zero with its first step, so the runs named must have begun together;
-`--first` and `--last` are seconds on that clock between which all of them were running. Steps are added up over all runs. The microseconds are
-those of one step of a run's whole fleet, by task and method.
+`--first` and `--last` are seconds on that clock between which all of them were running. Steps are added up over all
+runs. The microseconds are those of one step of a run's whole fleet, by task and method.
 """
 
 from __future__ import annotations

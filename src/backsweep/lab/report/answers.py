@@ -144,7 +144,7 @@ def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
 
 
 def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
-    """Return rliable's aggregates for the variants that share seeds on some task."""
+    """Return the aggregate scores of the variants that share seeds on some task."""
     from backsweep.lab.stats.aggregate import aggregates
 
     groups = complete(groups_for(question, evidence), question.compared)

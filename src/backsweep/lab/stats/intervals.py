@@ -1,6 +1,6 @@
 """Bootstrap intervals, fast enough for every point of a curve. All resampling is stratified: runs within each task.
 
-Scores are arrays (runs, tasks). The same quantities from rliable are what the tests compare with.
+Scores are arrays (runs, tasks).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def probability_of_improvement(
 ) -> Interval:
     """Return the chance that a run of `first` beats one of `second` on the same task, ties counting half.
 
-    first: (runs, tasks), second: (other runs, tasks); the mean over tasks, as in rliable.
+    first: (runs, tasks), second: (other runs, tasks); the mean over tasks of the Mann-Whitney statistic.
     """
     wins = (first[:, None] > second[None]) + 0.5 * (first[:, None] == second[None])  # (runs, other runs, tasks)
     drawn = np.zeros(repeats)
