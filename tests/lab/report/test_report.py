@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from page_reading import Page, check_page
 
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.registry import find_question
-from backsweep.lab.report.answers import Report, _thresholds, make_report
+from backsweep.lab.report.answers import Report, _thresholds, left_bounds, make_report
 from backsweep.lab.report.charts import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
 from backsweep.lab.report.markdown import BEGIN, END, with_block
@@ -96,6 +98,17 @@ def test_runs_whose_values_run_away_are_counted(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     write_run(tmp_path / "none", "minigrid/unlock", "ter", 100, 0.5)
     assert not any(answer.runaways for answer in make_report(tmp_path / "none").answers)
+
+
+def test_values_run_away_upwards_and_downwards_by_their_own_bounds() -> None:
+    bounds = (-647.0, 312.0)
+    inside = np.array([-600.0, math.nan, 311.0])
+    assert not left_bounds(inside, bounds)
+    assert left_bounds(np.append(inside, 320.0), bounds)  # below 647, and above what any episode pays
+    assert left_bounds(np.append(inside, -700.0), bounds)
+    assert left_bounds(np.array([math.inf]), bounds)
+    # A discounted return may be smaller than any return is.
+    assert not left_bounds(np.array([0.3, 0.9]), (0.5, 1.0))
 
 
 def test_runs_that_follow_the_released_code_have_an_answer_of_their_own(report: Report, folder: Path) -> None:

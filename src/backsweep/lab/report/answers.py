@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence, settings_of
@@ -208,13 +209,22 @@ def _runaways(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
         for label, runs in _in_order(question, group):
             bounds = [_return_bounds(run) for run in runs.values()]
             gone = [
-                bool(np.nanmax(np.abs(run.numbers["probe_q"]), initial=0.0) > max(map(abs, bound)))
+                left_bounds(run.numbers["probe_q"], bound)
                 for run, bound in zip(runs.values(), bounds, strict=True)
                 if bound is not None
             ]
             if gone:
                 rows.append({"task": task, "method": label, RUNAWAY: sum(gone), "runs": len(gone)})
     return rows if any(row[RUNAWAY] for row in rows) else []
+
+
+def left_bounds(values: NDArray[np.float64], bounds: tuple[float, float]) -> bool:
+    """Say whether a value is below the worst return of an episode or above the best; one that is not known is not.
+
+    Values are of discounted returns, which may lie nearer to 0 than any return does.
+    """
+    low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
+    return bool(((values < low) | (values > high)).any())
 
 
 def _return_bounds(run: TrainedRun) -> tuple[float, float] | None:
