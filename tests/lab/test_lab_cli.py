@@ -76,7 +76,7 @@ def test_a_failing_run_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     plan = small_grid("process", tmp_path)
     assert (len(plan.jobs), plan.finished, plan.total) == (2, 0, 2)
     plan.jobs[0].order["configs"]["."]["task"] = "nchain-nonsense"
-    failures, interrupted = run_jobs(plan.jobs, tmp_path / "logs", 2, JobProgress(2))
+    failures, interrupted = run_jobs(plan.jobs, tmp_path / "logs", 2, JobProgress(plan.jobs))
     assert not interrupted
     (failure,) = failures
     assert "nchain-nonsense" in failure.tail()
@@ -138,7 +138,7 @@ def test_terminating_the_command_stops_its_jobs_in_good_order(tmp_path: Path) ->
         "from backsweep.lab.runs.progress import JobProgress; "
         f"from {Path(__file__).stem} import small_grid; root = Path(sys.argv[1]); "
         "found = small_grid('process', root, **json.loads(sys.argv[2])); "
-        "sys.exit(130 if run_jobs(found.jobs, root / 'logs', 2, JobProgress(2))[1] else 0)"
+        "sys.exit(130 if run_jobs(found.jobs, root / 'logs', 2, JobProgress(found.jobs))[1] else 0)"
     )
     watched = [path for job in small_grid("process", tmp_path, **long).jobs for path in job.watched]
     process = subprocess.Popen(

@@ -165,12 +165,15 @@ def run_command(parsed: argparse.Namespace) -> int:
             file=sys.stderr,
             flush=True,
         )
-    failures, interrupted = run_jobs(todo, parsed.results / "logs", workers, JobProgress(len(todo)), cores)
+    progress = JobProgress(todo)
+    failures, interrupted = run_jobs(todo, parsed.results / "logs", workers, progress, cores)
     for failure in failures:
         print(
             f"\n{failure.job.name} failed with exit code {failure.code}; its log {failure.log} ends:", file=sys.stderr
         )
         print(failure.tail(), file=sys.stderr)
+    for line in progress.summary(parsed.results):
+        print(line)
     if interrupted:
         print("interrupted; the same command goes on", file=sys.stderr)
         return 130

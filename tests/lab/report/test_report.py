@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from page_reading import Page, check_page
 
+from backsweep.lab.claims.bounds import left_bounds
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.registry import find_question
-from backsweep.lab.report.answers import Report, _thresholds, left_bounds, make_report
+from backsweep.lab.report.answers import Report, _thresholds, make_report
 from backsweep.lab.report.charts import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
 from backsweep.lab.report.markdown import BEGIN, END, with_block

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import named_generator
+from backsweep.lab.claims.bounds import left_bounds, return_bounds
 from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence, settings_of
 from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
 from backsweep.lab.claims.question import Kind, Question
@@ -20,7 +20,6 @@ from backsweep.lab.report.charts import Chart, charts_for
 from backsweep.lab.report.tables import RUNAWAY, SUCCESS
 from backsweep.lab.stats.curves import steps_to
 from backsweep.lab.stats.survival import median_interval
-from backsweep.tasks import find_task
 
 GOOD_ENOUGH = 0.8  # of the way from the worst episode to the best
 THRESHOLD_TITLE = f"Steps until a run scores {GOOD_ENOUGH}"
@@ -207,7 +206,7 @@ def _runaways(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     rows = []
     for task, group in sorted(groups_for(question, evidence).items()):
         for label, runs in _in_order(question, group):
-            bounds = [_return_bounds(run) for run in runs.values()]
+            bounds = [return_bounds(run.config) for run in runs.values()]
             gone = [
                 left_bounds(run.numbers["probe_q"], bound)
                 for run, bound in zip(runs.values(), bounds, strict=True)
@@ -216,25 +215,6 @@ def _runaways(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
             if gone:
                 rows.append({"task": task, "method": label, RUNAWAY: sum(gone), "runs": len(gone)})
     return rows if any(row[RUNAWAY] for row in rows) else []
-
-
-def left_bounds(values: NDArray[np.float64], bounds: tuple[float, float]) -> bool:
-    """Say whether a value is below the worst return of an episode or above the best; one that is not known is not.
-
-    Values are of discounted returns, which may lie nearer to 0 than any return does.
-    """
-    low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
-    return bool(((values < low) | (values > high)).any())
-
-
-def _return_bounds(run: TrainedRun) -> tuple[float, float] | None:
-    """Return the worst and the best return of an episode, None where they are not known."""
-    if run.config.get("task") is None:
-        return None
-    task = find_task(run.task)
-    options = {**task.options_following(run.follows), **run.config.get("task_options", {})}
-    bounds: tuple[float, float] | None = task.options(**options).return_bounds
-    return bounds
 
 
 def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:

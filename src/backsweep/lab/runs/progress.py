@@ -1,74 +1,153 @@
-"""One display for all jobs: a bar on a terminal, plain lines elsewhere."""
+"""One display for all jobs: a table that stays in place on a terminal, a line a minute elsewhere."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from backsweep.lab.runs.jobs import Job
-from backsweep.lab.runs.steps import last_step
+from backsweep.lab.runs.watch import JobWatch, trained
 
-LINE_EVERY = 30.0
+LINE_EVERY = 60.0
 LOOK_EVERY = 2.0
+PACE_OVER = 120.0  # seconds whose steps tell the pace: long enough for evaluations to even out
 
 
 class JobProgress:
-    """Shows how many jobs are done and how far the running ones are."""
+    """Shows how far each job is, and all of them together; at the end, what was made."""
 
-    def __init__(self, total: int, console: Console | None = None) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._console = Console() if console is None else console
-        self._total, self._done, self._failed = total, 0, 0
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._last = time.monotonic()
+        self._clock = clock
+        self._watches = {id(job): JobWatch(job) for job in jobs}
+        self._ended: dict[int, int] = {}
+        """Exit codes of the jobs that have ended."""
+        self._live: Live | None = None
+        self._since = self._last = clock()
+        self._history: deque[tuple[float, int]] = deque([(self._since, self._steps())])
 
     def __enter__(self) -> Self:
+        self._since = self._last = self._clock()
         if self._console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.completed:.1f} of {task.total:.0f} jobs"),
-                BarColumn(),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-                TextColumn("{task.description}"),
-                console=self._console,
-            )
-            self._task = self._bar.add_task("", total=self._total)
-            self._bar.start()
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def show(self, active: list[Job], waiting: int) -> None:
         """Show the state of things, if it is time."""
-        now = time.monotonic()
-        if now - self._last < (LOOK_EVERY if self._bar is not None else LINE_EVERY):
+        now = self._clock()
+        if now - self._last < (LOOK_EVERY if self._live is not None else LINE_EVERY):
             return
         self._last = now
-        shares = [_share(job) for job in active]
-        if self._bar is not None and self._task is not None:
-            names = ", ".join(job.name for job in active)
-            self._bar.update(self._task, completed=self._done + sum(shares), description=names)
+        self._look([self._watches[id(job)] for job in active], now)
+        if self._live is not None:
+            self._live.update(Group(Text(self._together()), self._table(active)), refresh=True)
         else:
-            names = ", ".join(f"{job.name} ({share:.0%})" for job, share in zip(active, shares, strict=True))
-            self._print(f"{self._done} of {self._total} done, {waiting} waiting, running: {names}")
+            self._print(self._together())
 
     def ended(self, job: Job, code: int, seconds: float) -> None:
         """Show that a job has ended."""
-        self._done += 1
-        self._failed += code != 0
+        self._ended[id(job)] = code
+        self._watches[id(job)].look()
         ending = "done" if code == 0 else ("stopped" if code > 128 or code < 0 else "FAILED")
-        self._print(f"[{self._done}/{self._total}] {job.name}: {ending} after {duration(seconds)}")
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self._done)
+        self._print(f"[{len(self._ended)}/{len(self._watches)}] {job.name}: {ending} after {duration(seconds)}")
+
+    def summary(self, results: Path) -> list[str]:
+        """Return in lines what was made, and what to do next."""
+        watches = list(self._watches.values())
+        self._look(watches, self._clock())
+        training = trained(watches)
+        spent = self._clock() - self._since
+        lines = []
+        if training:
+            steps = sum(watch.step - watch.begun_at for watch in training)
+            runs, finished = sum(len(watch.runs) for watch in training), sum(watch.finished for watch in training)
+            pace = f", {steps / spent:,.0f} a second" if spent > 0 else ""
+            lines.append(f"{finished} of {runs} runs finished, {steps:,} steps in {duration(spent)}{pace}")
+        if studies := len(watches) - len(training):
+            done = sum(code == 0 for key, code in self._ended.items() if not self._watches[key].runs)
+            lines.append(f"{done} of {studies} studies done in {duration(spent)}")
+        if gone := [run for watch in training for run in watch.ran_away]:
+            names = ", ".join(str(run.records.parent) for run in gone[:3]) + (", ..." if len(gone) > 3 else "")
+            lines.append(f"{_runs(len(gone))} with values beyond what an episode can pay: {names}")
+        if any(code == 0 for code in self._ended.values()):
+            lines.append(f"next: 'backsweep report {results} --out report' makes a page with verdicts and curves")
+        if any(watch.finished for watch in training):
+            lines.append(f"      'backsweep experiment pack {results} --results KEPT' keeps what such a page needs")
+        return lines
+
+    def _look(self, watches: Sequence[JobWatch], now: float) -> None:
+        for watch in watches:
+            watch.look()
+        self._history.append((now, self._steps()))
+        while now - self._history[0][0] > PACE_OVER and len(self._history) > 2:
+            self._history.popleft()
+
+    def _steps(self) -> int:
+        return sum(watch.step for watch in self._watches.values())
+
+    def _pace(self) -> float:
+        """Return the steps a second of all jobs together in the last minutes."""
+        (since, before), (now, after) = self._history[0], self._history[-1]
+        return max(0.0, (after - before) / (now - since)) if now > since else 0.0
+
+    def _together(self) -> str:
+        """Return all of it in a line."""
+        watches = list(self._watches.values())
+        training = trained(watches)
+        parts = [f"{len(self._ended)} of {len(watches)} processes done"]
+        if training:
+            steps = sum(watch.job.steps for watch in training)
+            left = sum(max(0, watch.job.steps - watch.step) for watch in training if id(watch.job) not in self._ended)
+            pace = self._pace()
+            runs = sum(len(watch.runs) for watch in training)
+            parts.append(f"{sum(watch.finished for watch in training)} of {runs} runs")
+            parts.append(f"{(steps - left) / steps:.0%} of {steps:,} steps")
+            parts.append(f"{pace:,.0f} steps/s")
+            parts.append(f"about {duration(left / pace)} left" if pace > 0 else "time left not known yet")
+            gone = sum(len(watch.ran_away) for watch in training)
+            parts.append(f"values ran away in {_runs(gone)}" if gone else "no values ran away")
+        if failed := sum(0 < code <= 128 for code in self._ended.values()):
+            parts.append(f"{failed} FAILED")
+        return ", ".join(parts)
+
+    def _table(self, active: Sequence[Job]) -> Table:
+        """Return a row for each job that runs."""
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        table.add_column("process", overflow="ellipsis", no_wrap=True, ratio=1)
+        table.add_column("", width=20)
+        for title in ("done", "runs", "ran away"):
+            table.add_column(title, justify="right", no_wrap=True)
+        for job in active:
+            watch = self._watches[id(job)]
+            bar = ProgressBar(total=1.0, completed=watch.share, width=20) if watch.runs else Text("study", "dim")
+            gone = len(watch.ran_away)
+            table.add_row(
+                Text(job.name),
+                bar,
+                f"{watch.share:.0%}" if watch.runs else "",
+                f"{watch.finished}/{len(watch.runs)}" if watch.runs else "",
+                Text(str(gone), "bold red") if gone else "",
+            )
+        return table
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -83,8 +162,5 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
-def _share(job: Job) -> float:
-    """Return how much of a training job is done, from the ends of its record files."""
-    if not job.watched or not job.steps:
-        return 0.0
-    return min(1.0, sum(map(last_step, job.watched)) / job.steps)
+def _runs(count: int) -> str:
+    return f"{count} {'run' if count == 1 else 'runs'}"

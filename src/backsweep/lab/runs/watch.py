@@ -1,0 +1,115 @@
+"""How far running jobs are, from the files that their runs write."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from backsweep.lab.claims.bounds import left_bounds, return_bounds
+from backsweep.lab.claims.evidence import FINISHED
+from backsweep.lab.runs.jobs import Job
+
+_STEP = re.compile(rb'"step":(\d+)')
+_EVALUATION = b'{"kind":"evaluation"'
+
+
+class RunWatch:
+    """One run: its step, whether it is finished, and whether its values left what an episode can pay."""
+
+    def __init__(self, records: Path, config: dict[str, Any]) -> None:
+        self.records = records
+        self.step = 0
+        self.finished = False
+        self.ran_away = False
+        self._bounds = _bounds(json.dumps({name: config.get(name) for name in _BOUNDING}))
+        self._read = 0
+
+    def look(self) -> None:
+        """Read what was written since the last look, whole lines only."""
+        if self.finished:
+            return
+        self.finished = (self.records.parent / FINISHED).exists()  # first: then all records are there
+        try:
+            with open(self.records, "rb") as file:
+                if file.seek(0, 2) < self._read:  # an interrupted run goes on from before its last records
+                    self._read = 0
+                file.seek(self._read)
+                new = file.read()
+        except OSError:
+            return
+        new = new[: new.rfind(b"\n") + 1]
+        self._read += len(new)
+        if steps := _STEP.findall(new):
+            self.step = int(steps[-1])
+        if self._bounds is not None and not self.ran_away:
+            self.ran_away = any(
+                left_bounds(value, self._bounds)
+                for line in new.splitlines()
+                if line.startswith(_EVALUATION) and (value := _probe(line)) is not None
+            )
+
+
+class JobWatch:
+    """The runs of a job."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        configs = job.order.get("configs", {}).values()
+        self.runs = [RunWatch(records, config) for records, config in zip(job.watched, configs, strict=True)]
+        self.look()
+        self.begun_at = self.step if job.resumed else 0
+        """Steps that were taken before this command began."""
+
+    def look(self) -> None:
+        """Look at all of them."""
+        for run in self.runs:
+            run.look()
+
+    @property
+    def step(self) -> int:
+        """Steps that all of its runs took."""
+        return sum(run.step for run in self.runs)
+
+    @property
+    def share(self) -> float:
+        """How much of it is done; studies do not say."""
+        return min(1.0, self.step / self.job.steps) if self.runs and self.job.steps else 0.0
+
+    @property
+    def finished(self) -> int:
+        """How many of its runs are finished."""
+        return sum(run.finished for run in self.runs)
+
+    @property
+    def ran_away(self) -> list[RunWatch]:
+        """Those of its runs whose values left what an episode can pay."""
+        return [run for run in self.runs if run.ran_away]
+
+
+def trained(watches: Iterable[JobWatch]) -> list[JobWatch]:
+    """Return the jobs that train; studies have no steps to speak of."""
+    return [watch for watch in watches if watch.runs]
+
+
+_BOUNDING = ("task", "task_options", "settings", "faithful")
+
+
+@lru_cache(maxsize=256)
+def _bounds(config: str) -> tuple[float, float] | None:
+    found = {name: value for name, value in json.loads(config).items() if value is not None}
+    try:
+        return return_bounds(found)
+    except ValueError:  # the run itself will say what is wrong with its task
+        return None
+
+
+def _probe(line: bytes) -> float | None:
+    try:
+        value = json.loads(line).get("probe_q")
+    except ValueError:
+        return None
+    return None if value is None else float(value)
