@@ -105,6 +105,8 @@ def test_without_a_terminal_there_is_a_line_a_minute(tmp_path: Path) -> None:
 def test_on_a_terminal_there_is_a_table_with_a_row_for_each_process(tmp_path: Path) -> None:
     clock = Clock()
     jobs = [fleet(tmp_path, "left half"), fleet(tmp_path, "right half"), Job("coverage seed 100", {"kind": "study"}, 5)]
+    for job in jobs[:2]:  # names may be longer than the terminal is wide
+        job.name += ": minigrid/doorkey, minigrid/unlock; 10 variants; seeds 100 to 109; and so on and on and on"
     write(jobs[0], 1000, finished=True)
     write(jobs[1], 500, 9999.0)
     text = io.StringIO()

@@ -131,11 +131,12 @@ class JobProgress:
 
     def _table(self, active: Sequence[Job]) -> Table:
         """Return a row for each job that runs."""
-        table = Table(box=None, pad_edge=False, header_style="dim")
+        # Names are long: they give way, the numbers do not.
+        table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
         table.add_column("process", overflow="ellipsis", no_wrap=True, ratio=1)
         table.add_column("", width=20)
-        for title in ("done", "runs", "ran away"):
-            table.add_column(title, justify="right", no_wrap=True)
+        for title, width in (("done", 4), ("runs", 7), ("ran away", 8)):
+            table.add_column(title, justify="right", no_wrap=True, min_width=width)
         for job in active:
             watch = self._watches[id(job)]
             bar = ProgressBar(total=1.0, completed=watch.share, width=20) if watch.runs else Text("study", "dim")
