@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from backsweep.agent import run_config
-from backsweep.lab.claims.evidence import read_evidence
+from backsweep.lab.claims.evidence import TrainedRun, read_evidence
+from backsweep.lab.claims.groups import belongs_to
 from backsweep.lab.claims.question import Grid
 from backsweep.lab.claims.questions.shared import MINIGRID
 from backsweep.lab.claims.registry import QUESTIONS, find_question
@@ -78,6 +81,17 @@ def test_runs_have_our_settings_and_what_the_question_changes(question: Any) -> 
             assert config == plain
         elif question.id == "G2":
             assert len([name for name in config if config[name] != plain[name]]) == 1
+
+
+@pytest.mark.parametrize("question", OWN, ids=lambda question: question.id)
+def test_a_run_belongs_to_its_own_line_alone(question: Any) -> None:
+    """By its whole configuration, as its folder holds it."""
+    grid = question.plan("paper")
+    empty: NDArray[np.float64] = np.zeros(0)
+    for run in Grid(grid.tasks, grid.variants, grid.seeds[:1], grid.options, grid.task_options).runs():
+        made = TrainedRun(Path("run"), run_configuration(run), True, empty, {}, {})
+        assert made.task == run.task
+        assert [variant.label for variant in question.variants if belongs_to(made, variant)] == [run.variant.label]
 
 
 def test_every_method_has_as_many_trials() -> None:

@@ -97,7 +97,7 @@ def groups_of(
     for run in evidence.runs:
         if tasks and run.task not in tasks:
             continue
-        variant = next((entry for entry in variants if _is(run, entry)), None)
+        variant = next((entry for entry in variants if belongs_to(run, entry)), None)
         if variant is None:
             continue
         if not run.finished:
@@ -171,7 +171,7 @@ def scores(groups: dict[str, Group], labels: Sequence[str], measure: Measure) ->
     }
 
 
-def _is(run: TrainedRun, variant: Variant) -> bool:
+def belongs_to(run: TrainedRun, variant: Variant) -> bool:
     """Say whether a run is one of a variant's; options must be equal as JSON has them."""
     if run.method != variant.method:
         return False
