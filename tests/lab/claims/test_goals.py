@@ -172,6 +172,21 @@ class TestSoonest:
         assert parts[1].found == "on 1 tasks, not on 0"
 
 
+def test_the_chart_shows_how_soon_runs_solve_their_tasks(tmp_path: Path) -> None:
+    for task, at in ((MINIGRID[0], 0.2), (MINIGRID[1], 0.4)):
+        write(tmp_path, "G1", "graph", task, step_curve(at))
+        for label in ("ter", "ceer", "graph-backup"):
+            write(tmp_path, "G1", label, task, step_curve(None))
+    charts = answer_to(tmp_path, "G1").charts
+    assert [chart.name for chart in charts] == ["g1-soonest", "g1-score", "g1-success", "g1-value-error"]
+    together, first, _ = charts[0].facets
+    assert (together.label, first.label) == ("all 2 tasks", MINIGRID[0])
+    graph = together.series[0]
+    assert list(zip(graph.x, graph.y, strict=True)) == [(0, 0), (200_000, 0.5), (400_000, 1.0), (LENGTH, 1.0)]
+    assert first.series[0].y == [0.0, 1.0, 1.0]
+    assert {series.name: series.y for series in together.series}["ceer"] == [0.0, 0.0]
+
+
 def test_parts_of_the_method_are_compared_with_all_of_it(tmp_path: Path) -> None:
     worse = {
         "without scale": 0.9,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.chain_rules import backups_to_solve, curve, tabular_records
 from backsweep.lab.claims.evidence import Evidence, TrainedRun
+from backsweep.lab.claims.goal_rules import SOLVED, kept
 from backsweep.lab.claims.groups import Group, comparable, complete, final_score, groups_for, scores
 from backsweep.lab.claims.lead_rules import GrowsWithSize
 from backsweep.lab.claims.measured_rules import reported
@@ -210,7 +211,44 @@ def _learning(question: Question, evidence: Evidence, slug: str) -> list[Chart]:
         ),
     ]
     found = [chart for chart in curves if chart is not None]
+    if question.kind == "graph values":
+        return [*_soonest(question, groups, slug), *found]
     return [*found[:1], *_profiles(question, groups, slug), *found[1:], *_leads(question, groups, slug)]
+
+
+def _soonest(question: Question, groups: dict[str, Group], slug: str) -> list[Chart]:
+    """Return which share of runs has solved its task by each step, on all tasks and on each; nothing where unknown."""
+    known = {
+        task: group
+        for task, group in sorted(groups.items())
+        if not any(
+            np.isnan(run.numbers["exact_success"]).any() for runs in group.runs.values() for run in runs.values()
+        )
+    }
+    places: dict[str, list[Group]] = {task: [group] for task, group in known.items()}
+    if len(known) > 1:
+        places = {f"all {len(known)} tasks": list(known.values()), **places}
+    facets = []
+    for title, members in places.items():
+        found = {
+            variant.label: [run for group in members for run in group.runs.get(variant.label, {}).values()]
+            for variant in question.variants
+        }
+        facets.append(Facet(title, [_solved_runs(label, runs) for label, runs in found.items() if runs]))
+    if not facets:
+        return []
+    title = f"Share of runs that solve {SOLVED:.0%} of episodes from there on (one minus Kaplan-Meier)"
+    pictured = tuple(range(min(len(facets), 8)))
+    name = f"{slug}-soonest"
+    return [Chart(name, title, "environment steps", "runs", facets, y_shows=(0.0, 1.0), pictured=pictured)]
+
+
+def _solved_runs(label: str, runs: Sequence[TrainedRun]) -> Series:
+    found = [kept(run) for run in runs]
+    at, waiting = kaplan_meier([time for time, _ in found], [done for _, done in found])
+    share = (1.0 - waiting).tolist()
+    length = max(float(run.steps[-1]) for run in runs)
+    return Series(label, [0.0, *at.tolist(), length], [0.0, *share, share[-1] if share else 0.0], steps=True)
 
 
 def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[Chart]:
