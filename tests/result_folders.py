@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,8 @@ def write_run(
     settings = {"task": None if env else task, "env": env, "method": method, "steps": 1000, "settings": "paper"}
     settings |= {"exact": exact, "task_options": {}, "ratio": 0.25, "diffusion": 0.5, **config}
     key = "-".join(f"{name}{value}" for name, value in sorted(config.items()))
+    if len(key) > 100:  # many file systems end at 255
+        key = "-" + hashlib.sha256(key.encode()).hexdigest()[:12]
     folder = root / "runs" / task.replace("/", "-") / f"{method}{key}" / f"seed-{seed}"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({**settings, "seed": seed}))

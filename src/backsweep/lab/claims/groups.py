@@ -175,5 +175,5 @@ def belongs_to(run: TrainedRun, variant: Variant) -> bool:
     """Say whether a run is one of a variant's; options must be equal as JSON has them."""
     if run.method != variant.method:
         return False
-    wanted = variant.options_on(run.task)
+    wanted = variant.options_on(run.task, run.follows)
     return all(run.option(name) == json.loads(json.dumps(value)) for name, value in wanted.items())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
+from backsweep.agent.settings import settings_fields
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.verdict import Verdict, in_words_of_a_goal
 from backsweep.lab.seeds import TUNING, purpose_of
@@ -24,10 +25,14 @@ class Variant:
     options: Mapping[str, Any] = field(default_factory=dict)
     on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Options that it has on some tasks only."""
+    usual: frozenset[str] = frozenset()
+    """Options that are as usual: settings that have a value of their own for one decide it."""
 
-    def options_on(self, task: str) -> dict[str, Any]:
-        """Return its options on a task."""
-        return {**self.options, **self.on.get(task, {})}
+    def options_on(self, task: str, settings: str) -> dict[str, Any]:
+        """Return its options on a task, with some settings."""
+        given = settings_fields(settings, task.split("/")[0], self.method, 1)
+        decided = {name: given[name] for name in self.usual if name in given}
+        return {**self.options, **decided, **self.on.get(task, {})}
 
     @property
     def option_names(self) -> set[str]:
@@ -78,8 +83,13 @@ class Grid:
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run of the grid."""
+        settings = self.options.get("settings", "paper")
+
+        def options(task: str, variant: Variant) -> dict[str, Any]:
+            return {**self.options, **self.task_options.get(task, {}), **variant.options_on(task, settings)}
+
         return tuple(
-            Run(task, variant, seed, {**self.options, **self.task_options.get(task, {}), **variant.options_on(task)})
+            Run(task, variant, seed, options(task, variant))
             for task in self.tasks
             for variant in self.variants
             for seed in self.seeds

@@ -12,17 +12,19 @@ _LESS = (
     on_the_grid("graph", "without scale", reward_scale=1.0),
     on_the_grid("graph", "without gap", gap=1.0),
     on_the_grid("graph", "untried never", untried="never"),
-    on_the_grid("graph-uniform", "without sweep"),
-    on_the_grid("ter", "without graph", mix_with="uniform"),
+    on_the_grid("graph-uniform", "without priorities"),
+    on_the_grid("per", "without graph"),
 )
-_VARIANTS = (on_the_grid("graph"), *_LESS)
+_SWEEP = on_the_grid("graph", "with half a sweep", eta=0.5)
+_VARIANTS = (on_the_grid("graph"), *_LESS, _SWEEP)
 
 QUESTION = Question(
     id="G2",
     title="What does each part of graph values give?",
     question=(
         "The method has five parts: scaled rewards, a wider gap between actions, the network's word for actions that "
-        "were never tried, sweeps, and values planned on the graph. Take away one at a time: what is lost?"
+        "were never tried, rows drawn by priority, and values planned on the graph. Take away one at a time: what is "
+        "lost? And would it help to draw half of the rows by sweeps?"
     ),
     claim="Every part helps: without it, less is learned.",
     metric=(
@@ -32,7 +34,7 @@ QUESTION = Question(
     decided_by=(
         "Holds if graph is ahead of each of the five in area, with Holm-corrected p of at most 0.05; does not hold if "
         "it is behind one as clearly, or if a difference is shown to be smaller than 0.05. Each part has its own line; "
-        "single tasks are shown beside it and decide nothing."
+        "sweeps and single tasks are shown beside it and decide nothing."
     ),
     rule=Better(
         "graph",
@@ -40,6 +42,7 @@ QUESTION = Question(
         _VARIANTS,
         MINIGRID,
         (("area under success", success_area),),
+        (_SWEEP.label,),
         shown=(("success at the end", final_success),),
     ),
     variants=_VARIANTS,

@@ -18,23 +18,26 @@ SEEDS = 10
 _CONSTANTS: Mapping[str, Any] = {
     **{name: value for name, value in ADDED_LATER.items() if name not in ("encoder", "cell")},
     "diffusion": 0.5,
-    "eta": 0.5,
     "mix_with": "per",
     "per_alpha": 0.6,
     "predecessors": 3,
 }
+# The same, on MiniGrid: these are others on other tasks.
+_ON_THE_GRID: Mapping[str, Any] = {"eta": 0.5, "learning_rate": 3e-4, "ratio": 0.25, "task_options": {}}
 
 
 def ours(method: str, label: str | None = None, **options: Any) -> Variant:
     """Return a line of a chart: a method with the constants of our settings, said outright, but those given."""
-    given = settings_fields("ours", "minigrid", method, BUDGET)
-    constants = {name: given.get(name, value) for name, value in _CONSTANTS.items()}
+    given = settings_fields("ours", None, method, BUDGET)
+    constants = {**_CONSTANTS, **{name: value for name, value in given.items() if name in {*_CONSTANTS, "eta"}}}
     return Variant(method if label is None else label, method, {**constants, **options})
 
 
 def on_the_grid(method: str, label: str | None = None, **options: Any) -> Variant:
     """Return a line for a MiniGrid task as it is: others change the task, the ratio or the learning rate."""
-    return ours(method, label, **{"ratio": 0.25, "learning_rate": 3e-4, "task_options": {}, **options})
+    given = settings_fields("ours", "minigrid", method, BUDGET)
+    usual = {name: given.get(name, value) for name, value in _ON_THE_GRID.items()}
+    return ours(method, label, **{**usual, **options})
 
 
 def sizes(

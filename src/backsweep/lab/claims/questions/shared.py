@@ -35,7 +35,8 @@ SLIPPERY: dict[str, Any] = {"task_options": {"random_action_chance": 0.1}}
 
 def variant(method: str, label: str | None = None, **options: Any) -> Variant:
     """Return a line of a chart: a method with the usual options but those given."""
-    return Variant(method if label is None else label, method, {**USUAL, **options})
+    usual = frozenset(USUAL) - set(options)
+    return Variant(method if label is None else label, method, {**USUAL, **options}, usual=usual)
 
 
 UER, PER, EBU, DISCOR = variant("uer"), variant("per"), variant("ebu"), variant("discor")

@@ -16,11 +16,12 @@ def _trials(method: str, option: str, values: Sequence[Any]) -> tuple[Variant, .
     return tuple(on_the_grid(method, f"{method}, {option} {value}", **{option: value}) for value in values)
 
 
-_SWEEP = {"mix_with": "uniform", "predecessors": 1}
 _VARIANTS = (
-    *(on_the_grid("graph", f"graph, gap {gap:g}", **_SWEEP, gap=gap) for gap in (3.0, 10.0, 30.0)),
-    on_the_grid("graph", "graph, gap 10, mix_with per", gap=10.0, mix_with="per", predecessors=1),
-    on_the_grid("graph", "graph, gap 10, predecessors 3", gap=10.0, mix_with="uniform", predecessors=3),
+    *(on_the_grid("graph", f"graph, gap {gap:g}", gap=gap) for gap in (3.0, 10.0, 30.0)),
+    on_the_grid("graph-uniform", "graph, uniform rows"),
+    on_the_grid("graph", "graph, half a sweep and uniform", eta=0.5, mix_with="uniform", predecessors=1),
+    on_the_grid("graph", "graph, half a sweep and priorities", eta=0.5, mix_with="per", predecessors=1),
+    on_the_grid("graph", "graph, half a sweep, predecessors 3", eta=0.5, mix_with="per", predecessors=3),
     *_trials("uer", "learning_rate", (1e-4, 3e-4, 1e-3)),
     *_trials("per", "per_alpha", (0.4, 0.6, 0.8)),
     on_the_grid("ter", "ter, predecessors 1, eta 0.5", predecessors=1, eta=0.5),
@@ -44,8 +45,8 @@ QUESTION = Question(
         "which on it stays at 0.9 or above, on seeds 10000 and up."
     ),
     decided_by=(
-        "Nothing is decided. Three trials for each method; graph has two more about its sampler (what is mixed in, and "
-        "how many predecessors are followed), so that its constant too is chosen from three."
+        "Nothing is decided. Three trials of its constant for each method. graph has four more about which rows it "
+        "draws: uniformly, or half of them by sweeps; what is reported of it draws them by priority."
     ),
     rule=Trials(_VARIANTS, MINIGRID),
     variants=_VARIANTS,
