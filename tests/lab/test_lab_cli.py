@@ -136,6 +136,7 @@ def test_terminating_the_command_stops_its_jobs_in_good_order(tmp_path: Path) ->
     code = (
         "import json, sys; from pathlib import Path; from backsweep.lab.runs.engine import run_jobs; "
         "from backsweep.lab.runs.progress import JobProgress; "
+        f"sys.path.append({str(Path(__file__).parents[1])!r}); "  # for the helpers of the tests
         f"from {Path(__file__).stem} import small_grid; root = Path(sys.argv[1]); "
         "found = small_grid('process', root, **json.loads(sys.argv[2])); "
         "sys.exit(130 if run_jobs(found.jobs, root / 'logs', 2, JobProgress(found.jobs))[1] else 0)"
