@@ -92,6 +92,15 @@ class LiveRandomProjection(LiveEncoder):
         self._set_blocks(np.split(matrix, sizes, axis=1))
 
 
+def warn_of_range() -> None:
+    """Say that observations hold numbers that cannot be told apart."""
+    warnings.warn(
+        f"RandomProjection takes numbers beyond {LARGEST_NUMBER:.3g} for {LARGEST_NUMBER:.3g}, so observations that "
+        "differ only there count as the same state; scale them down, or use ExactBytes",
+        stacklevel=3,
+    )
+
+
 def _project(
     observations: NDArray[Any], block: NDArray[np.int32], float_block: NDArray[np.float64], keys: NDArray[np.int64]
 ) -> None:
@@ -102,11 +111,7 @@ def _project(
     elif flat.dtype.kind == "f":
         numbers = np.ascontiguousarray(flat, dtype=np.float64)
         if numbers.size and max(numbers.max(), -numbers.min()) > LARGEST_NUMBER:
-            warnings.warn(
-                f"RandomProjection takes numbers beyond {LARGEST_NUMBER:.3g} for {LARGEST_NUMBER:.3g}, so observations "
-                "that differ only there count as the same state; scale them down, or use ExactBytes",
-                stacklevel=2,
-            )
+            warn_of_range()
         random_projection_kernels.project_floats(numbers, block, keys)
     else:
         random_projection_kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)

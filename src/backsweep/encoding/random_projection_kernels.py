@@ -115,15 +115,18 @@ def project_floats(observations: NDArray[np.float64], matrix: NDArray[np.int32],
 @kernel
 def project_float_places(
     observations: NDArray[np.floating], places: NDArray[np.int32], matrix: NDArray[np.float64], keys: NDArray[np.int64]
-) -> None:
+) -> bool:
     """Add the projection of the float observation in row ``places[i, 0]``, rounded to 2**-20, to ``keys[i]``.
 
-    The matrix holds the same whole numbers as elsewhere, as floats.
+    The matrix holds the same whole numbers as elsewhere, as floats. Returns whether any number was beyond the range.
     """
+    beyond = False
     for item in range(keys.shape[0]):
         place = places[item, 0]
         for i in range(matrix.shape[1]):
             scaled = np.rint(np.float64(observations[place, i]) * SCALE)
+            beyond |= abs(scaled) > LARGEST
             fixed = np.int64(min(max(scaled, -LARGEST), LARGEST))
             for k in range(matrix.shape[0]):
                 keys[item, k] += np.int64(matrix[k, i]) * fixed
+    return beyond

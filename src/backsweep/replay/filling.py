@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from backsweep.encoding.random_projection import warn_of_range
 from backsweep.jit.interrupts import uninterrupted
 from backsweep.replay.autoreset import (
     require_finals,
@@ -105,7 +106,8 @@ class Filling(ReplayParts):
         if store.in_file:
             store.make_room()
         if self._tables is not None and not store.staging.hides_successors:
-            add_staged(*self._tables)
+            if add_staged(*self._tables) < 0:
+                warn_of_range()
             return
         # An encoder of the user's own may fail, and must do so before anything has changed.
         foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)

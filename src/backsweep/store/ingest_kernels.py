@@ -31,7 +31,7 @@ class Projection(NamedTuple):
 
 @kernel
 def add_staged(key: int, store: Table, graph: Row, projection: Row) -> int:
-    """Add what is staged to a replay; return how many observations were new.
+    """Add what is staged to a replay; return how many observations were new, as -1 - new if numbers were out of range.
 
     `key` says how an observation becomes a key, or that there is no graph.
     """
@@ -42,6 +42,7 @@ def add_staged(key: int, store: Table, graph: Row, projection: Row) -> int:
         return new
     staging = unpack(Staged, store[STAGED])
     observations, fresh = staging.observations, staging.fresh
+    beyond = False
     if key == KEY_OF_NUMBER:
         keys = np.zeros((new, 1), np.int64)
         for i in range(new):
@@ -52,8 +53,8 @@ def add_staged(key: int, store: Table, graph: Row, projection: Row) -> int:
         if key == KEY_OF_BYTES:
             project_bytes(observations.view(np.uint8), fresh, matrix, keys)
         elif key == KEY_OF_FLOAT32:
-            project_float_places(observations.view(np.float32), fresh, matrix, keys)
+            beyond = project_float_places(observations.view(np.float32), fresh, matrix, keys)
         else:
-            project_float_places(observations.view(np.float64), fresh, matrix, keys)
+            beyond = project_float_places(observations.view(np.float64), fresh, matrix, keys)
     add_rows_to_graph(first, counters[TOTAL], counters[CLEARED], fresh, keys, store[RING], graph)
-    return new
+    return -1 - new if beyond else new

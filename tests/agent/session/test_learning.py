@@ -43,6 +43,11 @@ def _late_return(config: RunConfig, every: int) -> float:
     return statistics.median(returns)
 
 
+LARGEST_ERRORS = {WITHOUT_MIXING: 0.6, "n-step": 0.03, "graph": 0.1, "graph-uniform": 0.1, "gap": 0.15}
+"""On the chain, against Q*. n-step returns follow the policy that explored; a wider gap puts all but the best action
+below Q* on purpose."""
+
+
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_every_method_learns_the_chain(method: str) -> None:
     config = paper_config("nchain-10", method=method, steps=2_000, warmup_steps=500, epsilon_steps=1_500, probe_size=16)
@@ -50,7 +55,7 @@ def test_every_method_learns_the_chain(method: str) -> None:
     assert record.exact_success == pytest.approx(1.0)
     assert record.mean_return == 1.0
     assert record.value_error is not None
-    assert record.value_error < (0.6 if method == WITHOUT_MIXING else 0.01)
+    assert record.value_error < LARGEST_ERRORS.get(method, 0.01)
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)

@@ -105,7 +105,8 @@ def add_transition(arrays: Table) -> None:
     """Add the staged transition to the lane's replay."""
     lane, ring = unpack(Lane, arrays[LANE]), unpack(Ring, arrays[RING])
     first = ring.counters[TOTAL]
-    lane.ints[LANE_NEW] = add_staged(lane.ints[LANE_KEY], arrays[:STORE_BUNDLES], arrays[GRAPH], arrays[PROJECTION])
+    new = add_staged(lane.ints[LANE_KEY], arrays[:STORE_BUNDLES], arrays[GRAPH], arrays[PROJECTION])
+    lane.ints[LANE_NEW] = new if new >= 0 else -1 - new
     for number in range(lane.ints[LANE_PARTS]):
         part = part_of(arrays, number)
         if part.ints[PART_KIND] == PRIORITIZED:
