@@ -31,6 +31,7 @@ COLOURS = {"graph": "#c2410c", "ter": "#1d4ed8", "uer": "#6b7280"}
 SEEDS = (0, 1, 2)
 STEPS = 15_000
 SOLVED = 0.9
+NOT_YET = "not yet"
 WALK = 6_000
 """Random steps whose graph the picture shows."""
 
@@ -89,7 +90,7 @@ def run(out: Path, steps: int = STEPS) -> Path:
                 print(f"  {METHODS[method]:13} seed {seed}: {in_words(done.result())}", flush=True)
     print(f"\nSteps until {SOLVED:.0%} of episodes are solved, one number for each seed:")
     for method, found in curves.items():
-        print(f"  {METHODS[method]:13} {',  '.join(sorted(map(solved_at, found)))}")
+        print(f"  {METHODS[method]:13} {',  '.join(sorted(map(solved_at, found), key=lambda text: (len(text), text)))}")
     path = out / "demo.png"
     draw(curves, before, after, distance, path)
     print(f"\nThe picture: {path} ({time.monotonic() - began:.0f} s of training)")
@@ -102,12 +103,14 @@ def solved_at(curve: Curve) -> str:
     for place, (step, _) in enumerate(curve):
         if all(success >= SOLVED for _, success in curve[place:]):
             return f"{step:,}"
-    return "not yet"
+    return NOT_YET
 
 
 def in_words(curve: Curve) -> str:
     """Return how a run ended."""
-    return f"{curve[-1][1]:.0%} of episodes solved at the end, {SOLVED:.0%} from step {solved_at(curve)} on"
+    since = solved_at(curve)
+    end = f"{curve[-1][1]:.0%} of episodes solved at the end"
+    return end if since == NOT_YET else f"{end}, {SOLVED:.0%} from step {since} on"
 
 
 # -- what planning does -----------------------------------------------------------------------------------------------
