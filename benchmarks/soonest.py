@@ -96,9 +96,10 @@ def draw(found: Runs, path: Path) -> None:
     never = 1.13 * BUDGET
     for row, task in enumerate(TASKS):
         for place, (method, (title, colour)) in enumerate(METHODS.items()):
-            steps = np.minimum(sorted(found[task, method].values()), never)
+            solved = sorted(found[task, method].values())
+            steps, median = np.minimum(solved, never), min(float(np.median(solved)), never)
             height = -row + 0.3 - 0.15 * place
-            axes.plot([0, np.median(steps)], [height, height], color=colour, linewidth=2.2, alpha=0.35, zorder=1)
+            axes.plot([0, median], [height, height], color=colour, linewidth=2.2, alpha=0.35, zorder=1)
             axes.scatter(steps, np.full(len(steps), height), color=colour, s=22, label=None if row else title, zorder=2)
     axes.axvline(1.06 * BUDGET, color="0.8", linewidth=1)
     axes.set_yticks([-row for row in range(len(TASKS))], TASKS.values())
