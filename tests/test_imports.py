@@ -19,7 +19,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 LAYERS = [
     *("types", "jit", "snapshot", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
     *("planning", "samplers"),
-    *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks"),
+    *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection"),
     *("agent.learner", "agent.config", "agent.settings", "agent.methods", "agent.defaults", "agent.fleet"),
     *("agent.session", "agent", "agent.session.cli"),
     *("lab.seeds", "lab.records", "lab.stats", "lab.studies", "lab.claims", "lab.runs", "lab.report", "lab.cli", "lab"),

@@ -39,7 +39,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the tasks when `backsweep.tasks` is first used: a replay does not need them."""
+    """Load the tasks when `backsweep.tasks` or `inspect_env` is first used: a replay does not need them."""
     if name == "tasks":
         return importlib.import_module("backsweep.tasks")
+    if name == "inspect_env":
+        return importlib.import_module("backsweep.inspection").inspect_env
     raise AttributeError(f"module 'backsweep' has no attribute {name!r}")

@@ -203,7 +203,7 @@ def make_environments(
     if task is None:
         assert env is not None
         name = env
-        return OtherEnvironments([lambda: _gymnasium_env(name, mode, options)] * num_envs, seed)
+        return OtherEnvironments([lambda: gymnasium_env(name, mode, options)] * num_envs, seed)
     if find_task(task).family in ("atari", "lunarlander"):
         return OtherEnvironments([lambda: make_single(task, mode, **options)] * num_envs, seed)
     vector = make(task, num_envs, seed=seed, **options)
@@ -211,7 +211,8 @@ def make_environments(
     return TaskEnvironments(vector)
 
 
-def _gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -> gym.Env[Any, Any]:
+def gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -> gym.Env[Any, Any]:
+    """Return the environment of a Gymnasium id, or say why there is none."""
     try:
         made: gym.Env[Any, Any] = gym.make(name, render_mode=render_mode, **options)
         return made

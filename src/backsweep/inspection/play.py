@@ -1,0 +1,107 @@
+"""Random episodes of an environment, kept as keys: enough to see a graph, and small whatever the observations are."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, RandomProjection
+from backsweep.encoding.base import leaves, space_leaves
+from backsweep.encoding.discrete import is_discrete
+from backsweep.jit.random_streams import named_generator
+from backsweep.store.layout import Layout
+
+MOST_NUMBERS = 64
+"""Observations of more numbers than this are not offered a grid: hardly any two would share a cell."""
+LARGEST_SEED = 2**31 - 1  # many environments take no more
+
+
+@dataclass(frozen=True)
+class Play:
+    """Random episodes. A moment is a state at a time; an episode of n steps has n + 1 of them, one after another."""
+
+    keys: dict[Encoder, NDArray[np.int64]]
+    """By encoder: the key of each moment, shape (moments, words)."""
+    numbers: NDArray[np.float64] | None
+    """The flattened observation of each moment, if it is made of a few floats; else None."""
+    moment: NDArray[np.int64]
+    """Of each step: the moment that it started from. It led to the next one."""
+    action: NDArray[np.int64]
+    """Of each step: the number of its action; equal actions have equal numbers."""
+    reward: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    starts: NDArray[np.int64]
+    """The moments at which episodes began."""
+    truncations: int
+
+
+def encoders_for(space: gym.Space[Any]) -> tuple[Encoder, ...]:
+    """Return the encoders that tell every two observations of a space apart, a replay's default first."""
+    return (DiscreteKey(),) if is_discrete(space) else (RandomProjection(), ExactBytes())
+
+
+class _Notes:
+    """Writes observations down as keys."""
+
+    def __init__(self, space: gym.Space[Any], seed: int) -> None:
+        self._layout = Layout(space, "observation", check_box_bounds=False, cast=True)
+        self._live = {
+            encoder: encoder.build(space, named_generator(seed, "encoder")) for encoder in encoders_for(space)
+        }
+        self.keys: dict[Encoder, list[NDArray[np.int64]]] = {encoder: [] for encoder in self._live}
+        parts = list(space_leaves(space))
+        floats = all(np.dtype(part.dtype).kind == "f" for part in parts)
+        few = sum(math.prod(part.shape or ()) for part in parts) <= MOST_NUMBERS
+        self.numbers: list[NDArray[np.float64]] | None = [] if floats and few else None
+        self.moments = 0
+
+    def add(self, observation: Any) -> None:
+        """Write one moment down."""
+        batch = self._layout.as_given(self._layout.check(observation, 1, "observation"))
+        for encoder, live in self._live.items():
+            self.keys[encoder].append(live.encode(batch)[0].copy())
+        if self.numbers is not None:
+            self.numbers.append(np.concatenate([leaf.reshape(-1).astype(np.float64) for leaf in leaves(batch)]))
+        self.moments += 1
+
+
+def play_randomly(env: gym.Env[Any, Any], steps: int, seed: int) -> Play:
+    """Take `steps` random actions; the same seed plays the same episodes where the environment is deterministic."""
+    notes = _Notes(env.observation_space, seed)
+    # A copy, so that the environment's own stream of actions stays where it was.
+    actions = copy.deepcopy(env.action_space)
+    seeds = named_generator(seed, "inspection")
+    actions.seed(int(seeds.integers(LARGEST_SEED)))
+    moment, action, reward, terminated, starts, truncations = [], [], [], [], [], 0
+    begin = True
+    for _ in range(steps):
+        if begin:
+            starts.append(notes.moments)
+            notes.add(env.reset(seed=int(seeds.integers(LARGEST_SEED)))[0])
+        chosen = actions.sample()
+        observation, paid, ended, cut, _ = env.step(chosen)
+        moment.append(notes.moments - 1)
+        action.append(np.asarray(chosen).tobytes())
+        reward.append(float(paid))
+        terminated.append(bool(ended))
+        truncations += bool(cut and not ended)
+        notes.add(observation)
+        begin = bool(ended or cut)
+    kinds: Mapping[bytes, int] = {kind: number for number, kind in enumerate(sorted(set(action)))}
+    return Play(
+        {encoder: np.stack(keys) for encoder, keys in notes.keys.items()},
+        None if notes.numbers is None else np.stack(notes.numbers),
+        np.array(moment, np.int64),
+        np.array([kinds[kind] for kind in action], np.int64),
+        np.array(reward),
+        np.array(terminated, np.bool_),
+        np.array(starts, np.int64),
+        truncations,
+    )
