@@ -9,7 +9,7 @@ BENCH_READY := $(VENV)/.bench-ready
 INTEGRATIONS_READY := $(VENV)/.integrations-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture test-integrations test-browser test-gpu lint bench bench-gpu clean
+.PHONY: help demo test torture test-integrations test-browser test-gpu lint docs bench bench-gpu clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -55,6 +55,10 @@ lint: $(READY) ## Check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(READY) ## Build the documentation into site/index.html and run its code
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_examples.py tests/test_site.py
+
 bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peers
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.tasks
@@ -68,4 +72,4 @@ bench-gpu: $(READY) ## Measure a fleet and its networks on a GPU
 	$(BIN)/python -m benchmarks.fleet --device cuda
 
 clean: ## Remove the environment and caches
-	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* site .pytest_cache .mypy_cache .ruff_cache .hypothesis

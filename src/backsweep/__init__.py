@@ -18,7 +18,7 @@ from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topologic
 from backsweep.sweep import PseudoTerminals, Terminals
 from backsweep.types import Batch
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Batch",

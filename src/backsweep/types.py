@@ -31,8 +31,11 @@ class Picks:
     """
 
     row: Rows
+    """Serial numbers of the rows."""
     weight: NDArray[np.float32] | None = None
+    """Importance weights."""
     source: NDArray[np.int64] | None = None
+    """Which part of a mixture each row came from."""
 
 
 @dataclass(slots=True, eq=False)

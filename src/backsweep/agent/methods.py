@@ -18,11 +18,15 @@ class Method:
     """Which rows are drawn, and what they are pulled towards."""
 
     sampler: Sampler
+    """Chooses the rows."""
     rule: TargetRule
+    """Computes their targets."""
     title: str
+    """The name in reports."""
     values: GraphValues | None = None
     """How the graph is planned on; None for methods that do not."""
     n_step: int = 1
+    """How many steps a transition spans."""
 
 
 def method_table(config: RunConfig) -> dict[str, Method]:
@@ -124,6 +128,7 @@ METHOD_NAMES: tuple[str, ...] = (
     "ebu-mixed",
     "ebu-notimeout",
 )
+"""The methods that `run_config` and the command line take."""
 
 
 def checked_method(name: str) -> str:

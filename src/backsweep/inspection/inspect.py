@@ -25,9 +25,13 @@ class Inspection:
     """What random steps show of an environment; `print` it for a person, `to_json` it for a program."""
 
     environment: str
+    """The task or Gymnasium id."""
     steps: int
+    """Random steps played."""
     seed: int
+    """The seed of the steps."""
     episodes: int
+    """Episodes begun."""
     terminations: int
     """Episodes that ended by themselves."""
     truncations: int

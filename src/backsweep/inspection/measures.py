@@ -22,6 +22,7 @@ class Measures:
     """What random episodes look like under one encoder; shares are from 0 to 1."""
 
     encoder: Encoder
+    """Decides which observations are the same state."""
     states: int
     """Different states."""
     came_back: float

@@ -28,6 +28,8 @@ from backsweep.replay import Replay
 from backsweep.samplers import Sampler
 from backsweep.types import Batch
 
+__all__ = ["DQN", "SAC", "EpisodeReplay"]
+
 STATE = "backsweep_replay"
 
 

@@ -23,6 +23,8 @@ from backsweep.integrations.row_picker import RowPicker
 from backsweep.integrations.seeds import seed_from_numpy
 from backsweep.samplers import Sampler
 
+__all__ = ["BacksweepSampler"]
+
 TRAJECTORY = ("collector", "traj_ids")
 
 

@@ -32,7 +32,9 @@ class SamplerState:
     """All of a live sampler, as arrays and plain JSON values."""
 
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """Arrays by name."""
     values: dict[str, Any] = field(default_factory=dict)
+    """Everything else, as plain JSON values."""
 
 
 class Experience:

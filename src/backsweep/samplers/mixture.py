@@ -27,6 +27,7 @@ class Mixture:
     """
 
     parts: Sequence[tuple[float, Sampler]]
+    """Pairs (share, sampler); shares add up to 1."""
 
     def __post_init__(self) -> None:
         parts = tuple((share, sampler) for share, sampler in self.parts)

@@ -48,16 +48,21 @@ class Task:
     """One named task."""
 
     id: str
+    """Its name, such as minigrid/doorkey."""
     gymnasium_id: str
+    """Its name for `gymnasium.make`."""
     family: str
     """nchain, minigrid, sokoban, atari or lunarlander."""
     summary: str
+    """What it is about, in a few words."""
     observation: str
     """The observation's form, in words."""
     options_class: type[Any]
+    """The options of its family."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """The options that make this task this one (its size, say)."""
     training: TrainingSettings
+    """What the trainer uses by default."""
 
     def options(self, **given: Any) -> Any:
         """Return the task's option set with `given` in place of its defaults."""
@@ -193,6 +198,7 @@ _TASKS = (
     ),
 )
 TASKS: Mapping[str, Task] = MappingProxyType({task.id: task for task in _TASKS})
+"""The named tasks by id."""
 
 _CHAIN_ID = re.compile(r"nchain-(\d{1,9})")
 _SOKOBAN_ID = re.compile(r"sokoban/(\d{1,4})x(\d{1,4})-(\d{1,3})")

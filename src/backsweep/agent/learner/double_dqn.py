@@ -32,9 +32,11 @@ class LearnerSettings:
     """What a learner needs to know beyond its network and rule."""
 
     optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    """The optimiser and its constants."""
     dtype: str = "float32"
     """float32, or float64 for comparisons to the last digit."""
     device: str = "cpu"
+    """A torch device, such as cpu or cuda."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class UpdateResult:
     """What an update found out about its rows, (lanes, batch)."""
 
     td_error: NDArray[np.floating]
+    """Target minus Q-value of each row."""
 
 
 def widened(found: Errors, values: torch.Tensor, action: torch.Tensor, share: float) -> Errors:

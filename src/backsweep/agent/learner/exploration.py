@@ -18,9 +18,13 @@ class EpsilonSchedule:
     """
 
     start: float = 1.0
+    """Epsilon at step 0."""
     end: float = 0.01
+    """Epsilon from step `steps` on."""
     steps: int = 1_000_000
+    """Steps over which epsilon falls from `start` to `end`."""
     random_steps: int = 50_000
+    """Steps of random warm-up."""
 
     def __call__(self, step: int) -> float:
         """Return the chance at environment step `step`, counted from 0."""

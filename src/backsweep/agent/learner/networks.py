@@ -62,6 +62,7 @@ class Network:
     input_shape: tuple[int, ...]
     """(height, width, channels), (numbers,) or (states,)."""
     actions: int
+    """Number of actions."""
     convolutions: tuple[tuple[int, int, int], ...] = ()
     """(channels, kernel, stride) of each."""
     linear: tuple[int, ...] = ()

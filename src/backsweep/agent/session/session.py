@@ -58,10 +58,15 @@ class RunResult:
     """How a lane ended."""
 
     folder: Path
+    """The run's folder."""
     step: int
+    """Environment steps taken."""
     finished: bool
+    """Whether the run reached its last step."""
     evaluation: EvaluationRecord | None
+    """The last evaluation, None if there was none."""
     error: str | None = None
+    """Why the run failed, None if it did not."""
     stopped_by: int | None = None
     """The signal that stopped it."""
 

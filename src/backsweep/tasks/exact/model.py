@@ -49,10 +49,15 @@ class ExactTask:
     """
 
     task: str
+    """The task's id."""
     graph: StateGraph
+    """States, moves and rewards."""
     observer: StateObserver
+    """Turns states into observations."""
     step_limit: int
+    """Steps after which an episode is truncated."""
     return_bounds: tuple[float, float]
+    """The worst and the best return of an episode."""
     random_action_chance: float
     """The task's own chance of random actions: part of its moves, on top of any chance of the policy's."""
 

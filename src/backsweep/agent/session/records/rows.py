@@ -28,15 +28,21 @@ class EvaluationRecord(Record):
 
     kind: ClassVar[str] = "evaluation"
     episodes: int
+    """Episodes played."""
     mean_return: float
+    """Mean undiscounted return."""
     median_return: float
+    """Median return."""
     lowest_return: float
+    """Lowest return."""
     highest_return: float
+    """Highest return."""
     normalised_return: float | None
     """The mean return between the task's bounds: 0 the worst episode there is, 1 the best. None without bounds."""
     terminated: float
     """Share of episodes that ended by themselves, not by a time limit."""
     mean_length: float
+    """Mean number of steps of an episode."""
     start_value: float
     """Mean over episodes of max Q at the first state: what the network promises."""
     discounted_return: float
@@ -46,6 +52,7 @@ class EvaluationRecord(Record):
     exact_return: float | None = None
     """Exact expected return of the same policy."""
     exact_normalised: float | None = None
+    """`exact_return` between the task's bounds."""
     exact_success: float | None = None
     """Exact chance that it succeeds."""
     value_error: float | None = None
@@ -58,17 +65,23 @@ class TrainingRecord(Record):
 
     kind: ClassVar[str] = "training"
     updates: int
+    """Updates so far."""
     episodes: int
     """Episodes finished so far."""
     epsilon: float
+    """The chance of a random action."""
     mean_return: float | None
     """Of the training episodes that finished."""
     mean_length: float | None
+    """Mean number of steps of the same episodes."""
     loss: float | None
+    """Mean loss."""
     absolute_td_error: float | None
+    """Mean |TD error|."""
     batch_q: float | None
     """Mean Q of the method's own batches, which is not comparable between methods (D16)."""
     batch_target: float | None
+    """Mean target of the same batches."""
     effective_sample_size: float | None
     """Of the weights in a batch: (sum w)^2 / sum w^2."""
 
@@ -79,7 +92,9 @@ class ReplayRecord(Record):
 
     kind: ClassVar[str] = "replay"
     nbytes: int
+    """Memory in use, in bytes."""
     statistics: dict[str, float]
+    """`Replay.stats`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +103,11 @@ class TimingRecord(Record):
 
     kind: ClassVar[str] = "timing"
     seconds: dict[str, float] = field(default_factory=dict)
+    """Seconds by part of the training loop."""
     steps: int = 0
     """Environment steps that they were spent on."""
     updates: int = 0
+    """Updates in the same time."""
 
 
 KINDS: dict[str, type[Record]] = {
