@@ -46,7 +46,7 @@ def measure_ours(own: bool, steps: int) -> dict[str, float]:
     from backsweep.agent import run_config
     from backsweep.agent.fleet.clock import Clock
     from backsweep.agent.fleet.fleet import Fleet
-    from backsweep.agent.fleet.loop import take_turn
+    from backsweep.agent.fleet.plain import take_turn
 
     torch.set_num_threads(1)
     settings: dict[str, Any] = {

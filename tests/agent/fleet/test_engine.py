@@ -18,8 +18,10 @@ import backsweep.agent.fleet.engine
 from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.fleet.compiled.backward import BackwardWalks
-from backsweep.agent.fleet.engine import Engine, Group
+from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.group import Group
+from backsweep.agent.fleet.loop import turns
 from backsweep.agent.fleet.memory_budget import bytes_on_device, uses_engine
 from backsweep.agent.fleet.observation_room import Rooms, known_observations
 from backsweep.agent.learner.executor import Stepper
@@ -114,18 +116,16 @@ def test_groups_may_go_ahead_of_each_other(method: str, tmp_path: Path, monkeypa
     runs = {f"seed{seed}": small(method, seed) for seed in (1, 2, 3)}
     train_fleet(runs, tmp_path / "plain", engine="plain", quiet=True)
     whims, ahead = np.random.default_rng(0), set()
-    turns = Group.turns
 
-    def watched(group: Group, step: int, last: int, clock: Any) -> Any:
+    def watched(group: Group, last: int) -> Any:
         others.add(group)
-        for turn in turns(group, step, last, clock):
+        for turn in turns(group, last):
             ahead.add(max(other.step for other in others) - min(other.step for other in others))
             yield turn
-        group.step = last
 
     others: set[Group] = set()
     monkeypatch.setattr(Stepper, "done", property(lambda stepper: whims.random() < 0.3))
-    monkeypatch.setattr(Group, "turns", watched)
+    monkeypatch.setattr(backsweep.agent.fleet.engine, "turns", watched)
     train_fleet(runs, tmp_path / "whims", engine="compiled", groups=3, quiet=True)
     assert max(ahead) > 1
     check_all_records(tmp_path / "plain", tmp_path / "whims", runs)

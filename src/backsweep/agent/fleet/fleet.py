@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.run import Lane
+from backsweep.agent.fleet.schedule import Schedule
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network, network_for
 from backsweep.agent.learner.optimisers import OptimiserSettings
@@ -60,7 +60,7 @@ class Fleet:
         )
         self.step = 0
         """Environment steps that every lane has taken."""
-        self._ratio = Fraction(self.shared.ratio).limit_denominator(10_000)
+        self.schedule = Schedule(self.shared)
 
     def choose_actions(self) -> list[NDArray[np.int64]]:
         """Return every lane's actions: random ones by its own schedule and generator, else its network's best."""
@@ -75,16 +75,9 @@ class Fleet:
         best = self.learner.greedy(seen)
         return [np.where(random, actions, best[lane]) for lane, (random, actions) in enumerate(drawn)]
 
-    def updates_due(self) -> int:
-        """Return how many updates bring their number to `ratio` per step since the warm-up."""
-        learning = self.step - self.shared.warmup_steps
-        if learning <= 0:
-            return 0
-        return learning * self._ratio.numerator // self._ratio.denominator - self.learner.updates
-
     def passes(self, interval: int) -> bool:
         """Say whether the last step reached a multiple of `interval`."""
-        return self.step // interval > (self.step - self.shared.num_envs) // interval
+        return self.schedule.passes(self.step, interval)
 
     def prepare_to_learn(self) -> None:
         """Settle what has to be known before an update: reward scales, once, and graph values, if they are due."""

@@ -1,75 +1,110 @@
-"""The loop.
+"""The training loop, for runs of any kind.
 
 Words used here:
-  step         one transition of one environment. Every lane takes as many as it has environments per turn of the loop,
-               and `fleet.step` counts those of one lane.
-  update       one batch of transitions per lane, and one step of the optimiser on it.
-  evaluation   episodes on levels of their own with the policy as it stands; changes nothing.
-  lane         one run: its environments, replay, generators, schedules, and its row of the stacked networks. What
-               happens in a lane depends on its own configuration and seed, never on the lanes beside it.
-  fleet        lanes that take their turns together, so that one update serves all of them. A single run is a fleet of
-               one.
-  turn         once around the loop below.
+  step         one transition of one environment. Every run takes as many as it has environments per turn of the loop.
+  update       one batch of transitions per run, and one step of the optimiser on it.
+  turn         once around the loop: act, remember, learn.
+  source       where experience comes from: plain environments (`plain.py`) or compiled tasks (`group.py`). It holds
+               runs that take their turns together. What happens in a run depends on its own configuration and seed
+               alone, never on the runs it shares a source with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
+from collections.abc import Iterator
+from typing import Protocol
 
 from backsweep.agent.fleet.clock import Clock
-from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.run import Lane
-
-Failed = Callable[[Lane, Exception], None]
+from backsweep.agent.fleet.schedule import Schedule
 
 
-def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
-    """Take one turn: act, remember, learn."""
-    shared, learner = fleet.shared, fleet.learner
+class Source(Protocol):
+    """Runs that take their turns together. Every method puts the time it takes on the clock."""
 
-    # Act: random actions by each lane's schedule, else the best by its network.
-    actions = fleet.choose_actions()
-    clock.lap("network")
+    clock: Clock
+    schedule: Schedule
+    waits: bool
+    """Whether networks have been asked for something that is not there yet."""
 
-    # Remember: the transition goes to the lane's own replay.
-    for index, lane in reversed(list(enumerate(fleet.lanes))):
-        try:
-            lane.step(actions[index], clock)
-        except Exception as error:
-            retire(fleet, index, error, failed)
-    if not fleet.lanes:
-        return
-    fleet.step += shared.num_envs
+    @property
+    def step(self) -> int:
+        """How many steps each run has taken."""
+        ...
 
-    # Learn: as many updates as the ratio asks for, each on one batch per lane.
-    due = fleet.updates_due()
-    if due:
-        fleet.prepare_to_learn()
-        clock.lap("values")
-    for _ in range(due):
-        batches = [lane.sample() for lane in fleet.lanes]
-        clock.lap("replay")
-        result = learner.update(batches, fleet.given_targets(batches))
-        clock.lap("network")
-        for index, (lane, batch) in reversed(list(enumerate(zip(fleet.lanes, batches, strict=True)))):
-            td_error = result.td_error[index]
-            if np.isfinite(td_error).all():
-                lane.replay.update_priorities(batch.row, td_error)
-            else:
-                retire(fleet, index, FloatingPointError("the TD error is not a number"), failed)
-        clock.lap("replay")
-        if not fleet.lanes:
-            return
+    @property
+    def updates(self) -> int:
+        """How many updates there have been."""
+        ...
 
-    # The target network follows in jumps.
-    if fleet.passes(shared.target_interval):
-        fleet.copy_target()
-    clock.lap("other")
+    def wait(self) -> None:
+        """Wait for what the networks were asked for."""
+        ...
+
+    def act_at_random(self, last: int) -> bool:
+        """Take at once the steps up to `last` in which no network has a part; say whether there were any."""
+        ...
+
+    def act(self) -> None:
+        """Ask the networks for the best actions, where not all actions are random."""
+        ...
+
+    def move(self, learns: bool) -> None:
+        """Carry out the actions and remember what came of them; `learns` says whether an update follows."""
+        ...
+
+    def prepare_to_learn(self) -> None:
+        """Settle what has to be known before the first update of a turn: reward scales and graph values."""
+        ...
+
+    def draw(self, first: bool) -> None:
+        """Draw a batch for every run, and ask for the targets that are known before the update."""
+        ...
+
+    def update(self) -> None:
+        """Learn from the batches."""
+        ...
+
+    def copy_target(self) -> None:
+        """Copy the target networks; values that rest on them are due."""
+        ...
+
+    def settle(self) -> None:
+        """Finish what is under way, so that the runs can be looked at."""
+        ...
 
 
-def retire(fleet: Fleet, index: int, error: Exception, failed: Failed) -> None:
-    """A lane that cannot go on is reported and leaves; the others go on."""
-    (lane,) = fleet.drop([index])
-    failed(lane, error)
+def turns(source: Source, last: int) -> Iterator[None]:
+    """Go on to step `last`; yields where networks have to be waited for, so that others can use the time."""
+    schedule = source.schedule
+    while source.step < last:
+        if source.act_at_random(last):
+            continue
+
+        # Act: random actions by each run's schedule, else the best by its network.
+        source.act()
+        yield from _answers(source)
+
+        # Remember: the transitions go to each run's own replay.
+        due = schedule.updates_due(source.step + schedule.steps_per_turn, source.updates)
+        source.move(due > 0)
+
+        # Learn: as many updates as the ratio asks for, each on one batch per run.
+        for update in range(due):
+            yield from _answers(source)
+            if not update:
+                source.prepare_to_learn()
+            source.draw(first=not update)
+            yield from _answers(source)
+            source.update()
+
+        # The target network follows in jumps.
+        if schedule.copies_target(source.step):
+            source.copy_target()
+    yield from _answers(source)
+    source.settle()
+
+
+def _answers(source: Source) -> Iterator[None]:
+    if source.waits:
+        yield
+        source.wait()

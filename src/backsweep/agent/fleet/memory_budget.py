@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from backsweep.agent.config import SessionConfig
-from backsweep.agent.fleet.engine import movable
 from backsweep.agent.fleet.fleet import Fleet, lane_network
+from backsweep.agent.fleet.group import movable
 from backsweep.agent.fleet.observation_room import Rooms
 from backsweep.agent.learner.executor import reason_against_fused
 from backsweep.agent.learner.memory_estimate import working_bytes

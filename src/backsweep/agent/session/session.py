@@ -20,9 +20,9 @@ from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled.lanes import NEW_PER_STEP
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.loop import retire, take_turn
 from backsweep.agent.fleet.memory_budget import without_room
 from backsweep.agent.fleet.observation_room import Rooms
+from backsweep.agent.fleet.plain import retire, take_turn
 from backsweep.agent.fleet.run import Lane, return_bounds
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.evaluation.evaluate import evaluate_lanes

@@ -1,0 +1,105 @@
+"""Plain environments as a source of the loop: runs move one after another, and every call is done when it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.fleet.clock import Clock
+from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.loop import turns
+from backsweep.agent.fleet.run import Lane
+from backsweep.types import Batch
+
+Failed = Callable[[Lane, Exception], None]
+
+
+class PlainSource:
+    """A fleet whose runs use nothing but their own objects."""
+
+    waits = False
+
+    def __init__(self, fleet: Fleet, clock: Clock, failed: Failed) -> None:
+        self.clock, self.schedule = clock, fleet.schedule
+        self._fleet, self._failed = fleet, failed
+        self._actions: list[NDArray[np.int64]] = []
+        self._batches: list[Batch] = []
+
+    @property
+    def step(self) -> int:
+        """How many steps each run has taken."""
+        return self._fleet.step
+
+    @property
+    def updates(self) -> int:
+        """How many updates there have been."""
+        return self._fleet.learner.updates
+
+    def wait(self) -> None:
+        """Everything is there already."""
+
+    def act_at_random(self, last: int) -> bool:
+        """Random actions are taken turn by turn as well."""
+        return False
+
+    def act(self) -> None:
+        """Choose every run's actions."""
+        self._actions = self._fleet.choose_actions()
+        self.clock.lap("network")
+
+    def move(self, learns: bool) -> None:
+        """Step every run's environments; the transitions go to its own replay."""
+        for index, lane in reversed(list(enumerate(self._fleet.lanes))):
+            try:
+                lane.step(self._actions[index], self.clock)
+            except Exception as error:
+                retire(self._fleet, index, error, self._failed)
+        self._fleet.step += self.schedule.steps_per_turn
+
+    def prepare_to_learn(self) -> None:
+        """Settle reward scales, and graph values if they are due."""
+        self._fleet.prepare_to_learn()
+        self.clock.lap("values")
+
+    def draw(self, first: bool) -> None:
+        """Draw a batch from every replay."""
+        self._batches = [lane.sample() for lane in self._fleet.lanes]
+        self.clock.lap("replay")
+
+    def update(self) -> None:
+        """Learn, and take the TD errors to the priorities."""
+        fleet = self._fleet
+        result = fleet.learner.update(self._batches, fleet.given_targets(self._batches))
+        self.clock.lap("network")
+        for index, (lane, batch) in reversed(list(enumerate(zip(fleet.lanes, self._batches, strict=True)))):
+            td_error = result.td_error[index]
+            if np.isfinite(td_error).all():
+                lane.replay.update_priorities(batch.row, td_error)
+            else:
+                retire(fleet, index, FloatingPointError("the TD error is not a number"), self._failed)
+        self.clock.lap("replay")
+
+    def copy_target(self) -> None:
+        """Copy the target networks."""
+        self._fleet.copy_target()
+
+    def settle(self) -> None:
+        """Nothing is under way."""
+        self.clock.lap("other")
+
+
+def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
+    """Take one turn of the loop with plain environments."""
+    source = PlainSource(fleet, clock, failed)
+    for _ in turns(source, fleet.step + fleet.schedule.steps_per_turn):
+        raise AssertionError("plain environments need not be waited for")
+
+
+def retire(fleet: Fleet, index: int, error: Exception, failed: Failed) -> None:
+    """A run that cannot go on is reported and leaves; the others go on, and the last one's error is raised."""
+    (lane,) = fleet.drop([index])
+    failed(lane, error)
+    if not fleet.lanes:
+        raise error
