@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,7 +27,7 @@ from backsweep.jit.array_table import (
     array_tables,
     unpack,
 )
-from backsweep.jit.compilation import kernel
+from backsweep.jit.compilation import interpreted, kernel
 
 pytestmark = pytest.mark.kernels
 
@@ -133,6 +135,39 @@ def test_arrays_of_another_kind_are_refused(array: NDArray[np.generic], words: s
 def test_what_is_no_array_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Single.counts must be .* got list"):
         array_row(Single([1, 2]))  # type: ignore[arg-type]
+
+
+@kernel
+def raise_every_other(counts: NDArray[np.int64]) -> None:
+    """Write through a view that came as an argument."""
+    for i in range(counts.shape[0]):
+        counts[i] += 1
+
+
+@kernel
+def write_through_views(row: Row) -> int:
+    """Hand views of borrowed arrays to another kernel, and read their bytes."""
+    counts = unpack(Single, row).counts
+    raise_every_other(counts[1::2])
+    raise_every_other(counts[:0])
+    return counts.view(np.uint8)[8]
+
+
+def test_views_of_unpacked_arrays_are_the_arrays() -> None:
+    counts = np.arange(5)
+    assert write_through_views(array_row(Single(counts))) == 2
+    assert counts.tolist() == [0, 2, 2, 4, 4]
+    assert sys.getrefcount(counts) == 2, "nobody holds it after the call"
+
+
+@pytest.mark.skipif(interpreted(), reason="in plain Python any array is an array")
+def test_a_kernel_that_would_allocate_borrowed_memory_does_not_compile() -> None:
+    @kernel
+    def copy_of(row: Row) -> NDArray[np.int64]:
+        return unpack(Single, row).counts.copy()
+
+    with pytest.raises(numba.TypingError, match="BorrowedArray"):
+        copy_of(array_row(Single(np.arange(5))))
 
 
 class Vague(NamedTuple):

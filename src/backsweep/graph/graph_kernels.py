@@ -245,7 +245,9 @@ def block_size(count: int) -> int:
 def pack_blocks(graph: GraphArrays) -> None:
     """Lay all blocks side by side from the start of the pool, entries in order and heads at 0."""
     vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
-    old = pool[: counters[POOL_USED]].copy()
+    old = np.empty(counters[POOL_USED], np.int32)
+    for i in range(old.shape[0]):
+        old[i] = pool[i]
     used = 0
     for vertex in range(counters[VERTICES_HIGH]):
         count = vertices[vertex, COUNT]

@@ -105,7 +105,9 @@ def draw_swept(arrays: Table, number: int, out: NDArray[np.int64]) -> None:
         if more == 0:
             break
         held += more
-    incoming = out.copy()
+    incoming = np.empty(out.shape[0], np.int64)
+    for i in range(out.shape[0]):
+        incoming[i] = out[i]
     seed = next_word(generators[PART_SHUFFLE_GENERATOR])
     part.ints[PART_HELD] = exchange(seed, counters[TOTAL] - counters[LIVE], window, held, incoming, out)
 
