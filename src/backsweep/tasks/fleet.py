@@ -18,7 +18,7 @@ from backsweep.jit.compilation import on_one_thread, threads_in_use
 from backsweep.tasks.lane_seeds import stream_word
 from backsweep.tasks.make import make_lanes
 from backsweep.tasks.registry import find_task
-from backsweep.tasks.resumable import State
+from backsweep.tasks.resumable import Outcome, State
 from backsweep.tasks.vector import checked_actions
 
 OWN_FAMILIES = ("nchain", "minigrid", "sokoban")
@@ -67,17 +67,22 @@ class FleetEnvironments:
         self._final_numbers = self.finals.reshape(self.num_envs, -1)
         self._nobody = np.zeros(self.num_envs, dtype=np.bool_)
         self._no_actions = np.zeros(self.num_envs, dtype=np.int64)
+        finals: Any = self.finals
+        self._outcome = Outcome(lanes.observations, lanes.rewards, lanes.terminated, lanes.truncated, finals)
         self._started = False
 
-    def reset(self) -> None:
+    def reset(self) -> NDArray[Any]:
         """Begin an episode in every environment."""
         self._started = True
         try:
             self._turn(False, True, self._no_actions, self._nobody)
         finally:
             self.ended[:] = False
+        return self.observations
 
-    def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None, *, go_on: bool = True) -> None:
+    def step(
+        self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None, *, go_on: bool = True
+    ) -> Outcome:
         """Move every environment that is not resting; those whose episode ends begin the next.
 
         Without `go_on` they do not: their last observation stays in `observations`, and they must rest from then on.
@@ -86,6 +91,7 @@ class FleetEnvironments:
             raise RuntimeError("step was called before reset; call reset() first")
         checked = checked_actions(actions, self.num_envs, self.num_actions)
         self._turn(True, go_on, np.ascontiguousarray(checked), self._nobody if resting is None else resting)
+        return self._outcome
 
     def _turn(self, moving: bool, beginning: bool, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
         arguments = (moving, beginning, actions, resting, self.ended, self._final_numbers)
@@ -97,6 +103,9 @@ class FleetEnvironments:
             lost = self._lanes.turn(threads_in_use(), *arguments)
         if lost.size:
             raise LostLanesError(lost)
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def state(self, index: int) -> State:
         """Return where one environment stands, as that run's environments alone would."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from backsweep.agent.session.evaluation import ExactEvaluator, exact_evaluator, play, probe_states
+from backsweep.agent.session.evaluation import ExactEvaluator, Rollouts, exact_evaluator, play, probe_states
 from backsweep.agent.session.evaluation.evaluate import evaluate, probe_for, return_bounds
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import exact
-from backsweep.tasks.resumable import make_environments
+from backsweep.tasks.resumable import Environments, make_environments
 from trainer_helpers import paper_config
 
 FORWARD = np.array([[1.0, 0.0]])
@@ -24,7 +23,18 @@ def _forward(observations: np.ndarray) -> np.ndarray:
 
 def _play(episodes: int, num_envs: int, values: Any = _forward, random_chance: float = 0.0, **options: Any) -> Any:
     envs = make_environments("nchain-10", None, num_envs, 0, options)
-    return play(envs, values, episodes, random_chance, 0.9, named_generator(0, "test"))
+    return _rollouts(envs, values, episodes, random_chance, 0.9)
+
+
+def _rollouts(envs: Environments, values: Any, episodes: int, random_chance: float, discount: float) -> Rollouts:
+    """Play a single run's episodes."""
+    alone = _alone(values)
+    (played,) = play(envs, alone, [0], episodes, random_chance, discount, [named_generator(0, "test")])
+    return played
+
+
+def _alone(values: Any) -> Any:
+    return lambda lanes, observations: values(observations[0])[None]
 
 
 def test_the_best_policy_on_a_chain() -> None:
@@ -78,9 +88,10 @@ def test_rollouts_agree_with_the_exact_return_on_images() -> None:
 def test_exact_scores_of_a_known_policy() -> None:
     evaluator = exact_evaluator("nchain-10", {}, 0.9)
     assert evaluator is exact_evaluator("nchain-10", {}, 0.9)
-    best = ExactEvaluator(exact("nchain-10"), 0.9).scores(lambda states: exact("nchain-10").optimal_values(0.9)[states])
+    optimal = exact("nchain-10").optimal_values(0.9)
+    (best,) = ExactEvaluator(exact("nchain-10"), 0.9).scores(_alone(lambda states: optimal[states]), [0])
     assert (best.mean_return, best.success, best.value_error) == (pytest.approx(1.0), pytest.approx(1.0), 0.0)
-    lost = evaluator.scores(lambda states: np.repeat([[0.0, 1.0]], len(states), axis=0))
+    (lost,) = evaluator.scores(_alone(lambda states: np.repeat([[0.0, 1.0]], len(states), axis=0)), [0])
     assert lost.success == 0.0
 
 
@@ -109,7 +120,7 @@ def test_an_evaluation_depends_on_seed_and_step_alone() -> None:
 
 def test_environments_of_other_packages() -> None:
     envs = make_environments(None, "CartPole-v1", 3, 0, {})
-    rollouts = play(envs, partial(_balance), 8, 0.0, 0.99, named_generator(0, "test"))
+    rollouts = _rollouts(envs, _balance, 8, 0.0, 0.99)
     assert (rollouts.lengths > 100).all()
     envs.close()
 

@@ -115,8 +115,9 @@ def test_environments_of_other_packages_are_evaluated_as_ever() -> None:
 def test_exact_scores_of_several_lanes() -> None:
     evaluator: ExactEvaluator = exact_evaluator("minigrid/doorkey", {"size": 5}, 0.99)
     values = MadeUpValues(6)
-    together = evaluator.fleet_scores(values, [4, 2, 7], 0.05)
-    assert together == [evaluator.scores(partial(values.alone, lane), 0.05) for lane in (4, 2, 7)]
+    together = evaluator.scores(values, [4, 2, 7], 0.05)
+    assert together == [evaluator.scores(values, [lane], 0.05)[0] for lane in (4, 2, 7)]
+    assert len({scores.value_error for scores in together}) == 3
 
 
 def comparable(record: EvaluationRecord) -> dict[str, Any]:

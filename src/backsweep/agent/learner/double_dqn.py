@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.learner.arithmetic import IN_UNITS, STATISTICS, Arithmetic, Errors, PreparedRows
 from backsweep.agent.learner.discor import ErrorModel
-from backsweep.agent.learner.networks import Network, in_network_order
+from backsweep.agent.learner.networks import Network, in_network_order, network_tensor
 from backsweep.agent.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.jit.random_streams import named_generator
@@ -145,8 +145,7 @@ class Learner:
             torch.cuda.synchronize(self.device)
 
     def _tensor(self, observations: NDArray[Any]) -> torch.Tensor:
-        ordered = np.ascontiguousarray(in_network_order(self.network, observations))
-        return torch.from_numpy(ordered).to(self.device)
+        return network_tensor(self.network, observations).to(self.device)
 
     # -- learning -------------------------------------------------------------------------------------------------
 

@@ -255,3 +255,9 @@ def in_network_order(network: Network, observations: NDArray[Any]) -> NDArray[An
     if network.form == "image" and tuple(observations.shape[-3:]) != network.input_shape:
         return np.moveaxis(observations, -3, -1)
     return observations
+
+
+def network_tensor(network: Network, observations: NDArray[Any]) -> torch.Tensor:
+    """Return observations (..., *space) as a tensor in the network's order, without a copy where that can be."""
+    # Torch takes writable arrays only, and what many runs are shown at once (a broadcast array) is not.
+    return torch.from_numpy(np.require(in_network_order(network, observations), requirements=["C", "W"]))

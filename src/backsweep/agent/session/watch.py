@@ -13,6 +13,7 @@ from PIL import Image
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import config_network
 from backsweep.agent.fleet.run import lane_environments
+from backsweep.agent.learner.networks import network_tensor
 from backsweep.agent.session.checkpoint import load_agent
 from backsweep.agent.session.evaluation.rollouts import ActionValues
 from backsweep.agent.session.folder import RunError, check_import, read_config
@@ -40,10 +41,7 @@ class Agent:
     @torch.no_grad()
     def values(self, observations: NDArray[Any]) -> NDArray[np.floating]:
         """Return the values (rows, actions) of observations (rows, ...)."""
-        from backsweep.agent.learner.networks import in_network_order
-
-        ordered = np.ascontiguousarray(in_network_order(self.network, observations))
-        prepared = self.network.prepare(torch.from_numpy(ordered)[None], self._flat.dtype)
+        prepared = self.network.prepare(network_tensor(self.network, observations)[None], self._flat.dtype)
         values: NDArray[np.floating] = self.network.forward(self._views, prepared)[0].numpy()
         return values / values.dtype.type(self._scale)
 

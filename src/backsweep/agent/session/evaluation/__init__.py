@@ -1,7 +1,6 @@
 """How good an agent is: rollouts on levels of their own, exact values, average Q on a fixed set of states."""
 
 from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, ExactScores, exact_evaluator
-from backsweep.agent.session.evaluation.fleet_rollouts import play_fleet
 from backsweep.agent.session.evaluation.probe import probe_states
 from backsweep.agent.session.evaluation.rollouts import FleetValues, Rollouts, play
 
@@ -12,6 +11,5 @@ __all__ = [
     "Rollouts",
     "exact_evaluator",
     "play",
-    "play_fleet",
     "probe_states",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from backsweep.agent.session.evaluation import (
     Rollouts,
     exact_evaluator,
     play,
-    play_fleet,
     probe_states,
 )
 from backsweep.agent.session.evaluation.lane_values import values_of_lanes
@@ -31,47 +30,34 @@ from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import normalised_return
 from backsweep.tasks.fleet import FleetEnvironments
 from backsweep.tasks.lane_seeds import lane_seeds
-from backsweep.tasks.resumable import make_environments
+from backsweep.tasks.resumable import Environments, make_environments
 
 MOST_OTHER_ENVIRONMENTS = 10  # of other packages' environments, which may be large
 PROBE_ENVIRONMENTS = 8
 PROBE_SEED = 0
 
 
-def evaluate(config: RunConfig, values: ActionValues, step: int, *, episodes: int | None = None) -> EvaluationRecord:
-    """Return how good the policy is that is greedy in `values`.
+def evaluate(config: RunConfig, values: ActionValues, step: int) -> EvaluationRecord:
+    """Return how good the policy is that is greedy in `values`: a fleet of one."""
 
-    Levels and random actions depend on the run's seed and the step alone, and share nothing with those of training.
-    """
-    count = config.evaluation_episodes if episodes is None else episodes
-    num_envs = count if is_own(config) else min(count, MOST_OTHER_ENVIRONMENTS)
-    envs = lane_environments(config, f"evaluation {step}", num_envs)
-    try:
-        generator = named_generator(config.seed, "evaluation", str(step))
-        rollouts = play(envs, values, count, config.evaluation_random_chance, config.discount, generator)
-    finally:
-        envs.close()
-    scores = None
-    if config.exact:
-        scores = exact_for(config).scores(values, config.evaluation_random_chance)
-    return _record(config, step, rollouts, values(probe_for(config)), scores)
+    def alone(lanes: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
+        return values(observations[0])[None]
+
+    return evaluate_fleet([config], alone, step)[0]
 
 
 def evaluate_fleet(configs: Sequence[RunConfig], values: FleetValues, step: int) -> list[EvaluationRecord]:
-    """Return how good the policies of several runs are: for each what `evaluate` says of it alone.
+    """Return how good the policies of several runs are; `values` is asked for runs by their place in `configs`.
 
-    Runs on one of the project's own tasks are evaluated together. `values` is asked for lanes by their place in
-    `configs`.
+    Levels and random actions depend on a run's seed and the step alone, and share nothing with those of training. Runs
+    that differ in nothing but seeds and methods are evaluated together, if they are on one of the project's own tasks.
     """
-    records: dict[int, EvaluationRecord] = {}
     together: dict[str, list[int]] = {}
     for lane, config in enumerate(configs):
-        if is_own(config):
-            shared = (config.task, task_options(config), config.evaluation_episodes, config.evaluation_random_chance)
-            key = json.dumps([*shared, config.discount, config.probe_size], sort_keys=True)
-            together.setdefault(key, []).append(lane)
-        else:
-            records[lane] = evaluate(config, partial(_values_alone, values, lane), step)
+        shared = (config.task, task_options(config), config.evaluation_episodes, config.evaluation_random_chance)
+        key = json.dumps([*shared, config.discount, config.probe_size], sort_keys=True)
+        together.setdefault(key if is_own(config) else f"run {lane}", []).append(lane)
+    records: dict[int, EvaluationRecord] = {}
     for lanes in together.values():
         found = _evaluate_together([configs[lane] for lane in lanes], values, lanes, step)
         records.update(zip(lanes, found, strict=True))
@@ -81,17 +67,18 @@ def evaluate_fleet(configs: Sequence[RunConfig], values: FleetValues, step: int)
 def _evaluate_together(
     configs: Sequence[RunConfig], values: FleetValues, lanes: Sequence[int], step: int
 ) -> list[EvaluationRecord]:
-    """Evaluate runs that are on the same task and differ in their seeds."""
+    """Evaluate runs that are on the same task and differ in their seeds, or a single run."""
     one = configs[0]
-    assert one.task is not None
-    roots = [environment_seed(config, f"evaluation {step}") for config in configs]
-    seeds = [seed for root in roots for seed in lane_seeds(root, one.evaluation_episodes)]
-    envs = FleetEnvironments(one.task, task_options(one), seeds)
     generators = [named_generator(config.seed, "evaluation", str(step)) for config in configs]
-    rollouts = play_fleet(envs, values, lanes, one.evaluation_random_chance, one.discount, generators)
+    settings = one.evaluation_episodes, one.evaluation_random_chance, one.discount
+    envs = _environments(configs, f"evaluation {step}")
+    try:
+        rollouts = play(envs, values, lanes, *settings, generators)
+    finally:
+        envs.close()
     scores: dict[int, ExactScores] = {}
     if exact := [lane for lane, config in zip(lanes, configs, strict=True) if config.exact]:
-        found = exact_for(one).fleet_scores(values, exact, one.evaluation_random_chance)
+        found = exact_for(one).scores(values, exact, one.evaluation_random_chance)
         scores.update(zip(exact, found, strict=True))
     probe = probe_for(one)
     probe_q = values(lanes, np.broadcast_to(probe, (len(lanes), *probe.shape)))
@@ -101,9 +88,15 @@ def _evaluate_together(
     ]
 
 
-def _values_alone(values: FleetValues, lane: int, observations: NDArray[Any]) -> NDArray[np.floating]:
-    alone: NDArray[np.floating] = values([lane], observations[None])[0]
-    return alone
+def _environments(configs: Sequence[RunConfig], purpose: str) -> Environments | FleetEnvironments:
+    """Return environments for the runs' episodes: one for each, or a few where they may be large."""
+    one = configs[0]
+    if not is_own(one):
+        return lane_environments(one, purpose, min(one.evaluation_episodes, MOST_OTHER_ENVIRONMENTS))
+    assert one.task is not None
+    roots = [environment_seed(config, purpose) for config in configs]
+    seeds = [seed for root in roots for seed in lane_seeds(root, one.evaluation_episodes)]
+    return FleetEnvironments(one.task, task_options(one), seeds)
 
 
 def _record(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,14 +38,7 @@ class ExactEvaluator:
         self._task = task
         self._best = task.optimal_values(discount)
 
-    def scores(self, values: Callable[[NDArray[Any]], NDArray[np.floating]], random_chance: float = 0.0) -> ExactScores:
-        """Return the scores of the policy that is greedy in `values`, with some random actions."""
-        q = np.empty(self._best.shape)
-        for states, observations in self._task.batches(BATCH):
-            q[states] = values(observations)
-        return self._scores_of(q, random_chance)
-
-    def fleet_scores(self, values: FleetValues, lanes: Sequence[int], random_chance: float = 0.0) -> list[ExactScores]:
+    def scores(self, values: FleetValues, lanes: Sequence[int], random_chance: float = 0.0) -> list[ExactScores]:
         """Return the scores of several lanes' policies: each state is shown to all of them at once.
 
         Painting the states and following the policies is left to threads, for which no interpreter lock is needed.

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from backsweep.agent.learner.double_dqn import Learner
-from backsweep.agent.learner.networks import Network, Parameters, in_network_order
+from backsweep.agent.learner.networks import Network, Parameters, network_tensor
 
 PIECE_BYTES = {"cpu": 1 << 24, "cuda": 1 << 31}
 """How much the layers of a piece may take. On a CPU small pieces are twice as fast: they stay in the cache, and the
@@ -52,9 +52,8 @@ def bytes_per_row(network: Network, dtype: torch.dtype) -> int:
 
 
 def _prepared(learner: Learner, observations: NDArray[Any]) -> torch.Tensor:
-    # Torch takes writable arrays only, and broadcast ones are not.
-    ordered = np.require(in_network_order(learner.network, observations), requirements=["C", "W"])
-    return learner.network.prepare(torch.from_numpy(ordered).to(learner.device, non_blocking=True), learner.dtype)
+    tensor = network_tensor(learner.network, observations).to(learner.device, non_blocking=True)
+    return learner.network.prepare(tensor, learner.dtype)
 
 
 def _parameters(learner: Learner, lanes: Sequence[int]) -> Parameters:

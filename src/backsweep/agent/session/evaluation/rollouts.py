@@ -1,4 +1,9 @@
-"""Episodes played by a greedy policy with a few random actions."""
+"""Episodes played by greedy policies with a few random actions: of one run, or of many at once.
+
+        episode 0   episode 1   ...
+lane 0  ..........  ....                  every environment plays its share of a lane's episodes;
+lane 1  ...         ...........           those that have no more rest until all have played theirs
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.tasks.fleet import FleetEnvironments
 from backsweep.tasks.resumable import Environments
 
 ActionValues = Callable[[NDArray[Any]], NDArray[np.floating]]
@@ -33,45 +39,68 @@ class Rollouts:
 
 
 def play(
-    envs: Environments,
-    values: ActionValues,
+    envs: Environments | FleetEnvironments,
+    values: FleetValues,
+    lanes: Sequence[int],
     episodes: int,
     random_chance: float,
     discount: float,
-    generator: np.random.Generator,
-) -> Rollouts:
-    """Play `episodes` episodes.
+    generators: Sequence[np.random.Generator],
+) -> list[Rollouts]:
+    """Play `episodes` episodes for each lane; each has as many environments, lane by lane in `envs`.
 
-    Environment i plays the episodes i, i + n, i + 2n and so on, all of them to their end: taking whichever ends first
-    would favour short episodes.
+    Environment i of a lane plays its episodes i, i + n, i + 2n and so on, all of them to their end: taking whichever
+    ends first would favour short episodes. What a lane gets does not depend on the others.
     """
-    result = Rollouts(
-        np.zeros(episodes),
-        np.zeros(episodes),
-        np.zeros(episodes, np.int64),
-        np.zeros(episodes, np.bool_),
-        np.zeros(episodes),
-    )
-    current = np.arange(envs.num_envs)
-    fresh = np.ones(envs.num_envs, np.bool_)
-    weight = np.ones(envs.num_envs)
+    width = envs.num_envs // len(lanes)
+    shape, results = (len(lanes), width), (len(lanes), episodes)
+    returns, discounted, start_values = np.zeros(results), np.zeros(results), np.zeros(results)
+    lengths, terminated = np.zeros(results, np.int64), np.zeros(results, np.bool_)
+    best, highest, weight = np.zeros(shape, np.int64), np.zeros(shape), np.ones(shape)
+    current, fresh = np.tile(np.arange(width), (len(lanes), 1)), np.ones(shape, np.bool_)
+    units = np.zeros((len(lanes), 2, width))
     observations = envs.reset()
-    while (playing := np.flatnonzero(current < episodes)).size:
-        q = values(observations[playing])
-        beginning = fresh[playing]
-        result.start_values[current[playing[beginning]]] = q[beginning].max(axis=1)
-        units = generator.random((2, envs.num_envs))
-        actions = (units[1] * envs.num_actions).astype(np.int64)
-        greedy = units[0, playing] >= random_chance
-        actions[playing[greedy]] = q[greedy].argmax(axis=1)
-        outcome = envs.step(actions)
-        episode = current[playing]
-        result.returns[episode] += outcome.rewards[playing]
-        result.discounted[episode] += weight[playing] * outcome.rewards[playing]
-        result.lengths[episode] += 1
-        result.terminated[episode] = outcome.terminated[playing]
-        fresh = outcome.terminated | outcome.truncated
+    while (playing := current < episodes).any():
+        active = np.flatnonzero(playing.any(axis=1))
+        rows = _unfinished_first(playing[active])
+        q = values([lanes[place] for place in active.tolist()], _seen(observations, shape, active, rows))
+        best[active[:, None], rows], highest[active[:, None], rows] = q.argmax(axis=2), q.max(axis=2)
+        starting = np.nonzero(playing & fresh)
+        start_values[starting[0], current[starting]] = highest[starting]
+        for place in active.tolist():
+            generators[place].random(out=units[place])
+        actions = np.where(units[:, 0] >= random_chance, best, (units[:, 1] * envs.num_actions).astype(np.int64))
+        if isinstance(envs, FleetEnvironments):
+            outcome = envs.step(actions.reshape(-1), ~playing.reshape(-1), go_on=width < episodes)
+        else:
+            outcome = envs.step(actions.reshape(-1))
+        places = np.nonzero(playing)
+        episode, paid = (places[0], current[places]), outcome.rewards.reshape(shape)[places]
+        returns[episode] += paid
+        discounted[episode] += weight[places] * paid
+        lengths[episode] += 1
+        terminated[episode] = outcome.terminated.reshape(shape)[places]
+        fresh = playing & (outcome.terminated | outcome.truncated).reshape(shape)
         weight = np.where(fresh, 1.0, weight * discount)
-        current = np.where(fresh, current + envs.num_envs, current)
+        current += width * fresh
         observations = outcome.observations
-    return result
+    columns = zip(returns, discounted, lengths, terminated, start_values, strict=True)
+    return [Rollouts(*row) for row in columns]
+
+
+def _unfinished_first(playing: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the numbers of each lane's environments that play, filled up with others to the same length."""
+    most = int(playing.sum(axis=1).max())
+    if most == playing.shape[1]:
+        return np.broadcast_to(np.arange(most), playing.shape)
+    return np.argsort(~playing, axis=1, kind="stable")[:, :most]
+
+
+def _seen(
+    observations: NDArray[Any], shape: tuple[int, int], active: NDArray[np.int64], rows: NDArray[np.int64]
+) -> NDArray[Any]:
+    """Return the observations (lanes, rows, ...) of the active lanes' rows; without a copy while all are wanted."""
+    if rows.shape == shape:
+        return observations.reshape(*shape, *observations.shape[1:])
+    taken: NDArray[Any] = np.take(observations, active[:, None] * shape[1] + rows, axis=0)
+    return taken
