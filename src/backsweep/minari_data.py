@@ -28,7 +28,7 @@ def replay_from_minari(dataset: Any, **replay_options: Any) -> Replay:
     dataset
         A `minari.MinariDataset`, or the id of one that is stored locally.
     replay_options
-        What `Replay` takes beside the spaces; the capacity is by default the number of steps in the data set.
+        Other arguments of `Replay`; the capacity defaults to the data set's number of steps.
     """
     from backsweep.replay import Replay
 
@@ -42,7 +42,7 @@ def replay_from_minari(dataset: Any, **replay_options: Any) -> Replay:
 def add_minari(replay: Replay, dataset: Any, actions: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> Rows:
     """Add the transitions of a data set to a replay, one episode after another, and return their row numbers.
 
-    `actions`, if given, turns an episode's actions into those that the replay is to hold.
+    `actions`, if given, converts an episode's actions to those of the replay.
     """
     dataset = _loaded(dataset)
     for name in ("observation_space", "action_space") if actions is None else ("observation_space",):
@@ -66,7 +66,7 @@ def add_minari(replay: Replay, dataset: Any, actions: Callable[[NDArray[Any]], N
                         _at(taken, part),
                         np.asarray(episode.rewards)[part],
                         terminated,
-                        # Data that stops without a flag was cut off: the next episode is not its continuation.
+                        # Data that stops without a flag was truncated: the next episode does not continue it.
                         bool(episode.truncations[end]) or not terminated,
                         lane=lane,
                     )
@@ -87,7 +87,7 @@ def _loaded(dataset: Any) -> Any:
 
 
 def _form(space: gym.Space[Any]) -> Any:
-    """Return what two spaces must have in common for one to take the other's values; bounds may differ."""
+    """Return what two compatible spaces have in common; bounds may differ."""
     if isinstance(space, gym.spaces.Dict):
         return {name: _form(part) for name, part in space.spaces.items()}
     if isinstance(space, gym.spaces.Tuple):
@@ -98,17 +98,16 @@ def _form(space: gym.Space[Any]) -> Any:
 def replay_to_minari(replay: Replay, dataset_id: str, **details: Any) -> Any:
     """Store the live transitions of a replay as a local Minari data set and return it.
 
-    An episode that is still running, or whose end was never seen, is stored with its last step marked as truncated; one
-    whose first steps have left the replay is stored without them.
+    The last step of an unfinished episode is stored as truncated. Overwritten first steps are missing.
 
     Parameters
     ----------
     replay
-        The replay; it stays as it is.
+        The replay; it is not changed.
     dataset_id
         The new data set's id, such as "nchain/random-v0".
     details
-        Passed on to `minari.create_dataset_from_buffers`: `env`, `author`, `description` and so on.
+        Passed to `minari.create_dataset_from_buffers`: `env`, `author`, `description` and so on.
     """
     minari = _import_minari()
     if len(replay) == 0:
@@ -120,7 +119,7 @@ def replay_to_minari(replay: Replay, dataset_id: str, **details: Any) -> Any:
             EpisodeBuffer(id=number, **_episode_data(replay, rows))
             for number, rows in enumerate(_live_episodes(replay))
         ]
-    # Images are kept as they are: the format's default would compress them with losses, and make new states of them.
+    # Images are stored unchanged: the format's default compression is lossy, which would create new states.
     return minari.create_dataset_from_buffers(
         dataset_id,
         episodes,
@@ -164,7 +163,7 @@ def _episode_data(replay: Replay, rows: Rows) -> dict[str, Any]:
 
 
 def _with_last(observations: Any, successors: Any) -> Any:
-    """Return the observations with the last successor behind them, as copies."""
+    """Return copies of the observations and the last successor."""
     if isinstance(observations, dict):
         return {name: _with_last(part, successors[name]) for name, part in observations.items()}
     if isinstance(observations, tuple):

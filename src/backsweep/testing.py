@@ -1,12 +1,12 @@
-"""Contracts that any sampler or encoder can be run against.
+"""Test suites for samplers and encoders.
 
-Subclass one in a test file and say what is to be tested; pytest finds the rest:
+Subclass one in a test file and name the class under test; pytest finds the rest:
 
     class TestNewest(SamplerContract):
         def make_sampler(self):
             return Newest()
 
-A failing test's docstring says which promise was broken.
+The docstring of a failing test says what is required.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STATES = 12
 
 
 class SamplerContract:
-    """What every sampler promises. Override `make_sampler`, and `make_encoder` if the sampler needs a special one."""
+    """The tests that every sampler must pass. Override `make_sampler`, and `make_encoder` if it needs a special one."""
 
     def make_sampler(self) -> Sampler:
         """Return the configuration under test."""
@@ -73,7 +73,7 @@ class SamplerContract:
             place = np.where(terminated | truncated, rng.integers(STATES, size=num_envs), target)
 
     def check(self, replay: Replay, batch: Batch, size: int) -> None:
-        """Check all that can be said about a batch: its size, types and weights, and that its rows are live."""
+        """Check the size, types and weights of a batch, and that its rows are live."""
         oldest = replay.stats()["rows_ever_added"] - len(replay)
         assert len(batch) == size, f"asked for {size} rows, got {len(batch)}"
         assert batch.row.shape == batch.weight.shape == batch.source.shape == (size,)
@@ -85,7 +85,7 @@ class SamplerContract:
         assert (batch.source >= 0).all()
 
     def check_same(self, first: Replay, second: Replay, step: tuple[Any, ...]) -> None:
-        """Add a step to both, and demand the same batch of both."""
+        """Add a step to both, and require the same batch from both."""
         batches = []
         for replay in (first, second):
             replay.add(*step)
@@ -97,7 +97,7 @@ class SamplerContract:
             assert np.array_equal(found, expected), f"two replays that should be alike differ in {name}"
 
     def test_it_is_a_configuration(self) -> None:
-        """A sampler given to Replay is a configuration: two made alike are equal, and can be looked up."""
+        """A sampler given to Replay is a configuration: equal arguments give equal, hashable objects."""
         assert isinstance(self.make_sampler(), Sampler)
         assert not isinstance(self.make_sampler(), type)
         assert isinstance(self.make_sampler().needs_graph, bool)
@@ -105,7 +105,7 @@ class SamplerContract:
         assert hash(self.make_sampler()) == hash(self.make_sampler()), "use a frozen dataclass"
 
     def test_rows_are_live_at_every_moment(self) -> None:
-        """Picks are live rows, as many as asked for, from the first row on and many times around the ring."""
+        """`pick` returns the requested number of live rows, from the first row on and after many wraps of the ring."""
         for num_envs in (1, 4):
             replay = self.make_replay(num_envs=num_envs)
             for call, step in enumerate(self.steps(200, num_envs)):
@@ -114,7 +114,7 @@ class SamplerContract:
                 self.check(replay, replay.sample(size), size)
 
     def test_rows_are_served_before_any_episode_has_ended(self) -> None:
-        """A sampler that has nothing of its own to give yet has a fallback."""
+        """A sampler that cannot choose rows yet has a fallback."""
         replay = self.make_replay()
         for step in self.steps(50, ends=False):
             replay.add(*step)
@@ -148,7 +148,7 @@ class SamplerContract:
         assert before == after
 
     def test_one_configuration_serves_two_replays(self) -> None:
-        """The live state belongs to the replay: what happens in one does not show in another."""
+        """The live state belongs to the replay: two replays with one configuration are independent."""
         sampler = self.make_sampler()
         spaces = gym.spaces.Discrete(STATES), gym.spaces.Discrete(3)
         alone = self.make_replay(seed=1)
@@ -173,7 +173,7 @@ class SamplerContract:
             assert np.array_equal(batch.source, source)
 
     def test_updates_of_any_live_rows_are_taken(self) -> None:
-        """TD errors may come in any order, twice for a row, late for rows that are gone, huge, zero or negative."""
+        """TD errors may come in any order, repeat a row, refer to overwritten rows, and be huge, zero or negative."""
         replay = self.make_replay()
         for call, step in enumerate(self.steps(120)):
             replay.add(*step)
@@ -196,7 +196,7 @@ class SamplerContract:
             self.check_same(replay, loaded, step)
 
     def test_graph_values_go_with_it(self) -> None:
-        """With graph values, a batch's targets are those of the rows that were picked, in their order."""
+        """With graph values, a batch holds the targets of its rows, in their order."""
         replay = self.make_replay(values=GraphValues())
         for call, step in enumerate(self.steps(120)):
             replay.add(*step)
@@ -220,7 +220,7 @@ class SamplerContract:
 
 
 class EncoderContract:
-    """What every encoder promises. Override `make_encoder`, and `make_space` if it is not for any space."""
+    """The tests that every encoder must pass. Override `make_encoder`, and `make_space` if it is not for any space."""
 
     def make_encoder(self) -> Encoder:
         """Return the configuration under test."""
@@ -235,7 +235,7 @@ class EncoderContract:
         return self.make_encoder().build(self.make_space(), np.random.default_rng(seed))
 
     def observations(self, count: int = 20) -> list[Any]:
-        """Return different random observations, one of them twice."""
+        """Return random observations, one of them twice."""
         space = self.make_space()
         space.seed(1)
         items = [space.sample() for _ in range(count - 1)]
@@ -250,7 +250,7 @@ class EncoderContract:
         return np.stack([np.asarray(item) for item in items])
 
     def test_it_is_a_configuration(self) -> None:
-        """An encoder given to Replay is a configuration: two made alike are equal."""
+        """An encoder given to Replay is a configuration: equal arguments give equal objects."""
         assert isinstance(self.make_encoder(), Encoder)
         assert self.make_encoder() == self.make_encoder(), "use a frozen dataclass"
 
@@ -263,7 +263,7 @@ class EncoderContract:
             assert keys.dtype == np.int64
 
     def test_equal_observations_have_equal_keys_whatever_is_around_them(self) -> None:
-        """A key depends on nothing but the observation: not on the batch, its order, or its layout in memory."""
+        """A key depends only on the observation: not on the batch, its order, or its layout in memory."""
         live = self.build()
         items = self.observations()
         keys = live.encode(self.stacked(items))
@@ -277,7 +277,7 @@ class EncoderContract:
         assert np.array_equal(live.encode(self.stacked(items)), keys), "a second time"
 
     def test_observations_are_not_written_to(self) -> None:
-        """Encoding only looks."""
+        """Encoding does not change observations."""
         batch = self.stacked(self.observations())
         for leaf in _leaves(batch):
             leaf.flags.writeable = False
@@ -290,7 +290,7 @@ class EncoderContract:
         keys = first.encode(batch)
         assert np.array_equal(again.encode(batch), keys)
         other.load({name: array.copy() for name, array in first.arrays().items()})
-        assert np.array_equal(other.encode(batch), keys), "arrays and load must carry all that was drawn at random"
+        assert np.array_equal(other.encode(batch), keys), "arrays and load must restore everything drawn at random"
 
     def test_a_replay_finds_its_vertices_by_it(self, tmp_path: Path) -> None:
         """Every stored observation has a vertex, and the same one after saving and loading."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = NDArray[np.int64]
 """Serial numbers of transitions: the first ever added is 0, the next 1, and so on. A serial number is never used
-twice, so a row that has left the replay can always be told from the one that took its place."""
+twice, so an overwritten row is never confused with the row that took its slot."""
 
 Vertex: TypeAlias = int
 """A state in the graph. Valid until the next ``add``."""
@@ -25,9 +25,9 @@ of such arrays."""
 
 @dataclass(slots=True, eq=False)
 class Picks:
-    """What a sampler chose: rows, and what is known about each.
+    """The rows that a sampler chose.
 
-    A weight or source of None means 1.0, respectively 0, for every row.
+    A weight of None means 1.0 for every row, a source of None means 0.
     """
 
     row: Rows
@@ -46,24 +46,24 @@ class Batch:
     ----------
     observation, next_observation
         In the form of the observation space, with a leading batch axis. ``next_observation`` is the true successor,
-        at terminations and truncations too; with ``n_step > 1`` it lies up to n steps ahead in the same episode.
+        at terminations and truncations too; with ``n_step > 1`` it is up to n steps ahead in the same episode.
     action
         In the form of the action space, with a leading batch axis.
     reward
         The reward, or the discounted sum of up to ``n_step`` rewards.
     terminated
-        Whether the (last) step ended the episode for good. Time limits do not count.
+        Whether the (last) step terminated the episode. Time limits do not count.
     discount
-        What the value of ``next_observation`` is multiplied with: ``gamma ** steps``, and 0 after a termination. A
+        The factor of the value of ``next_observation``: ``gamma ** steps``, and 0 after a termination. A
         one-step target is ``reward + discount * value(next_observation)`` for every ``n_step``.
     weight
         Importance weight of the row in the loss.
     row
-        Serial numbers; hand them back to ``update_priorities``.
+        Serial numbers, for ``update_priorities``.
     source
         Which part of a ``Mixture`` the row came from; 0 for every other sampler.
     steps
-        How many steps of its episode are folded into the row: up to ``n_step``, fewer at an episode's end.
+        The number of steps in the row: up to ``n_step``, fewer at the end of an episode.
     target
         With ``values=GraphValues(...)``: the finished target of each row, NaN where the graph has no value yet. None
         without.
@@ -116,7 +116,7 @@ class Batch:
             value = getattr(self, name)
             if name == "row":
                 return value.copy()
-            # A copy, because jax would otherwise share the arrays, which are used again for later batches.
+            # A copy, because jax would otherwise share the arrays, which later batches reuse.
             return jax.device_put(jax.tree.map(np.array, value), device)
 
         return JaxBatch(*(convert(name) for name in JaxBatch._fields))

@@ -21,16 +21,16 @@ class LiveEncoder:
     def encode(self, observations: Observations) -> NDArray[np.int64]:
         """Return one key per observation, shape (batch, words).
 
-        Equal observations must give equal keys, whatever the batch around them.
+        Equal observations must give equal keys in every batch.
         """
         raise TypeError(f"{type(self).__name__} must define encode")
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what was drawn at random, to be saved with the replay."""
+        """Return the randomly drawn arrays, which are saved with the replay."""
         return {}
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over what `arrays` returned."""
+        """Restore what `arrays` returned."""
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ class Encoder(Protocol):
     """A frozen configuration that builds a live encoder."""
 
     def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveEncoder:
-        """Return the encoder for `space`; whatever is random in it comes from `generator`."""
+        """Return the encoder for `space`; all its randomness comes from `generator`."""
         ...
 
 

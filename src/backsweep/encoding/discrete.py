@@ -39,7 +39,7 @@ class DiscreteKey:
     """Number the states of a Discrete, MultiDiscrete or MultiBinary space (or a Dict of them)."""
 
     def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveDiscreteKey:
-        """Work out the place value of every digit."""
+        """Compute the place value of every digit."""
         if not is_discrete(space):
             raise ValueError(
                 f"DiscreteKey needs Discrete, MultiDiscrete or MultiBinary observations with fewer than 2**62 states, "
@@ -53,7 +53,7 @@ class DiscreteKey:
 
 
 class LiveDiscreteKey(LiveEncoder):
-    """A number in a mixed radix."""
+    """States as numbers in a mixed radix."""
 
     words = 1
 

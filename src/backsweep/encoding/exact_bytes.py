@@ -32,7 +32,7 @@ def digest_keys(arrays: list[NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def without_negative_zero(array: NDArray[Any]) -> NDArray[Any]:
-    """Return floats with -0.0 turned into 0.0, which equals it but has other bytes."""
+    """Return floats with -0.0 replaced by 0.0: the two are equal but differ in their bytes."""
     return array + 0.0 if array.dtype.kind == "f" else array
 
 
@@ -41,7 +41,7 @@ class ExactBytes:
     """Every distinct observation is its own vertex: the key is a 128-bit XXH3 digest."""
 
     def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveExactBytes:
-        """Nothing depends on the space or on chance."""
+        """Return the live encoder; it does not depend on the space or the generator."""
         return LiveExactBytes()
 
 

@@ -17,10 +17,10 @@ from backsweep.types import Observations
 
 @dataclass(frozen=True)
 class Quantized:
-    """Aggregation by distance: each number is rounded down to a multiple of `step`, and cells are vertices."""
+    """A grid of cells: each number is rounded down to a multiple of `step`, and each cell is a vertex."""
 
     step: float | tuple[float, ...]
-    """The width of a cell: one for all numbers, or one for each number of the flattened observation."""
+    """The cell width: one for all dimensions, or one for each number of the flattened observation."""
 
     def __post_init__(self) -> None:
         steps = (self.step,) if isinstance(self.step, (int, float)) else tuple(self.step)

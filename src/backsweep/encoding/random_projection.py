@@ -24,7 +24,7 @@ class RandomProjection:
     """The paper's encoding: a random linear projection to `dim` numbers.
 
     Entries of the matrix and float observations are rounded to multiples of 2**-20 and the product is computed in
-    integers, so equal observations always have equal keys. Floats that differ by less than that share a key; the
+    integers, so equal observations always have equal keys. Floats that differ by less may share a key; the
     replay counts this as a collision.
     """
 
@@ -41,7 +41,7 @@ class RandomProjection:
         """Draw the matrix for `space`."""
         sizes = [math.prod(leaf.shape or ()) for leaf in space_leaves(space)]
         entries = generator.standard_normal((self.dim, sum(sizes))) * math.sqrt(1.0 / self.dim)
-        # No normal number of 64 bits comes near these limits; they make the bound on sums of bytes hold for certain.
+        # Samples never come near these limits, which guarantee the bound on sums of bytes.
         matrix = np.clip(np.rint(entries * random_projection_kernels.SCALE), -(2**24) + 1, 2**24 - 1).astype(np.int32)
         return LiveRandomProjection(np.split(matrix, np.cumsum(sizes)[:-1], axis=1))
 
@@ -64,7 +64,7 @@ class LiveRandomProjection(LiveEncoder):
 
     @property
     def float_matrix(self) -> NDArray[np.float64]:
-        """The matrix as floats, which kernels multiply with where an observation is one array."""
+        """The matrix as floats, for kernels, if an observation is one array."""
         return self._float_blocks[0]
 
     def encode(self, observations: Observations) -> NDArray[np.int64]:
@@ -80,11 +80,11 @@ class LiveRandomProjection(LiveEncoder):
         return keys
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the matrix: later versions of numpy may draw other normal numbers."""
+        """Return the matrix, because later versions of numpy may draw other numbers."""
         return {"matrix": self.matrix}
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over a saved matrix."""
+        """Restore a saved matrix."""
         matrix, own = arrays["matrix"], self.matrix
         fits = matrix.shape == own.shape and matrix.dtype == own.dtype
         need(fits, f"the matrix is {matrix.dtype} {matrix.shape} where {own.dtype} {own.shape} is expected")
@@ -93,9 +93,9 @@ class LiveRandomProjection(LiveEncoder):
 
 
 def warn_of_range() -> None:
-    """Say that observations hold numbers that cannot be told apart."""
+    """Warn that observations hold numbers beyond the range of the projection."""
     warnings.warn(
-        f"RandomProjection takes numbers beyond {LARGEST_NUMBER:.3g} for {LARGEST_NUMBER:.3g}, so observations that "
+        f"RandomProjection clips numbers beyond {LARGEST_NUMBER:.3g} to {LARGEST_NUMBER:.3g}, so observations that "
         "differ only there count as the same state; scale them down, or use ExactBytes",
         stacklevel=3,
     )

@@ -3,7 +3,7 @@
     observation (pixels p_0 .. p_n-1)      matrix (dim rows of n integers)
     key[k] = sum over i of matrix[k, i] * p_i      modulo 2**64
 
-Everything is integer arithmetic, where the order of a sum does not matter: the same observation gives the same key on
+Integer sums do not depend on their order, so the same observation gives the same key on
 every platform, thread count and batch size.
 """
 
@@ -36,9 +36,9 @@ def project_bytes(
 ) -> None:
     """Add the projection of the uint8 observation in row ``places[i, 0]`` to ``keys[i]``.
 
-    The matrix holds the same whole numbers as elsewhere, as floats, which processors multiply and add faster. With at
-    most LARGEST_IMAGE pixels no sum reaches 2**53, so none is rounded. The matrix is larger than the fastest memory, so
-    four observations share one pass over three of its rows, and each pixel is converted once for those.
+    The matrix holds the same integers as elsewhere, as floats, which processors multiply and add faster. With at
+    most LARGEST_IMAGE pixels no sum reaches 2**53, so none is rounded. The matrix exceeds the fastest cache, so
+    four observations share one pass over three of its rows, and each pixel is converted once per pass.
     """
     batch, size = keys.shape[0], matrix.shape[1]
     together, fours = matrix.shape[0] - matrix.shape[0] % 3, batch - batch % 4
@@ -118,7 +118,7 @@ def project_float_places(
 ) -> bool:
     """Add the projection of the float observation in row ``places[i, 0]``, rounded to 2**-20, to ``keys[i]``.
 
-    The matrix holds the same whole numbers as elsewhere, as floats. Returns whether any number was beyond the range.
+    The matrix holds the same integers as elsewhere, as floats. Returns whether any number was out of range.
     """
     beyond = False
     for item in range(keys.shape[0]):

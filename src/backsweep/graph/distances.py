@@ -1,4 +1,4 @@
-"""How many steps each state of a graph is from where a search starts, against the direction of the edges."""
+"""Distances of all vertices to a set of vertices, along the edges."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Indices = NDArray[np.int64]
 
 
 def reverse_distances(count: int, source: Indices, target: Indices, starts: Indices) -> Indices:
-    """Return the least number of edges from each of `count` vertices to any of `starts`, -1 where there is no way.
+    """Return the smallest number of edges from each of `count` vertices to any of `starts`, -1 without a path.
 
     Parameters
     ----------
     count
-        Vertices have the numbers 0 to count - 1.
+        Vertices are numbered 0 to count - 1.
     source, target
-        Where each edge leads from and to; an edge may come twice.
+        The vertices of each edge; edges may repeat.
     starts
         Vertices at distance 0, such as the terminal ones.
     """

@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     import networkx
 
 UNSEEN_KEY = np.int64(UNSEEN_WORD)
-POOL_PLACES_PER_ROW = 8  # packed blocks need 5.4 at most; the rest is room to grow before packing again
+POOL_PLACES_PER_ROW = 8  # packed blocks need at most 5.4; the rest is space to grow before packing again
 
 
 class Graph:
-    """The graph of a store's live rows, brought up to date by `follow` after each add."""
+    """The graph of a store's live rows, updated by `follow` after each add."""
 
     def __init__(self, store: Store, encoder: LiveEncoder) -> None:
         capacity = store.capacity
@@ -67,7 +67,7 @@ class Graph:
         self.terminals = reserve((most_vertices,), np.int32)
         self.observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(graph_kernels.GRAPH_COUNTERS, np.int64)
-        # The arrays never move, so where they lie is written down once.
+        # The arrays never move, so their addresses are stored once.
         self.bundle = graph_kernels.GraphArrays(
             self.vertices,
             self.reward_sums,
@@ -85,9 +85,9 @@ class Graph:
         self._no_keys = np.empty((0, encoder.words), np.int64)
 
     def keys_of_staged(self) -> NDArray[np.int64]:
-        """Return the keys of all that is staged in the store, refusing keys of a wrong form.
+        """Return the keys of all staged observations; keys of a wrong shape or dtype raise.
 
-        Only for encoders that might fail: a key is otherwise computed once, when its observation turns out to be new.
+        Only for encoders that might fail: otherwise a key is computed once, when its observation is new.
         """
         store = self._store
         places = np.arange(2 * store.num_envs, dtype=np.int32)
@@ -103,7 +103,7 @@ class Graph:
         return _marked(keys.astype(np.int64), hidden)
 
     def follow(self, first: int, new: int, staged_keys: NDArray[np.int64] | None = None) -> None:
-        """Take in the rows from serial number `first` on, of which `new` observations are fresh in the store."""
+        """Add the rows from serial number `first` on, which brought `new` new observations to the store."""
         store = self._store
         if staged_keys is not None:
             keys = staged_keys[store.fresh[:new, 0]]
@@ -121,7 +121,7 @@ class Graph:
         self._add(first, store.total, int(store.counters[CLEARED]), store.fresh, keys)
 
     def build(self) -> None:
-        """Take in every row that the store holds; for a graph that is made late."""
+        """Add every row of the store, for a graph that is made late."""
         store = self._store
         rows = store.rows[np.arange(store.oldest, store.total) % store.capacity]
         numbers = np.unique(rows[:, OBSERVATION : NEXT_OBSERVATION + 1])
@@ -151,11 +151,11 @@ class Graph:
 
     @property
     def vertices_high(self) -> int:
-        """Vertices have numbers below this one."""
+        """An upper bound of vertex numbers."""
         return int(self.counters[VERTICES_HIGH])
 
     def stamps(self, vertices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return a number for each vertex that tells it from earlier and later ones in its place."""
+        """Return a number for each vertex that no earlier or later vertex in its place has."""
         found: NDArray[np.int64] = self.vertices[vertices, STAMP]
         return found
 
@@ -222,7 +222,7 @@ class Graph:
         return {name: array for name, (array, _) in self.all_arrays().items()}
 
     def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
-        """Raise a ContentsError where loaded arrays do not fit together; to be called before anything uses them."""
+        """Raise a ContentsError if loaded arrays are inconsistent. Call it before anything uses them."""
         check_graph(self, self._store, self._encoder, loaded)
 
     def finish_loading(self) -> None:
@@ -231,7 +231,7 @@ class Graph:
 
 
 def _marked(keys: NDArray[np.int64], hidden: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Turn keys of last states into those of the unseen states after them, which no observation has."""
+    """Turn keys of last states into keys of the unseen states after them, which no observation has."""
     keys[hidden] ^= UNSEEN_KEY
     return keys
 
@@ -245,7 +245,7 @@ def _select(staged: Any, places: NDArray[np.int32]) -> Any:
 
 
 class VertexValues(Protocol):
-    """What a view asks for values; see `backsweep.planning`."""
+    """Where a view gets values; see `backsweep.planning`."""
 
     def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return V of live vertices."""
@@ -257,9 +257,9 @@ class VertexValues(Protocol):
 
 
 class GraphView:
-    """What a user may ask the graph; nothing here changes it.
+    """A read-only view of the graph.
 
-    Vertices are numbers that stay the same until the next ``add``.
+    Vertex numbers are valid until the next ``add``.
     """
 
     def __init__(self, graph: Graph, locked: Callable[[], Any], values: VertexValues | None = None) -> None:
@@ -329,12 +329,12 @@ class GraphView:
             return float(self._graph.reward_sums[checked] / self._graph.vertices[checked, VISITS])
 
     def values(self) -> NDArray[np.float64]:
-        """Return V of each of `vertices`, as of the last `Replay.renew_values`; NaN for vertices that came since."""
+        """Return V of each of `vertices` at the last `Replay.renew_values`; NaN for vertices added since."""
         with self._locked():
             return self._planned().values(self._graph.live_vertices())
 
     def action_values(self, vertex: Vertex) -> NDArray[np.float64]:
-        """Return Q of each action in `vertex`, as of the last `Replay.renew_values`; NaN for actions never tried."""
+        """Return Q of each action in `vertex` at the last `Replay.renew_values`; NaN for untried actions."""
         with self._locked():
             return self._planned().action_values(self._checked(vertex))
 

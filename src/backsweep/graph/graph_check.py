@@ -1,4 +1,4 @@
-"""Is a loaded graph the graph of the loaded rows? Asked before any kernel follows its numbers."""
+"""Checks that a loaded graph is the graph of the loaded rows, before any kernel follows its indices."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ KEYS_COMPARED = 64
 
 
 def check_graph(graph: Graph, store: Store, encoder: LiveEncoder, loaded: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a ContentsError where a loaded graph does not fit a store that has been checked already."""
+    """Raise a ContentsError if a loaded graph does not match a store that was checked before."""
     _check_counters(graph)
     need_lengths(loaded, graph.all_arrays())
     slots, age = store.live_slots(), store.ages()
@@ -97,7 +97,7 @@ def _check_counters(graph: Graph) -> None:
 def _check_rows(
     graph: Graph, store: Store, rows: NDArray[np.int32], slots: NDArray[np.int64]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Check that every row lies on the edge between the vertices of its observations; return those vertices."""
+    """Check that every row is on the edge between the vertices of its observations; return those vertices."""
     vertices_high, edges_high = graph.vertices_high, int(graph.counters[EDGES_HIGH])
     edges = graph.edges[:edges_high]
     edge, flags = graph.graph_rows[slots, ROW_EDGE], graph.graph_rows[slots, ROW_FLAGS]
@@ -144,7 +144,7 @@ def _check_vertices(
 
 
 def _check_blocks(graph: Graph) -> None:
-    """Check that all blocks lie in the used part of the pool, none over another."""
+    """Check that all blocks are in the used part of the pool and do not overlap."""
     used = int(graph.counters[POOL_USED])
     vertices, edges = graph.vertices[: graph.vertices_high], graph.edges[: graph.counters[EDGES_HIGH]]
     edges = edges[edges[:, E_COUNT] > 0]
@@ -187,7 +187,7 @@ def _check_block_entries(graph: Graph, age: NDArray[np.int64]) -> None:
 
 
 def _check_keys(graph: Graph, store: Store, encoder: LiveEncoder) -> None:
-    """Encode some observations again: another space of the same size, or another encoder, gives other keys."""
+    """Encode some observations again: a different space or encoder would give different keys."""
     held = seen_observations(store, store.rows[store.live_slots()])
     held = held[:: max(len(held) // KEYS_COMPARED, 1)]
     if len(held):

@@ -4,7 +4,7 @@
     edge_table[hash of both vertices]    -> edge + 1
 
     vertices[vertex]  USES       rows that start or end here; at 0 the vertex is released
-                      STAMP      how many vertices were made before it: tells a vertex from a later one in its place
+                      STAMP      how many vertices were made before it: differs from that of a later one in its place
                       START COUNT SIZE HEAD    its block in the pool: the edges that lead here
                       VISITS     stored visits that the average accumulated reward is taken over
                       ENDINGS    live rows that terminate here; above 0 the vertex is terminal
@@ -18,14 +18,14 @@
     reward_sums[vertex]                        sum of the accumulated rewards of its visits
 
 A visit is a state at a time. It is stored as long as the row that arrives there or the row that leaves from there is
-live. The arriving row is the older one, so it counts the visit in, and whichever of the two goes last counts it out.
+live. The arriving row is the older one, so it adds the visit; the last of the two to be overwritten removes it.
 
 A block is a ring of places in the one `pool`:
 
     pool:   ... [ . . x x x . . . ] ...        START, SIZE (a power of two), HEAD = 2, COUNT = 3
 
 A full block moves to the end of the used part of the pool and doubles. When the pool's end is reached, all blocks are
-packed anew with room to grow, so a step costs O(1) on average and any row of an edge can be drawn in O(1).
+packed again with space to grow, so a step costs O(1) on average and any row of an edge can be drawn in O(1).
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -62,7 +62,7 @@ VISITS = 6
 ENDINGS = 7
 TERMINAL = 8
 KEY = 9
-# Columns of edges. The block's four columns stand in the same order as a vertex's.
+# Columns of edges. The block's four columns have the same order as a vertex's.
 SOURCE = 0
 TARGET = 1
 PLACE = 2
@@ -80,7 +80,7 @@ B_HEAD = 3
 ROW_EDGE = 0
 ROW_FLAGS = 1
 GRAPH_ROW_COLUMNS = 2
-# A bit of ROW_FLAGS beside the store's: a later row of the same episode leaves from where this one arrives.
+# A bit of ROW_FLAGS, in addition to the store's: a later row of the same episode starts where this one ends.
 CONTINUED = 8
 # Columns of returns.
 BEFORE = 0
@@ -116,13 +116,13 @@ class GraphArrays(NamedTuple):
     returns: Float64Matrix
     terminals: Int32Vector
     observation_vertex: Int32Vector
-    """Of every stored observation: its vertex + 1, or -1 - the place of its key among those that an add brings."""
+    """The vertex + 1 of each stored observation, or -1 - the index of its key among the keys of an add."""
     counters: Int64Vector
 
 
 @inlined
 def hash_key(key: NDArray[np.int64]) -> np.uint64:
-    """Scramble the words of a key into one."""
+    """Hash the words of a key."""
     code = np.uint64(0)
     for i in range(key.shape[0]):
         code = mix(code + GOLDEN + np.uint64(key[i]))
@@ -131,7 +131,7 @@ def hash_key(key: NDArray[np.int64]) -> np.uint64:
 
 @inlined
 def hash_edge(source: int, target: int) -> np.uint64:
-    """Scramble two vertex numbers into one word."""
+    """Hash two vertex numbers."""
     return mix((np.uint64(source) << np.uint64(32)) ^ np.uint64(target))
 
 
@@ -168,7 +168,7 @@ def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: ND
 
 @inlined
 def insert_entry(code: np.uint64, entry: int, table: NDArray[np.int32]) -> None:
-    """Put an entry in the first free place from its home on."""
+    """Put an entry into the first free place from its hash on."""
     mask = np.uint64(table.shape[0] - 1)
     place = code & mask
     while table[np.int64(place)] != 0:
@@ -234,7 +234,7 @@ def rebuild_tables(row: Row) -> None:
 
 @kernel
 def block_size(count: int) -> int:
-    """Return the packed size of a block with `count` entries: a power of two with room for half as many more."""
+    """Return the packed size of a block with `count` entries: a power of two with space for half as many more."""
     size = 1
     while size < count + (count + 1) // 2:
         size *= 2
@@ -243,7 +243,7 @@ def block_size(count: int) -> int:
 
 @kernel
 def pack_blocks(graph: GraphArrays) -> None:
-    """Lay all blocks side by side from the start of the pool, entries in order and heads at 0."""
+    """Pack all blocks from the start of the pool, entries in order and heads at 0."""
     vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
     old = np.empty(counters[POOL_USED], np.int32)
     for i in range(old.shape[0]):

@@ -1,4 +1,4 @@
-"""Rows in the graph: added as the store adds them, taken out as it overwrites them."""
+"""Rows of the graph: added when the store adds them, removed when it overwrites them."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -66,7 +66,7 @@ from backsweep.store.store_kernels import (
 
 @kernel
 def find_or_make_vertex(key: NDArray[np.int64], graph: GraphArrays) -> int:
-    """Return the vertex of a new observation's key. A key that is known already is a collision, and counted."""
+    """Return the vertex of a new observation's key. A known key is counted as a collision."""
     vertices, counters = graph.vertices, graph.counters
     vertex = find_vertex(key, vertices, graph.vertex_table)
     if vertex >= 0:
@@ -92,7 +92,7 @@ def find_or_make_vertex(key: NDArray[np.int64], graph: GraphArrays) -> int:
 
 @inlined
 def leave_vertex(vertex: int, graph: GraphArrays) -> None:
-    """Take back one use of a vertex; without uses it is released."""
+    """Remove one use of a vertex and release it after the last."""
     vertices, counters = graph.vertices, graph.counters
     vertices[vertex, USES] -= 1
     if vertices[vertex, USES] == 0:
@@ -106,7 +106,7 @@ def leave_vertex(vertex: int, graph: GraphArrays) -> None:
 
 @kernel
 def remove_row(slot: int, graph: GraphArrays) -> None:
-    """Take the oldest row, which lies in `slot`, out of the graph."""
+    """Remove the oldest row, which is in `slot`, from the graph."""
     vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
     edge = graph.rows[slot, ROW_EDGE]
     flags = graph.rows[slot, ROW_FLAGS]
@@ -190,9 +190,9 @@ def add_rows(
     ring_row: Row,
     graph_row: Row,
 ) -> None:
-    """Add the rows with serial numbers first..last-1, taking out those that they overwrote.
+    """Add the rows with serial numbers first..last-1 and remove those that they overwrote.
 
-    Rows from serial number `oldest` on are in the graph. ``fresh[i]`` is an observation whose vertex is not known yet
+    Rows from serial number `oldest` on are in the graph. ``fresh[i]`` is an observation whose vertex is unknown
     and ``keys[i]`` its key; all other observations have their vertex in `observation_vertex`.
     """
     ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, graph_row)

@@ -1,22 +1,22 @@
-"""Bundles of arrays for kernels: a declared schema, and a table of numbers that is cheap to hand over.
+"""Bundles of arrays for kernels: a declared schema, and a table of addresses that is cheap to pass.
 
-A kernel that works on a replay needs some forty arrays. Handing them over one by one takes longer than the kernel's
-work, and a mistake in their order would go unnoticed. So arrays that belong together are a *bundle*, a `NamedTuple`
-whose annotations say what each array is:
+A kernel that works on a replay needs some forty arrays. Passing them one by one takes longer than the kernel's work,
+and a mistake in their order would go unnoticed. So arrays that belong together form a *bundle*, a `NamedTuple` whose
+annotations declare the type of each array:
 
     class Ring(NamedTuple):
         rows: Int32Matrix
         counters: Int64Vector
 
-Python code fills a bundle and calls `array_row`, which checks every array against its annotation and writes down where
-it lies:
+Python code fills a bundle and calls `array_row`, which checks every array against its annotation and stores its
+address:
 
     row[array]    [ address | size of axis 0 | axis 1 | axis 2 | axis 3 ]
 
 A kernel takes the row and gets the bundle back with ``unpack(Ring, row)``. Rows of several bundles make a table
 (`array_rows`), tables of several runs make a larger one, and a kernel takes any of them as one array.
 
-The arrays must neither move nor be freed while a row is in use: whoever makes a row keeps them.
+The arrays must neither move nor be freed while a row is in use: the maker of a row keeps them alive.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ MOST_AXES = 4
 COLUMNS = 1 + MOST_AXES
 
 Row: TypeAlias = NDArray[np.int64]
-"""Where the arrays of one bundle lie, (arrays, COLUMNS)."""
+"""The addresses of the arrays of one bundle, (arrays, COLUMNS)."""
 Table: TypeAlias = NDArray[np.int64]
 """Rows of several bundles, (bundles, arrays, COLUMNS); or of several runs, with one more axis in front."""
 Bundle = TypeVar("Bundle", bound=tuple[Any, ...])
 
 
 class Kind(NamedTuple):
-    """What an array of a bundle must be."""
+    """The type of an array of a bundle."""
 
     dtype: type[np.generic]
     axes: int
@@ -86,7 +86,7 @@ def schema(bundle: type[tuple[Any, ...]]) -> dict[str, Kind]:
 
 
 def array_row(bundle: tuple[Any, ...]) -> Row:
-    """Return where the arrays of a bundle lie, after checking each against the schema."""
+    """Return the addresses of a bundle's arrays, after checking each against the schema."""
     row = np.zeros((len(bundle), COLUMNS), np.int64)
     for place, ((name, kind), array) in enumerate(zip(schema(type(bundle)).items(), bundle, strict=True)):
         if not isinstance(array, np.ndarray):
@@ -120,7 +120,7 @@ def array_tables(runs: Sequence[Sequence[tuple[Any, ...] | None]]) -> NDArray[np
 
 
 def unpack(bundle: type[Bundle], row: Row) -> Bundle:
-    """Return the arrays of a bundle; in compiled code this is a handful of loads, and arrays not used cost nothing."""
+    """Return the arrays of a bundle; in compiled code this is a few loads, and unused arrays cost nothing."""
     arrays = []
     for place, kind in enumerate(schema(bundle).values()):
         array = np.empty(row[place, 1 : 1 + kind.axes], kind.dtype)

@@ -1,8 +1,8 @@
-"""What forking does to an object with a lock.
+"""Forks of a process with locked objects.
 
-A forked child has a copy of all memory and only one of the threads. If another thread held the lock, it is held in the
-child for ever, over a half-done change. So a fork waits until no thread is inside of a guarded object, and the child
-gets a new lock. What is shared with the parent and not copied (a mapped file) must not be touched by the child at all.
+A forked child has a copy of all memory but only one of the threads. A lock held by another thread stays locked in the
+child forever, over a half-done change. So a fork waits until no thread is inside a guarded object, and the child gets a
+new lock. The child must not touch memory that it shares with the parent (a mapped file).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 PATIENCE = 10.0
-"""Seconds that a fork waits for each lock; a thread that waits for the fork itself would hold its lock for ever."""
+"""Seconds that a fork waits for each lock; a thread that waits for the fork would hold its lock forever."""
 
 
 class Guarded(Protocol):
@@ -28,7 +28,7 @@ class Guarded(Protocol):
 
 
 class Refusal(AbstractContextManager[None]):
-    """Stands in place of the lock of an object that must not be used in this process."""
+    """Replaces the lock of an object that must not be used in this process."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -70,7 +70,7 @@ def _in_child() -> None:
             continue
         reason = thing._why_not_after_a_fork()
         if not locked:
-            reason = "it was in use by another thread when this process was forked, and is only half there"
+            reason = "it was in use by another thread when this process was forked, and is incomplete"
         if reason is None:
             thing._lock = threading.RLock()
         else:

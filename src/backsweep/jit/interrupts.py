@@ -1,7 +1,7 @@
-"""Changes that a signal must not cut in two.
+"""Changes that a signal must not interrupt.
 
-Python runs a signal's handler between any two steps of the main thread, and a handler that raises, as the one for
-Ctrl-C does, leaves whatever was under way half done. Here such handlers wait until the change is whole.
+Python runs signal handlers between any two steps of the main thread. A handler that raises, such as that of Ctrl-C,
+would leave a change half done. Here handlers wait until the change is complete.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let signals that Python code handles wait until the end of the block."""
+    """Delay signals that Python code handles until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # handlers run in the main thread alone
+        yield  # handlers run only in the main thread
         return
     waiting: list[tuple[int, FrameType | None]] = []
     handlers: dict[int, Any] = {}

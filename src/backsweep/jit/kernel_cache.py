@@ -1,9 +1,9 @@
-"""Where compiled kernels are kept, and what happens when they cannot be.
+"""The cache of compiled kernels.
 
-numba's cache files are pickles, so whoever can write them can run code as the user who loads them. They are therefore
-kept only in a folder that belongs to this user and that nobody else can write to: below NUMBA_CACHE_DIR, XDG_CACHE_HOME
-or the home's cache, else in a folder of this user's own for temporary files. Where there is none, on a full disk or
-where a file is damaged, kernels are compiled anew in each process: slower, and nothing worse.
+numba's cache files are pickles, so anyone who can write them can run code as the user who loads them. They are
+therefore stored only in a folder that belongs to this user and that no other user can write to: in NUMBA_CACHE_DIR,
+XDG_CACHE_HOME or the home's cache, else in a private folder for temporary files. Without such a folder, on a full disk
+or with damaged files, every process compiles its kernels: slower, but otherwise harmless.
 """
 
 # numba is not typed.
@@ -30,32 +30,32 @@ from backsweep.jit.interrupts import uninterrupted
 
 _numba: Any = numba.config
 COMPILED = ("*_kernels.py", "codes.py", "prefetching.py", "array_table.py", "compilation.py", "kernel_cache.py")
-"""The files that compiled code is made of: kernels, constants of some, the tools they share, decorators and cache."""
+"""The files that affect compiled code: kernels, constants, shared tools, decorators and cache."""
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH if os.name == "posix" else 0
 
 
 class KernelCache(FunctionCache):
-    """numba's cache of one function, which the function can do without."""
+    """numba's cache of one function; failures are ignored."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what is kept for a signature, None if it is not there or cannot be read."""
+        """Return the cached code of a signature, None if it is missing or cannot be read."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # damaged pickles raise anything; compiling anew is the answer to all of it
+        except Exception:  # damaged pickles raise anything; recompile in every case
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep compiled code if that can be done."""
+        """Cache compiled code if possible."""
         try:
             try:
                 super().save_overload(sig, data)
             except OSError:
                 raise
-            except Exception:  # an index that is damaged is begun anew
+            except Exception:  # replace a damaged index
                 self.flush()
                 super().save_overload(sig, data)
         except OSError as error:
-            say_once(f"compiled kernels cannot be kept in {self.cache_path} ({error.strerror}); going on without")
+            say_once(f"compiled kernels cannot be cached in {self.cache_path} ({error.strerror}); continuing without")
 
 
 def with_cache(dispatcher: Any) -> Any:
@@ -74,7 +74,7 @@ def with_cache(dispatcher: Any) -> Any:
 
 
 def _compile_in_one_go(dispatcher: Any) -> None:
-    """Let signals wait while numba compiles or loads: cut short, it is of no use for the rest of the process."""
+    """Delay signals while numba compiles or loads: an interrupted numba cannot be used any more in the process."""
     compile_it = dispatcher.compile
 
     def compile_whole(*arguments: Any, **options: Any) -> Any:
@@ -86,7 +86,7 @@ def _compile_in_one_go(dispatcher: Any) -> None:
 
 @contextlib.contextmanager
 def _numbas_folder(folder: Path) -> Iterator[None]:
-    """Let numba choose our folder for what is set up here, and leave its settings as they were."""
+    """Make numba use our folder within the block, then restore its settings."""
     before = _numba.CACHE_DIR
     _numba.CACHE_DIR = str(folder)
     try:
@@ -97,7 +97,7 @@ def _numbas_folder(folder: Path) -> Iterator[None]:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return where compiled kernels are kept, None if no folder is this user's alone."""
+    """Return the cache folder, None if there is no private one."""
     name = f"kernels-{contents_digest()}"
     for base in _bases():
         try:
@@ -108,18 +108,18 @@ def cache_folder() -> Path | None:
             if not _is_ours(folder):
                 continue
             if folder.stat().st_mode & WRITABLE_BY_OTHERS:
-                shutil.rmtree(folder)  # what is in there may be theirs
+                shutil.rmtree(folder)  # its contents may be another user's
                 folder.mkdir(mode=0o700)
             if os.access(folder, os.W_OK | os.X_OK):
                 return folder
-        except (OSError, RuntimeError):  # no home, a read-only one, somebody else's, a full disk
+        except (OSError, RuntimeError):  # no home, a read-only one, another user's, a full disk
             continue
-    say_once("no folder for compiled kernels is this user's alone; they are compiled anew in every process")
+    say_once("there is no private folder for compiled kernels; every process compiles them again")
     return None
 
 
 def _bases() -> list[Callable[[], Path]]:
-    """Return how to find our folder, in the order in which places are tried."""
+    """Return the ways to find our folder, in the order in which they are tried."""
     bases: list[Callable[[], Path]] = []
     for given in (_numba.CACHE_DIR, os.environ.get("XDG_CACHE_HOME")):
         if given:
@@ -134,7 +134,7 @@ def _user() -> int:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Make a folder that only this user can write to; say whether it is a folder of this user's."""
+    """Make a folder that only this user can write to; return whether it belongs to this user."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -143,7 +143,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def contents_digest() -> str:
-    """Return a digest of all that compiled code is made of and that numba does not look at itself."""
+    """Return a digest of everything that affects compiled code and that numba does not check."""
     package = Path(__file__).parent.parent
     digest = xxhash.xxh3_64(f"bounds checks: {_numba.BOUNDSCHECK}".encode())
     for path in sorted(path for pattern in COMPILED for path in package.rglob(pattern)):
@@ -156,7 +156,7 @@ _said: set[str] = set()
 
 
 def say_once(message: str) -> None:
-    """Say something on stderr, once per process."""
+    """Print a message to stderr, once per process."""
     if message not in _said:
         _said.add(message)
         print(f"backsweep: {message}", file=sys.stderr, flush=True)

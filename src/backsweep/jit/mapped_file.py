@@ -1,7 +1,7 @@
-"""An array in a file, whose place on the disk is taken before it is written to.
+"""An array in a file whose disk space is allocated before it is written to.
 
-Writing to a mapped page for which the disk has no room ends the process (SIGBUS): there is no call that could fail. So
-room is allocated ahead, in steps, by a call that can.
+Writing to a mapped page on a full disk kills the process (SIGBUS). So disk space is allocated ahead, in steps, by a
+call that can fail.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ STEP = 64 << 20
 class MappedFile:
     """A zeroed array in a new file at `path`; the first `allocate`d bytes of it may be written to.
 
-    The file is working memory, not a save: it is unlinked from its folder at once where the system allows that, so that
-    nothing is left behind however the process ends.
+    The file is temporary: it is unlinked at once where the system allows that, so that nothing is left behind
+    however the process ends.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> None:
@@ -57,7 +57,7 @@ class MappedFile:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or goal == size:
                 raise self._full(error) from None
             try:
-                self._take(size)  # a whole step does not fit, what is needed now may
+                self._take(size)  # a whole step does not fit, but the required part may
             except OSError as last:
                 raise self._full(last) from None
 
@@ -65,7 +65,7 @@ class MappedFile:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self._descriptor, self._allocated, size - self._allocated)
         else:
-            for start in range(self._allocated, size, 1 << 20):  # still zero everywhere: nothing was written yet
+            for start in range(self._allocated, size, 1 << 20):  # still zero: nothing was written yet
                 os.pwrite(self._descriptor, bytes(min(1 << 20, size - start)), start)
         self._allocated = size
 
@@ -73,7 +73,7 @@ class MappedFile:
         return OSError(
             error.errno,
             f"{error.strerror}: the file with the observations cannot grow beyond {self._allocated} bytes; "
-            "nothing was lost, and nothing was added. Make room on the disk, or use a smaller capacity",
+            "nothing was lost, and nothing was added. Free disk space, or use a smaller capacity",
             str(self.path),
         )
 

@@ -1,8 +1,8 @@
-"""Large arrays whose memory is taken as it is used.
+"""Large arrays whose memory is allocated as it is used.
 
-`reserve` hands out zeroed arrays of the full size that a replay could ever need. The operating system gives them
-physical pages only where something is written, so a replay for a million transitions that holds a thousand costs what
-a thousand cost, nothing is ever copied to grow, and kernels see plain arrays with fixed addresses.
+`reserve` returns zeroed arrays of the largest size that a replay could need. The operating system provides physical
+pages only where something is written, so a replay for a million transitions that holds a thousand needs memory for a
+thousand, arrays are never copied to grow, and kernels see plain arrays with fixed addresses.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _LARGE = 1 << 24
 
 
 def reserve(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return a zeroed array whose pages are taken when they are first written."""
+    """Return a zeroed array whose pages are allocated when first written."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _SMALL or not sys.platform.startswith("linux"):
         return np.zeros(shape, dtype)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
     block = mmap.mmap(-1, size, flags=flags)
     if size >= _LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        # Batches touch rows all over the place; with pages of 2 MiB the processor finds them without extra look-ups.
-        # Where the kernel was built without such pages it says so, and small ones serve as well.
+        # Batches read rows at random; with pages of 2 MiB the processor needs fewer address look-ups. Kernels without
+        # such pages raise, and small pages work as well.
         with contextlib.suppress(OSError):
             block.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(block, dtype).reshape(shape)
 
 
 def physical_memory() -> int | None:
-    """Return the bytes of memory of this machine, or None where it cannot be told."""
+    """Return the bytes of memory of this machine, or None if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

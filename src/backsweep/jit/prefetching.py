@@ -1,7 +1,7 @@
-"""A hint to the processor that kernels can give: this entry is needed soon.
+"""A prefetch hint for kernels: this entry is needed soon.
 
-Where a kernel knows its next look-ups in advance, it can ask for them early and go on; by the time it needs them they
-have arrived. A hint changes no result. Interpreted, it does nothing.
+A kernel that knows its next look-ups can request them early and continue; the data has arrived when it is needed. A
+hint changes no result. Interpreted kernels ignore it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ READ, KEEP_IN_ALL_CACHES, DATA = 0, 3, 1
 
 
 def prefetch(array: Any, index: int) -> None:
-    """Ask for the start of ``array[index]``; an index of the array's first axis."""
+    """Prefetch the start of ``array[index]``; an index of the array's first axis."""
 
 
 @overload(prefetch)

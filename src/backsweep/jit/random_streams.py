@@ -1,9 +1,8 @@
 """One root seed, many named and independent generators.
 
-A component asks for a generator by name, so adding a component never changes the numbers that another one draws.
-Kernels do not hold a generator: each call is handed one 64-bit word from the component's numpy generator and
-stretches it with SplitMix64 (`random_streams_kernels.py`), so the state of all randomness is the state of numpy
-generators.
+A component gets its generator by name, so adding a component never changes the numbers that another one draws. Kernels
+hold no generator: each call gets one 64-bit word from the component's numpy generator and expands it with SplitMix64
+(`random_streams_kernels.py`), so the state of all randomness is the state of numpy generators.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ def restore_generator(generator: np.random.Generator, state: dict[str, Any]) -> 
 
 
 def generator_words(generator: np.random.Generator) -> NDArray[np.uint64]:
-    """Return the generator's state as the four words that `kernels.next_word` goes on from."""
+    """Return the generator's state as the four words that `kernels.next_word` takes."""
     inner = generator.bit_generator.state["state"]
     mask = (1 << 64) - 1
     return np.array([number >> 64 if high else number & mask for number, high in _halves(inner)], np.uint64)
 
 
 def restore_generator_words(generator: np.random.Generator, words: NDArray[np.uint64]) -> None:
-    """Let the generator go on from where kernels have brought its words."""
+    """Set the generator to the state of the four words after kernels used them."""
     state = dict(generator.bit_generator.state)
     high, low, increment_high, increment_low = (int(word) for word in words)
     state["state"] = {"state": high << 64 | low, "inc": increment_high << 64 | increment_low}
@@ -52,12 +51,12 @@ def _halves(inner: dict[str, int]) -> list[tuple[int, bool]]:
 
 
 def random_word(generator: np.random.Generator) -> np.uint64:
-    """Draw the one word that a kernel call stretches."""
+    """Draw the word that a kernel call expands."""
     return np.uint64(generator.bit_generator.random_raw())
 
 
 def checked_seed(seed: object) -> int:
-    """Return `seed` as an int, or say what a seed must be."""
+    """Return `seed` as an int; raise if it is not a valid seed."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise TypeError(f"seed must be an int, got {type(seed).__name__}")
     if seed < 0:

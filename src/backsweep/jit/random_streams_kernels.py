@@ -1,11 +1,11 @@
 """Two streams of random words, identically compiled and interpreted.
 
-SplitMix64 stretches one 64-bit word into a stream; its state is an array of one word, so that kernels can pass it on by
+SplitMix64 expands one 64-bit word into a stream; its state is an array of one word, so that kernels can pass it by
 reference:
 
     state[0] ──+ golden ratio──> state[0] ──mix──> word
 
-PCG64 is numpy's own generator, for kernels that take over a component's generator for a while; its state is an array of
+PCG64 is numpy's own generator, for kernels that borrow a component's generator; its state is an array of
 four words, and gives the words that `random_raw` gives:
 
     state    [ high | low | increment high | increment low ]
@@ -42,7 +42,7 @@ ONE = np.uint64(1)
 
 @inlined
 def mix(word: np.uint64) -> np.uint64:
-    """Scramble a word; a bijection on 64 bits."""
+    """Mix the bits of a word; a bijection on 64 bits."""
     word = (word ^ (word >> SHIFT_30)) * MIX_1
     word = (word ^ (word >> SHIFT_27)) * MIX_2
     return word ^ (word >> SHIFT_31)

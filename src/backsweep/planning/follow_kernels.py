@@ -1,9 +1,9 @@
-"""Keeping the model up to date with the live rows.
+"""Updates the model with the live rows.
 
-`follow` is called by each renewal and takes in all rows since the last one, so adding to a replay costs nothing more.
+Each renewal calls `follow`, which adds all rows since the last one, so `Replay.add` costs nothing extra.
 
 Kernels take whole bundles of arrays; what they call for every row takes single arrays, because numba counts references
-to all arrays of a bundle whenever it is handed on.
+to all arrays of a bundle whenever it is passed on.
 """
 
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -72,7 +72,7 @@ from backsweep.store.store_kernels import (
     TERMINATED,
 )
 
-# -- taking rows out --------------------------------------------------------------------------------------------------
+# -- removing rows ----------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -84,7 +84,7 @@ def drop_arc(
     arc_table: NDArray[np.int32],
     counters: NDArray[np.int64],
 ) -> None:
-    """Take an arc without rows out of its two lists and the table."""
+    """Remove an arc without rows from its two lists and the table."""
     following, previous = arcs[arc, NEXT_OF_PAIR], arcs[arc, PREVIOUS_OF_PAIR]
     if following:
         arcs[following - 1, PREVIOUS_OF_PAIR] = previous
@@ -114,7 +114,7 @@ def drop_pair(
     pairs: NDArray[np.int32],
     counters: NDArray[np.int64],
 ) -> None:
-    """Take a pair without rows out of its vertex's list."""
+    """Remove a pair without rows from its vertex's list."""
     vertex = pairs[pair, VERTEX]
     following, previous = pairs[pair, NEXT_PAIR], pairs[pair, PREVIOUS_PAIR]
     if following:
@@ -134,7 +134,7 @@ def drop_pair(
 
 @kernel
 def take_out(first: int, total: int, model: Model) -> None:
-    """Undo the rows that the model has in the slots of the rows from `first` to `total` - 1."""
+    """Remove the model's rows from the slots of the rows `first` to `total` - 1."""
     vertices, tried, pairs, pair_numbers = model.vertices, model.tried, model.pairs, model.pair_numbers
     arcs, arc_table, rows, row_numbers = model.arcs, model.arc_table, model.rows, model.row_numbers
     changed, counters = model.changed, model.counters
@@ -157,7 +157,7 @@ def take_out(first: int, total: int, model: Model) -> None:
         rows[slot, ROW_PAIR] = 0
 
 
-# -- taking rows in ---------------------------------------------------------------------------------------------------
+# -- adding rows ------------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -169,7 +169,7 @@ def know_vertex(
     numbers: NDArray[np.float64],
     stamps: NDArray[np.int64],
 ) -> None:
-    """Note an observation of a vertex, and begin anew with one whose place belonged to another vertex before."""
+    """Store an observation of a vertex, and reset a vertex whose place belonged to another one before."""
     vertices[vertex, SEEN] = observation
     stamp = graph_vertices[vertex, STAMP] + 1
     if stamps[vertex] != stamp:
@@ -218,7 +218,7 @@ def find_or_make_pair(
     vertices[vertex, TRIED] += 1
     if action < MASKED_ACTIONS:
         tried[vertex] |= ONE << np.uint64(action)
-    # What is untried has become less, so the network has to be asked again, unless nothing is left to ask about.
+    # Fewer actions are untried now, so the network must evaluate the vertex again, unless none are left.
     numbers[vertex, UNTRIED] = -np.inf if vertices[vertex, TRIED] >= counters[ENOUGH_TRIED] else np.nan
     counters[PAIRS_LIVE] += 1
     return pair
@@ -265,9 +265,9 @@ def find_or_make_arc(
 
 @kernel
 def note_extremes(first: int, total: int, oldest: int, experience: Experience, model: Model) -> None:
-    """Keep the bounds of what rewards and stretches of episodes have paid.
+    """Update the extremes of rewards and of reward sums over parts of episodes.
 
-    The best stretch that ends with a row is the row alone, or the best one that ends with the row before and this row.
+    The best part that ends with a row is the row alone, or the best part that ends with the row before, plus this row.
     """
     rows, values, row_numbers, extremes = experience.rows, experience.values, model.row_numbers, model.extremes
     capacity = rows.shape[0]
@@ -324,9 +324,9 @@ def take_in(first: int, total: int, experience: Experience, model: Model) -> Non
 
 @kernel
 def follow(oldest: int, total: int, experience: Experience, model: Model) -> None:
-    """Bring the model up to date with the live rows, which are those from serial number `oldest` to `total` - 1.
+    """Update the model with the live rows, which have the serial numbers `oldest` to `total` - 1.
 
-    All rows that were overwritten go first: a vertex may have been released and its place taken by another one since.
+    Overwritten rows are removed first: a vertex may have been released and its place reused since.
     """
     first = max(model.counters[SYNCED], oldest)
     take_out(first, total, model)

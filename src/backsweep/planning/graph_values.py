@@ -9,41 +9,39 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, kw_only=True)
 class GraphValues:
-    """Plan on the stored transitions and hand out finished targets.
+    """Plan on the stored transitions and return finished targets.
 
     The live transitions are a model of the task: for each state and tried action the mean reward, the successors by
     count, and how often the episode terminated. `Replay.renew_values` solves that model:
 
         Q(s, a) = mean of (reward + discount * V(successor)), without V after a termination
-        V(s)    = max over actions of Q(s, a); an action that was never tried counts for `untried`
+        V(s)    = max over actions of Q(s, a); for untried actions see `untried`
 
     and a batch then carries ``target = V + max(gap * (Q - V), -floor)``. The best action keeps its value; the others
-    are pushed further below it, so that a network that is slightly wrong still ranks the actions right.
+    are pushed further below it, so that a slightly wrong network still ranks the actions correctly.
 
     Parameters
     ----------
     gap
-        What the difference between an action's value and the best one is multiplied with; 1 leaves it as it is.
+        Factor for the difference between an action's value and the best one; 1 leaves it unchanged.
     floor
-        How far below the best action a target may lie at most. None: 0.15 of the distance between the bounds, and no
+        The largest distance of a target below the best action. None: 0.15 of the distance between the bounds, and no
         limit with ``gap=1``.
     untried
-        What an action that was never tried in a state counts for: ``"network"``, the value that `q_values` gives it,
-        clipped to the bounds; or ``"never"``, nothing. A state without any tried action, such as the last one before a
-        time limit, always has the network's value.
+        The value of untried actions: ``"network"`` uses `q_values`, clipped to the bounds; ``"never"`` ignores them. A
+        state without any tried action, such as the last one before a time limit, always has the network's value.
     refresh
-        Share of the states that the network is asked about again at a renewal, in turn; states that are new, or where
-        another action has been tried, are always asked about. Less than 1 saves time on large graphs.
+        Share of the states evaluated again by the network at each renewal, in turn; new states and states with newly
+        tried actions are always evaluated. Less than 1 saves time on large graphs.
     discount
-        The discount of planning; None takes the replay's `gamma`. Below 1.
+        The discount used in planning, below 1; None takes the replay's `gamma`.
     tolerance
-        Values are solved until none changes by more than this share of the distance between the bounds.
+        The solver stops when no value changes by more than this share of the distance between the bounds.
     depth
-        Look only so many steps ahead along the graph, with the network's values at the end (Graph Backup); None looks
-        all the way.
+        Look only this many steps ahead, then use the network's values (Graph Backup); None has no limit.
     most_backups
-        How many state updates one renewal may take, as a multiple of the number of states. What is left is continued by
-        the next renewal.
+        Limit on state updates per renewal, as a multiple of the number of states. The next renewal continues with
+        the rest.
     """
 
     gap: float = 30.0

@@ -1,4 +1,4 @@
-"""The empirical model of the live rows in flat arrays: what followed each action in each state, and how often.
+"""The empirical model of the live rows in flat arrays: the outcomes of each action in each state, with counts.
 
     vertices[vertex]      FIRST_PAIR  TRIED       the pairs (vertex, action) that have rows, and how many there are
                           FIRST_INTO              the arcs that lead here
@@ -8,22 +8,22 @@
     numbers[vertex]       VALUE                   V; NaN for a vertex that is newer than the last renewal
                           TOLD                    V as its predecessors know it
                           UNTRIED                 the best value of an untried action; -inf if there is none
-    stamps[vertex]        the graph's stamp of the vertex + 1: tells a vertex from a later one in its place
+    stamps[vertex]        the graph's stamp of the vertex + 1: differs from that of a later one in its place
     pairs[pair]           VERTEX  ACTION  COUNT   a state, an action, and how many rows they have
                           FIRST_ARC  NEXT_PAIR  PREVIOUS_PAIR
     pair_numbers[pair]    REWARDS                 the sum of the rewards
-                          CANDIDATE               the vertex's value if this action is taken for good; -inf: not known
+                          CANDIDATE               the vertex's value if this action is always taken; -inf if unknown
                           LOOP                    discount * share of the rows that lead back to the vertex itself
-    arcs[arc]             PAIR  SUCCESSOR  ROWS   rows of the pair that went on in that vertex
+    arcs[arc]             PAIR  SUCCESSOR  ROWS   rows of the pair that led to that vertex
                           NEXT_OF_PAIR  PREVIOUS_OF_PAIR  NEXT_INTO  PREVIOUS_INTO
     rows[slot]            ROW_PAIR  ROW_ARC       what must be undone when the row is overwritten
     row_numbers[slot]     ROW_REWARD, BEST_STRETCH, WORST_STRETCH
 
-Links and entries are one more than the number they stand for, so that 0 means none. A row that terminated has no arc.
-`follow_kernels` keep it up to date with the live rows.
+Links and entries are stored plus one, so that 0 means none. A row that terminated has no arc. `follow_kernels` updates
+the model with the live rows.
 
     changed               vertices whose own rows or network values changed since they were last solved
-    extremes              the smallest and the largest reward, and what the best and worst stretch of an episode paid
+    extremes              the extremes of rewards, and of reward sums over parts of episodes
 """
 
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -75,7 +75,7 @@ REWARDS = 0
 CANDIDATE = 1
 LOOP = 2
 PAIR_NUMBER_COLUMNS = 3
-# Columns of arcs; the first two stand where the graph's edges have source and target, so that its table serves here.
+# Columns of arcs; the first two are where the graph's edges have source and target, so that its table works here.
 PAIR = 0
 SUCCESSOR = 1
 ROWS = 2
@@ -111,8 +111,8 @@ ARCS_LIVE = 6
 CHANGED_COUNT = 7
 RENEWALS = 8
 FIRST_ACTION = 9  # actions are counted from here
-ENOUGH_TRIED = 10  # with so many tried actions a vertex needs nothing from the network
-TURNS = 11  # the network is asked about each vertex again once in so many renewals
+ENOUGH_TRIED = 10  # a vertex with this many tried actions needs no value from the network
+TURNS = 11  # the network evaluates each vertex again once in this many renewals
 MODEL_COUNTERS = 12
 
 MASKED_ACTIONS = 64
@@ -156,7 +156,7 @@ def in_use(vertex: int, vertices: NDArray[np.int32]) -> bool:
 def mark_changed(
     vertex: int, vertices: NDArray[np.int32], changed: NDArray[np.int32], counters: NDArray[np.int64]
 ) -> None:
-    """Note that a vertex has to be solved again."""
+    """Mark a vertex to be solved again."""
     if not vertices[vertex, MARK] & CHANGED:
         vertices[vertex, MARK] |= CHANGED
         changed[counters[CHANGED_COUNT]] = vertex

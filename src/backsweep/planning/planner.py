@@ -1,4 +1,4 @@
-"""The live state of graph values: the model, its solution, and what batches get from it."""
+"""The live state of graph values: the model, its solution and the targets of batches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Progress = Callable[[int, int], None]
 FLOOR_SHARE = 0.15
 """The default floor, as a share of the distance between the bounds."""
 SMALLEST_RANGE = 1e-6
-"""What the distance between the bounds counts for at the least, so that a tolerance is never 0."""
+"""The smallest distance between the bounds that is used, so that a tolerance is never 0."""
 
 
 def checked_bounds(bounds: Any) -> tuple[float, float]:
@@ -72,7 +72,7 @@ class Renewal(NamedTuple):
 class Planner:
     """The model of a replay's live rows and its values.
 
-    Everything here is as of the last renewal: rows that came since join with the next one.
+    Everything is as of the last renewal; the next one adds newer rows.
     """
 
     def __init__(
@@ -122,17 +122,17 @@ class Planner:
             waiting=reserve((most_vertices,), np.int32),
         )
         model = self.model
-        # What most rows of a batch need: taking all arrays into compiled code would cost more than the rows.
+        # The arrays that most rows of a batch need: passing all arrays would cost more than reading the rows.
         self._target_arrays = (model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters)
         self._asked = reserve((most_vertices,), np.int32)
         self._asked_observations = reserve((most_vertices,), np.int32)
         self.bounds = np.zeros(2)
         """The lowest and the highest value, as of the last renewal."""
         self.floor = self._floor_between(self.bounds)
-        """How far below the best action a target may lie."""
+        """The largest distance of a target below the best action."""
 
     def _enough_tried(self) -> int:
-        """Return with how many tried actions a state needs nothing from the network."""
+        """Return the number of tried actions from which on a state needs no value from the network."""
         if self.config.depth is not None:
             return self.num_actions + 1
         return self.num_actions if self.config.untried == "network" else 1
@@ -142,13 +142,13 @@ class Planner:
     def renew(
         self, q_values: QValues, bounds: tuple[float, float] | None, batch_size: int, progress: Progress | None
     ) -> Renewal:
-        """Take in the rows since the last renewal, ask the network where it is needed, and solve."""
+        """Add the rows since the last renewal, evaluate states with the network where needed, and solve."""
         vertices, observations = self.begin_renewal()
         asked = self._ask(q_values, observations, batch_size, progress)
         return self.finish_renewal(vertices, asked, bounds)
 
     def begin_renewal(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Take in new rows; return the vertices whose values need the network, and observations of them by number."""
+        """Add new rows; return the vertices that need the network's values, and an observation number of each."""
         store = self._store
         follow_kernels.follow(store.oldest, store.total, self.experience, self.model)
         count = target_kernels.list_vertices_to_ask(
@@ -165,7 +165,7 @@ class Planner:
     def finish_renewal(
         self, vertices: NDArray[np.int32], values: NDArray[np.floating], bounds: tuple[float, float] | None
     ) -> Renewal:
-        """Take the network's values (n, actions) of the vertices that `begin_renewal` named, and solve."""
+        """Store the network's values (n, actions) of the vertices that `begin_renewal` returned, and solve."""
         self.bounds[:] = self.learned_bounds() if bounds is None else bounds
         self.floor = self._floor_between(self.bounds)
         tolerance = self.config.tolerance * max(float(self.bounds[1] - self.bounds[0]), SMALLEST_RANGE)
@@ -181,10 +181,10 @@ class Planner:
         return Renewal(len(vertices), int(updates), int(self.model.counters[CHANGED_COUNT]))
 
     def learned_bounds(self) -> tuple[float, float]:
-        """Return the lowest and highest value that what was stored gives reason to expect.
+        """Return the lowest and highest value to expect from the stored rewards.
 
-        No stretch of a stored episode has paid more, nor would the largest reward do so if it came for ever; and 0 lies
-        in between, which is what an end without a reward is worth. Nothing is forgotten when rows are overwritten.
+        Each is the nearer to 0 of two bounds: the extreme reward sum over any part of an episode, and the extreme
+        reward received forever. They include 0, the value of an end without reward. Overwritten rows still count.
         """
         extremes, ever = self.model.extremes, 1.0 / (1.0 - self.discount)
         if not math.isfinite(extremes[BEST]):
@@ -302,7 +302,7 @@ class Planner:
         return {name: array for name, (array, _) in self.all_arrays().items()}
 
     def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
-        """Raise a ContentsError where loaded arrays do not fit together; to be called before anything uses them."""
+        """Raise a ContentsError if loaded arrays are inconsistent. Call it before anything uses them."""
         check_planner(self, self._store, self._graph, loaded)
 
     def finish_loading(self) -> None:

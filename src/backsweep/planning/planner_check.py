@@ -1,4 +1,4 @@
-"""Is a loaded model one of the loaded rows? Asked before any kernel follows its numbers."""
+"""Checks that a loaded model is that of the loaded rows, before any kernel follows its indices."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 def check_planner(planner: Planner, store: Store, graph: Graph, loaded: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a ContentsError where a loaded model does not fit a store and a graph that have been checked already."""
+    """Raise a ContentsError if a loaded model does not match a store and a graph that were checked before."""
     _check_counters(planner, store, loaded)
     need_lengths(loaded, planner.all_arrays())
     model, counters = planner.model, planner.model.counters
@@ -131,7 +131,7 @@ def _check_lists(
 ) -> None:
     """Check doubly linked lists by their neighbours.
 
-    Whoever is led to leads back, and a head has nobody before it: a walk from a head can then enter no circle.
+    Each link has its back link, and a head has no predecessor, so a walk from a head cannot enter a cycle.
     """
     count = len(members)
     links, back = members[live, following], members[live, previous]

@@ -2,19 +2,19 @@
 
 A value may rise or fall. A rise is passed on from state to state, highest value first, so that nearly every state is
 updated once. A fall must not be passed on like that: two states that lead to each other would keep each other's value
-up and sink by one discount a turn. So all states whose value rests on one that fell begin at -inf, and rise again from
-those that did not:
+up and sink by one discount per update. So all states whose value depends on one that fell restart at -inf, and rise
+again from those that did not:
 
     1. judge      each changed vertex: has its value risen, or fallen?
-    2. collapse   the fallen, and whatever rests on them through its best action
+    2. collapse   the fallen, and all states that depend on them through their best action
     3. rise       highest first, until nothing changes by more than the tolerance
-    4. settle     what is still at -inf is a closed loop, or waits for itself through chance: plain value iteration,
+    4. settle     what is still at -inf is a closed loop, or depends on itself by chance: plain value iteration,
                   largest change first
 
 An action that may lead back to its own state is solved at once: V = x + loop * V gives the candidate x / (1 - loop).
 
 Kernels take the whole model; what they call for every state takes single arrays, because numba counts references to
-all arrays of a bundle whenever it is handed on.
+all arrays of a bundle whenever it is passed on.
 """
 
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -64,14 +64,14 @@ QUEUE_COLUMNS = 3
 
 
 class Queue(NamedTuple):
-    """Vertices in buckets of falling priority; a vertex is in one bucket at the most."""
+    """Vertices in buckets of decreasing priority; a vertex is in at most one bucket."""
 
     links: NDArray[np.int32]
     heads: NDArray[np.int32]
     highest: NDArray[np.int64]
     """One number: no bucket above it has entries."""
     waiting: NDArray[np.int32]
-    """Room for a list of vertices."""
+    """Space for a list of vertices."""
 
 
 # -- the queue --------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def renew_candidate(
     pair_numbers: NDArray[np.float64],
     arcs: NDArray[np.int32],
 ) -> float:
-    """Compute and return what a vertex is worth if this action is taken for good; -inf if a successor has no value."""
+    """Compute and return the value of a vertex if this action is always taken; -inf if a successor has no value."""
     vertex, count = pairs[pair, VERTEX], pairs[pair, COUNT]
     total, loop = pair_numbers[pair, REWARDS], 0
     link = pairs[pair, FIRST_ARC]
@@ -175,7 +175,7 @@ def backup(
     pair_numbers: NDArray[np.float64],
     arcs: NDArray[np.int32],
 ) -> float:
-    """Compute all candidates of a vertex; return the best of them and of what an untried action is worth."""
+    """Compute all candidates of a vertex; return the best of them and of the untried actions' value."""
     best = numbers[vertex, UNTRIED]
     if np.isnan(best):
         best = -np.inf
@@ -193,7 +193,7 @@ def backup(
 def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model: Model, queue: Queue) -> int:
     """Look at each changed vertex: queue those that rose, list those that fell or are new; return how many do.
 
-    Those that are unsettled stay on the list of the changed: `settle` goes on with them where it broke off.
+    Unsettled vertices stay on the list of changed ones: `settle` resumes with them.
     """
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
@@ -204,7 +204,7 @@ def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model:
         vertex = np.int64(changed[i])
         if not in_use(vertex, vertices):
             vertices[vertex, MARK] = 0
-            numbers[vertex] = np.nan  # should it come into use again, what it was worth is long out of date
+            numbers[vertex] = np.nan  # its value would be out of date if it were used again
             continue
         if vertices[vertex, MARK] & UNSETTLED:
             changed[unsettled] = vertex
@@ -228,9 +228,9 @@ def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model:
 
 @kernel
 def collapse(fallen: int, tolerance: float, model: Model, queue: Queue) -> int:
-    """Add to the list of the fallen whatever rests on them, and take all their values away; return how many there are.
+    """Add all dependants to the list of fallen vertices and reset their values; return how many there are.
 
-    A vertex rests on a successor if an action that may lead there is as good as its best one.
+    A vertex depends on a successor if an action that may lead there is as good as its best one.
     """
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
@@ -263,9 +263,9 @@ def collapse(fallen: int, tolerance: float, model: Model, queue: Queue) -> int:
 def rise(
     fallen: int, discount: float, tolerance: float, most: int, bounds: NDArray[np.float64], model: Model, queue: Queue
 ) -> int:
-    """Give the fallen what does not rest on themselves, and pass all rises on, from at most `most` states.
+    """Compute the fallen vertices from those that did not fall, and propagate rises from at most `most` states.
 
-    Returns from how many. What is left over is marked as changed.
+    Returns the number of states. The rest is marked as changed.
     """
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
@@ -302,7 +302,7 @@ def rise(
 
 @inlined
 def lowest_start(discount: float, low: float, smallest_step: float) -> float:
-    """Return where the value of a closed loop starts: going round for ever at the smallest reward."""
+    """Return the initial value of a closed loop: the smallest reward received forever."""
     return max(low, smallest_step / (1.0 - discount)) if np.isfinite(smallest_step) else low
 
 
@@ -315,7 +315,7 @@ def go_on_with_unsettled(
     heads: NDArray[np.int32],
     highest: NDArray[np.int64],
 ) -> None:
-    """Move the unsettled from the list of the changed to the queue."""
+    """Move unsettled vertices from the list of changed ones to the queue."""
     others = 0
     for i in range(counters[CHANGED_COUNT]):
         vertex = np.int64(changed[i])
@@ -330,9 +330,9 @@ def go_on_with_unsettled(
 
 @kernel
 def settle(fallen: int, discount: float, tolerance: float, most: int, low: float, model: Model, queue: Queue) -> int:
-    """Solve what nothing has reached by value iteration, at most `most` updates; return how many it took.
+    """Solve the remaining vertices by value iteration with at most `most` updates; return their number.
 
-    What is left over is marked as changed and unsettled.
+    The rest is marked as changed and unsettled.
     """
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
@@ -373,9 +373,9 @@ def settle(fallen: int, discount: float, tolerance: float, most: int, low: float
 
 @kernel
 def solve(discount: float, tolerance: float, most: int, bounds: NDArray[np.float64], model: Model, queue: Queue) -> int:
-    """Solve all that changed; return how many state updates it took.
+    """Solve all changed vertices; return the number of state updates.
 
-    `bounds` are the lowest and the highest value to be expected; they only guide the order.
+    `bounds` are the lowest and the highest value to expect; they only affect the order.
     """
     queue.highest[0] = -1
     changed = model.counters[CHANGED_COUNT]

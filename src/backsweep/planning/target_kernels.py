@@ -1,4 +1,4 @@
-"""What the model takes from the network, and what it gives to batches."""
+"""Values from the network, and targets for batches."""
 
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
 from __future__ import annotations
@@ -44,7 +44,7 @@ def list_vertices_to_ask(
     vertices: NDArray[np.int32],
     observations: NDArray[np.int32],
 ) -> int:
-    """List the vertices that the network is asked about, each with an observation of it; return how many there are."""
+    """List the vertices that the network evaluates, each with an observation of it; return their number."""
     states, numbers, observation_vertex = model.vertices, model.numbers, experience.observation_vertex
     enough, turns, renewal = model.counters[ENOUGH_TRIED], model.counters[TURNS], model.counters[RENEWALS]
     count, stale = 0, False
@@ -59,7 +59,7 @@ def list_vertices_to_ask(
             vertices[count] = vertex
             count += 1
     if stale:
-        # The observation that was noted has left, while another one with the same key is still there.
+        # The stored observation has left the replay, but another one with the same key is live.
         for number in range(observations_high):
             if observation_uses[number] > 0:
                 states[observation_vertex[number] - 1, SEEN] = number
@@ -91,7 +91,7 @@ def take_network_values(
     tolerance: float,
     model: Model,
 ) -> None:
-    """Renew what untried actions are worth, and mark the vertices for which that matters."""
+    """Update the values of untried actions, and mark the vertices whose values may change."""
     states, tried, numbers, pairs = model.vertices, model.tried, model.numbers, model.pairs
     changed, counters = model.changed, model.counters
     for i in range(vertices.shape[0]):
@@ -140,7 +140,7 @@ def read_solved_targets(
         return 0
     count, capacity, synced, newer = row.shape[0], rows.shape[0], counters[SYNCED], 0
     found = np.empty(count, np.int64)
-    # Three look-ups depend on each other. Each is asked for in all rows before any row goes on to the next.
+    # Three look-ups depend on each other. Each is prefetched for all rows before the next one starts.
     for i in range(count):
         found[i] = row[i] % capacity
         prefetch(rows, found[i])
@@ -217,7 +217,7 @@ def read_targets(
 
 @kernel
 def read_action_values(vertex: int, model: Model, out: NDArray[np.float64]) -> None:
-    """Write Q of each tried action of a vertex; the others keep what is there."""
+    """Write Q of each tried action of a vertex; the other entries are not changed."""
     pairs, pair_numbers, value = model.pairs, model.pair_numbers, model.numbers[vertex, VALUE]
     link = model.vertices[vertex, FIRST_PAIR]
     while link:

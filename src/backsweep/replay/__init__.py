@@ -1,7 +1,7 @@
 """Replay: transitions go in, batches come out.
 
-parts      what it is made of      filling    how transitions go in      autoreset    how environments reset
-reading    how batches come out    replay     all of it, and its files   checking     what callers may give
+parts      its components          filling    adding transitions         autoreset    how environments reset
+reading    batches and priorities  replay     the whole class            checking     argument checks
 """
 
 from backsweep.replay.parts import ReplayMachinery

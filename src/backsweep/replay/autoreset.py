@@ -1,13 +1,13 @@
-"""How environments start their next episode, and what a replay can tell from the steps that it is given.
+"""Autoreset modes, and checks of whether a stream of steps matches its mode.
 
     disabled    the caller resets: `reset` gives the next episode's first observation
-    next_step   the call after an episode's end resets and is no step (Gymnasium's vector environments by default)
-    same_step   the call that ends an episode resets too; its last observation comes apart, as ``infos["final_obs"]``
+    next_step   the call after an episode's end only resets (the default of Gymnasium's vector environments)
+    same_step   the call that ends an episode also resets; the last observation is in ``infos["final_obs"]``
     hidden      the same, but the last observation is never shown
 
-A stream that is taken for another kind goes wrong without a word: rows that start in terminal states, or last states
-that are really first ones. Both show in the same way. After an end, the lane goes on from the very observation that
-was given as the ended episode's last one.
+With the wrong mode, rows silently start in terminal states, or the first state of an episode is stored as the last of
+the one before. Both have the same symptom: after an end, the lane continues from the observation that was given as the
+last one of the finished episode.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ OF_GYMNASIUM: dict[gym.vector.AutoresetMode, Mode] = {
 }
 CHECKS = ("warn", "refuse", "off")
 ENDS_LOOKED_AT = 5
-"""Episodes may truly end where the next one starts. This many in a row, with no other among them, are no accident."""
+"""Episodes may really end where the next one starts, but this many in a row are no coincidence."""
 
 
 class Autoreset:
-    """Which lanes are about to be reset, and whether the stream fits the mode that it is said to have."""
+    """Which lanes are about to be reset, and whether the stream matches its declared mode."""
 
     def __init__(self, mode: Mode | None, check: Check, num_envs: int) -> None:
         self.mode = mode
@@ -45,7 +45,7 @@ class Autoreset:
         """Lanes whose last step ended their episode."""
         self._moved_on = np.zeros(num_envs, np.bool_)
         self._same = 0
-        # One environment of which nothing is said is reset by its caller, who sees what comes back.
+        # A single environment without a declared mode is reset by its caller.
         self._watches = check != "off" and mode != "hidden" and (num_envs > 1 or mode is not None)
 
     @property
@@ -54,7 +54,7 @@ class Autoreset:
         return self._watches or self.mode == "next_step"
 
     def before(self, store: Store, lanes: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
-        """Return which lanes' staged steps are resets and not steps, or None; warn or raise if they do not fit."""
+        """Return which lanes' staged steps are resets, or None; warn or raise if they contradict the mode."""
         if not self.ended.any():
             return None
         if self._watches:
@@ -62,7 +62,7 @@ class Autoreset:
         return self.ended if self.mode == "next_step" else None
 
     def note_ends(self, store: Store, lanes: NDArray[np.int64] | None) -> None:
-        """Take note of how the steps ended that were just added."""
+        """Record which of the steps just added ended an episode."""
         ends = store.staging.ends()
         self._moved_on[:] = False
         if lanes is None:
@@ -71,7 +71,7 @@ class Autoreset:
             self.ended[lanes] = ends[lanes]
 
     def note_trajectory(self, lane: int) -> None:
-        """Take note that something else was added to a lane: where its environment stands is as it was."""
+        """Called after a trajectory was added to a lane: the state of its environment has not changed."""
         self._moved_on[lane] = True
 
     def _compare(self, store: Store, lanes: NDArray[np.int64] | None) -> None:
@@ -103,21 +103,21 @@ class Autoreset:
 
 NOT_NEXT_STEP = (
     "observation: autoreset='next_step' says that the call after an episode's end is no step, but lane {lane} "
-    "goes on from another observation than the one it ended in. Steps would be lost: use autoreset='same_step' "
+    "continues from another observation than the one it ended in. Steps would be lost: use autoreset='same_step' "
     "with final_observation=, or autoreset='disabled' if you call reset yourself"
 )
 NOT_RESET = (
-    "observation: the first {count} episodes that ended all go on from the observation that was given as their last. "
+    "observation: the first {count} finished episodes all continue from the observation that was given as their last. "
     "Either the environment resets in the call after the end (Gymnasium's default for vector environments): use "
     "autoreset='next_step'; or it resets in the same call: give its true last observations as "
     "final_observation=infos.get('final_obs') and use autoreset='same_step', or 'hidden' if it never shows them. "
-    "Replay.for_envs(envs) reads the mode from the environment. If episodes truly end where the next one starts, "
+    "Replay.for_envs(envs) reads the mode from the environment. If episodes really end where the next one starts, "
     "check_autoreset='off' turns this check off"
 )
 
 
 def stage_finals(store: Store, final_observation: Sequence[Any], lanes: NDArray[np.int64] | None) -> None:
-    """Lay down the true successors of lanes that have ended."""
+    """Stage the true successors of lanes that have ended."""
     named = range(store.num_envs) if lanes is None else lanes.tolist()
     if len(final_observation) != len(named):
         raise ValueError(f"final_observation must have one entry per lane ({len(named)}), got {len(final_observation)}")
@@ -141,7 +141,7 @@ def require_finals(store: Store) -> None:
 
 
 def options_of_env(env: Any) -> dict[str, Any]:
-    """Return what `Replay` takes from one environment."""
+    """Return the options of `Replay` for one environment."""
     if hasattr(env, "single_observation_space") or getattr(env, "num_envs", 1) != 1:
         raise TypeError(f"env must be a single environment, got {type(env).__name__}; use Replay.for_envs for many")
     for name in ("observation_space", "action_space"):
@@ -151,9 +151,9 @@ def options_of_env(env: Any) -> dict[str, Any]:
 
 
 def options_of_envs(envs: Any) -> dict[str, Any]:
-    """Return what `Replay` takes from a vector environment: spaces, number of lanes and how it resets.
+    """Return the options of `Replay` for a vector environment: spaces, number of lanes and autoreset mode.
 
-    Knows those of Gymnasium, EnvPool, PufferLib and Stable-Baselines3.
+    Supports Gymnasium, EnvPool, PufferLib and Stable-Baselines3.
     """
     number = getattr(envs, "num_envs", None)
     if number is None and hasattr(envs, "config"):  # EnvPool

@@ -1,4 +1,4 @@
-"""Checks of what callers of `Replay` give, with errors that name the argument."""
+"""Checks of the arguments of `Replay`'s methods."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def checked_rows(row: ArrayLike) -> Rows:
 
 
 def checked_errors(values: ArrayLike, rows: Rows, name: str) -> NDArray[np.float64]:
-    """Return one number for each row; (n, 1) is as good as (n,)."""
+    """Return one number for each row; shapes (n, 1) and (n,) are equivalent."""
     errors = host_array(values)
     if errors.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold numbers, got dtype {errors.dtype}")
@@ -50,7 +50,7 @@ def checked_errors(values: ArrayLike, rows: Rows, name: str) -> NDArray[np.float
 
 
 def refuse_update(rows: Rows, errors: NDArray[np.float64], name: str, total: int) -> NoReturn:
-    """Say what is wrong with an update of priorities."""
+    """Raise an error that says what is wrong with a priority update."""
     if not np.isfinite(errors).all():
         raise ValueError(f"{name} must be finite, got {errors[~np.isfinite(errors)][0]}")
     if rows.min() < 0 or rows.max() >= total:
@@ -73,7 +73,7 @@ def checked_lanes(lanes: ArrayLike, num_envs: int) -> NDArray[np.int64]:
 
 
 def checked_mask(mask: ArrayLike, num_envs: int, lanes: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Return which of all lanes are wanted; with `lanes` the mask is about those."""
+    """Return a mask over all lanes; with `lanes`, `mask` refers to those."""
     array = host_array(mask)
     count = num_envs if lanes is None else len(lanes)
     if array.dtype != np.bool_:

@@ -1,4 +1,4 @@
-"""How transitions go into a replay."""
+"""Adding transitions to a replay."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from backsweep.types import Rows
 
 
 class Filling(ReplayParts):
-    """The half of `Replay` that takes transitions in."""
+    """The half of `Replay` that adds transitions."""
 
     def add(
         self,
@@ -48,20 +48,20 @@ class Filling(ReplayParts):
         Parameters
         ----------
         observation, action, reward, next_observation, terminated, truncated
-            What `step` took and gave; arrays with a leading axis of lanes if ``num_envs > 1``. Only termination stops
-            bootstrapping and makes a root of the graph; truncation ends the episode and nothing else.
+            The arguments and results of `step`; arrays with a leading axis of lanes if ``num_envs > 1``. Only
+            termination stops bootstrapping and makes a root of the graph; truncation only ends the episode.
         final_observation
             For vector environments in same-step autoreset mode, which return the next episode's first observation:
-            ``infos.get("final_obs")``. Where a lane has ended, its entry is the true successor.
+            ``infos.get("final_obs")``. The entry of a lane that has ended is its true successor.
         mask
             Lanes with False add nothing.
         lanes
-            Numbers of the lanes that the arrays are about, if those are not all of them in order. All the other
-            arguments then have one entry for each lane that is named.
+            Lane numbers, if the arrays do not hold all lanes in order. All the other
+            arguments then have one entry for each of these lanes.
         successor_unknown
-            Lanes with True ended in a state that was never observed; `next_observation` is not looked at. Terminations
-            are kept, with a state of its own in the graph. Truncations are left out, for want of a state to bootstrap
-            from, and counted in `stats`.
+            Lanes with True ended in a state that was never observed; their `next_observation` is ignored. Terminations
+            are stored, with a separate state in the graph. Truncations are skipped, because there is no state to
+            bootstrap from, and counted in `stats`.
         """
         with self._lock:
             store, autoreset = self._store, self._autoreset
@@ -85,7 +85,7 @@ class Filling(ReplayParts):
                 self._take_in()
                 self._follow(first, left_out, chosen)
             except BaseException:
-                # Ctrl-C can come between any two steps; what the store has, everybody else must hear of.
+                # Ctrl-C can come between any two steps; graph and sampler must follow whatever the store has.
                 if store.total != first:
                     with uninterrupted():
                         self._follow(first, left_out, chosen)
@@ -94,14 +94,14 @@ class Filling(ReplayParts):
             return rows if chosen is None else rows[chosen]
 
     def _follow(self, first: int, left_out: int, lanes: NDArray[np.int64] | None) -> None:
-        """Let all others follow the store, which has taken in the rows from `first` on. To do it twice does no harm."""
+        """Update graph and sampler with the store's rows from `first` on. Repeating it is harmless."""
         self._sampler.added(first, self._store.total)
         self._left_out = left_out
         if self._autoreset.follows_ends:
             self._autoreset.note_ends(self._store, lanes)
 
     def _take_in(self) -> None:
-        """Add what is staged to the store and to the graph: to both or to none."""
+        """Add the staged transitions to both store and graph, or to neither."""
         store, first = self._store, self._store.total
         if store.in_file:
             store.make_room()
@@ -109,7 +109,7 @@ class Filling(ReplayParts):
             if add_staged(*self._tables) < 0:
                 warn_of_range()
             return
-        # An encoder of the user's own may fail, and must do so before anything has changed.
+        # A user's encoder may fail, and must do so before anything has changed.
         foreign = self._graph is not None and not isinstance(self._encoder_config, BUILT_IN_ENCODERS)
         keys = self._graph.keys_of_staged() if foreign and self._graph is not None else None
         if self._graph is None:
@@ -135,18 +135,18 @@ class Filling(ReplayParts):
         *,
         lane: int = 0,
     ) -> Rows:
-        """Add a whole trajectory, or a stretch of one, to a lane and return its row numbers.
+        """Add a trajectory, or a part of one, to a lane and return its row numbers.
 
         Parameters
         ----------
         observation
-            One more than there are actions: the last is where the last step led.
+            One more than there are actions: the last is the successor of the last step.
         action, reward
             One for each step.
         terminated, truncated
             How the last step ended: a bool, or one for each step, of which only the last may be True.
         lane
-            The lane that the trajectory goes to. If it does not continue there, an episode begins.
+            The lane to add to. If the trajectory does not continue the lane's episode, a new episode begins.
         """
         if not 0 <= lane < self._num_envs:
             raise ValueError(f"lane must be from 0 to {self._num_envs - 1}, got {lane}")
@@ -167,7 +167,7 @@ class Filling(ReplayParts):
             return np.arange(first, first + len(trajectory))
 
     def clear(self) -> None:
-        """Forget all transitions, and what the sampler knew of them; numbering and random streams go on."""
+        """Remove all transitions and the sampler's state; row numbers and random streams continue."""
         with self._lock:
             total = self._store.total
             self._make_parts(self._autoreset.mode, self._sampler.generator)

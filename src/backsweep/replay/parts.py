@@ -1,4 +1,4 @@
-"""What a replay is made of, and what it says about itself."""
+"""The components of a replay, and its properties."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BUILT_IN_ENCODERS = (DiscreteKey, ExactBytes, Quantized, RandomProjection)
 
 @dataclass(frozen=True)
 class ReplayMachinery:
-    """What a replay is made of."""
+    """The components of a replay."""
 
     store: Store
     graph: Graph | None
@@ -127,7 +127,7 @@ class ReplayParts:
         self._make_parts(autoreset, named_generator(self._seed, "sampler"))
 
     def _make_parts(self, autoreset: Mode | None, generator: np.random.Generator) -> None:
-        """Make all that holds transitions, empty."""
+        """Make the empty store, graph, planner and sampler."""
         path = None if self._file is None else self._file / f"{FILE_NAME}-{os.getpid()}-{id(self):x}"
         self._store = Store(
             self.observation_space,
@@ -154,7 +154,7 @@ class ReplayParts:
 
     @property
     def machinery(self) -> ReplayMachinery:
-        """The replay's parts, for those who move many replays with one kernel call; see `agent.fleet.compiled`."""
+        """The replay's components, for stepping many replays with one kernel call; see `agent.fleet.compiled`."""
         return ReplayMachinery(
             self._store,
             self._graph,
@@ -169,7 +169,7 @@ class ReplayParts:
     def _why_not_after_a_fork(self) -> str | None:
         if self._store.in_file:
             return (
-                "its observations lie in a file (file=...) that it shares with the process it was forked from. "
+                "its observations are in a file (file=...) that it shares with the process it was forked from. "
                 "Save it there and load it here, or start the process by spawning"
             )
         return None
@@ -179,27 +179,27 @@ class ReplayParts:
 
     @property
     def capacity(self) -> int:
-        """How many transitions fit."""
+        """The largest number of transitions."""
         return self._capacity
 
     @property
     def total(self) -> int:
-        """How many transitions were ever added: the next row number."""
+        """The number of transitions ever added, which is the next row number."""
         return self._store.total
 
     @property
     def oldest(self) -> int:
-        """The number of the oldest row that is still there; live rows are oldest to total - 1."""
+        """The number of the oldest live row; live rows are oldest to total - 1."""
         return self._store.oldest
 
     @property
     def num_envs(self) -> int:
-        """How many lanes `add` takes."""
+        """The number of lanes."""
         return self._num_envs
 
     @property
     def n_step(self) -> int:
-        """How many steps are folded into one at the most."""
+        """The largest number of steps in a transition."""
         return self._n_step
 
     @property
@@ -229,8 +229,7 @@ class ReplayParts:
     def graph(self) -> GraphView:
         """The predecessor graph of the live transitions, read-only.
 
-        A sampler that does not need the graph does not pay for it: it is then built when first asked for, and kept up
-        to date from there on.
+        If the sampler does not need the graph, it is built on first access and updated from then on.
         """
         with self._lock:
             if self._graph is None:
@@ -241,7 +240,7 @@ class ReplayParts:
             return GraphView(self._graph, lambda: self._lock, self._planner)
 
     def _use_arrays(self) -> None:
-        """Take note that the graph or the encoder has other arrays than before."""
+        """Called when the graph or the encoder has new arrays."""
         self._tables = tables_for(self._store, self._graph, self._encoder)
 
     def _graph_for_loading(self) -> Graph:
@@ -250,7 +249,7 @@ class ReplayParts:
         return self._graph
 
     def stats(self) -> dict[str, float]:
-        """Return counts of what is stored, of what the sampler did, and of what was passed over."""
+        """Return statistics of the store, graph, planner and sampler, and counts of skipped rows."""
         with self._lock:
             numbers: dict[str, float] = dict(self._store.statistics())
             if self._graph is not None:

@@ -1,4 +1,4 @@
-"""How batches come out of a replay, and priorities back."""
+"""Reading batches from a replay, and updating priorities."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from backsweep.types import Batch, Picks, Rows
 
 
 class Reading(ReplayParts):
-    """The half of `Replay` that hands batches out."""
+    """The half of `Replay` that returns batches."""
 
     def sample(self, batch_size: int) -> Batch:
         """Return a batch of rows that the sampler chose.
 
-        The arrays are yours for as long as you hold the batch or anything made of it.
+        The arrays belong to you as long as you hold the batch or anything made of it.
         """
         batch_size = self._checked_size("batch_size", batch_size)
         with self._lock:
@@ -34,7 +34,7 @@ class Reading(ReplayParts):
             return self._read(picks.row, picks.weight, picks.source, self._n_step, self._gamma)
 
     def pick(self, count: int) -> Picks:
-        """Let the sampler choose rows as `sample` does, without reading them: for data that is kept elsewhere."""
+        """Choose rows as `sample` does without reading them, for data stored elsewhere."""
         count = self._checked_size("count", count)
         with self._lock:
             self._refuse_if_empty()
@@ -59,7 +59,7 @@ class Reading(ReplayParts):
     def read(self, row: ArrayLike, *, n_step: int | None = None, gamma: float | None = None) -> Batch:
         """Return the given live rows as a batch, in that order, with weights of 1.
 
-        `n_step` and `gamma` are by default those of the replay.
+        `n_step` and `gamma` default to those of the replay.
         """
         rows = checked_rows(row)
         steps = self._n_step if n_step is None else positive_int("n_step", n_step)
@@ -119,7 +119,7 @@ class Reading(ReplayParts):
             return out
 
     def truncated(self, row: ArrayLike) -> NDArray[np.bool_]:
-        """Say for each of the given live rows whether a time limit cut its episode off there."""
+        """Return for each of the given live rows whether its episode was truncated there."""
         rows = checked_rows(row)
         with self._lock:
             if not self._store.are_live(rows).all():
@@ -130,7 +130,7 @@ class Reading(ReplayParts):
             return cut
 
     def return_range(self) -> tuple[float, float]:
-        """Return the least and the most that a stretch of a stored episode has paid; 0 lies in between."""
+        """Return the smallest and the largest reward sum over any part of a stored episode; 0 is always included."""
         with self._lock:
             store = self._store
             low, high = store_kernels.stretch_range(store.oldest, store.total, store.rows, store.values)
@@ -139,10 +139,9 @@ class Reading(ReplayParts):
     def update_priorities(
         self, row: ArrayLike, td_error: ArrayLike | None = None, *, priority: ArrayLike | None = None
     ) -> None:
-        """Tell the sampler the new errors of rows that it gave out.
+        """Pass the TD errors of sampled rows to the sampler.
 
-        Rows that have been overwritten since are passed over and counted in `stats`. Samplers without priorities take
-        no notice.
+        Overwritten rows are skipped and counted in `stats`. Samplers without priorities ignore the errors.
 
         Parameters
         ----------
@@ -151,7 +150,7 @@ class Reading(ReplayParts):
         td_error
             Signed or absolute TD errors, one for each row.
         priority
-            Instead of `td_error`: what is to take the place of the absolute TD error; 0 or more.
+            Instead of `td_error`: a value of 0 or more that replaces the absolute TD error.
         """
         if (td_error is None) == (priority is None):
             raise TypeError("update_priorities takes either td_error or priority")

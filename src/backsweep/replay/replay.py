@@ -1,4 +1,4 @@
-"""Replay: a store and a sampler behind one face."""
+"""Replay: the class that users work with."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Replay(Filling, Reading):
     observation_space, action_space
         Box, Discrete, MultiDiscrete or MultiBinary spaces, or Dicts or Tuples of them (actions: not Dicts or Tuples).
     capacity
-        How many transitions are kept; the oldest make way. Memory is taken as it is used.
+        The largest number of transitions; new ones overwrite the oldest. Memory is allocated as it is used.
     sampler
         How rows are chosen: `Uniform`, `Prioritized`, `EpisodicBackward`, `Topological`, a `Mixture` of them, or your
-        own. It is a configuration and may be given to several replays.
+        own. It is a frozen configuration and may be given to several replays.
     encoder
         How observations become vertices of the graph. By default `DiscreteKey` for discrete observations and
         `RandomProjection(dim=3)` for all others.
@@ -41,38 +41,38 @@ class Replay(Filling, Reading):
     num_envs
         With n > 1, `add` takes arrays with a leading axis n; each lane is its own stream of episodes.
     n_step, gamma
-        Fold up to `n_step` steps into one transition when rows are read; `gamma` is the discount.
+        Up to `n_step` steps are combined into one transition when rows are read; `gamma` is the discount.
     frame_stack
         With k > 1, observations are stacks of k frames along their first or last axis (which has k times the channels
-        of a frame), and each frame is kept once.
+        of a frame), and each frame is stored once.
     autoreset
         How the environments start their next episode: ``"disabled"``, ``"next_step"``, ``"same_step"`` or
         ``"hidden"``; `for_envs` reads it from the environment. In next-step mode, Gymnasium's default for vector
-        environments, the call after an episode's end carries no transition for that lane and is left out. In same-step
-        mode the last observations come as `final_observation`. ``"hidden"`` is for environments that reset in the same
-        step and never show those.
+        environments, the call after an episode's end carries no transition for that lane and is skipped. In same-step
+        mode the last observations are passed as `final_observation`. ``"hidden"`` is for environments that reset in the
+        same step and never show them.
     check_autoreset
-        What to do if the first episodes that end contradict that: ``"warn"``, ``"refuse"`` or nothing (``"off"``).
+        What to do if the first finished episodes contradict the mode: ``"warn"``, ``"refuse"`` or nothing (``"off"``).
     cast
-        Whether floats of another size are rounded to those of their space; without it they are refused.
+        Whether floats of another size are rounded to the space's dtype; otherwise they are refused.
     file
-        A folder for a memory-mapped file that holds the observations, for replays larger than memory. It is working
-        memory, not a save.
+        A folder for a memory-mapped file with the observations, for replays larger than memory. The file is temporary;
+        use `save` to keep a replay.
     seed
         The same seed and the same calls give the same rows on every machine.
     """
 
     @classmethod
     def for_env(cls, env: Any, capacity: int = 1_000_000, sampler: Sampler | None = None, **options: Any) -> Replay:
-        """Return a replay for one environment, whose spaces it reads; `options` are those of `Replay`."""
+        """Return a replay for one environment, with its spaces; `options` are those of `Replay`."""
         return cls(**{**options_of_env(env), "capacity": capacity, "sampler": sampler, **options})
 
     @classmethod
     def for_envs(cls, envs: Any, capacity: int = 1_000_000, sampler: Sampler | None = None, **options: Any) -> Replay:
         """Return a replay for a vector environment: spaces, number of lanes and autoreset mode are read from it.
 
-        It knows vector environments of Gymnasium, EnvPool, PufferLib and Stable-Baselines3. `options` are those of
-        `Replay` and win over what was read.
+        Supports vector environments of Gymnasium, EnvPool, PufferLib and Stable-Baselines3. `options` are those of
+        `Replay` and take precedence.
         """
         return cls(**{**options_of_envs(envs), "capacity": capacity, "sampler": sampler, **options})
 
@@ -84,29 +84,28 @@ class Replay(Filling, Reading):
         batch_size: int = 1024,
         progress: Progress | None = None,
     ) -> Renewal:
-        """Plan on the stored graph; from here on batches carry targets that follow from it.
+        """Plan on the stored graph; batches carry its targets from then on.
 
-        Call it about as often as you copy a target network. It costs what has changed since the last call, and a pass
-        of the network over the states that it is asked about.
+        Call it about as often as you copy a target network. Its cost is the evaluation of states by
+        the network, plus work in proportion to what changed since the last call.
 
         Parameters
         ----------
         q_values
-            A function from a batch of observations to an array or tensor (n, actions): the target network. It is asked
-            only about states with actions that were never tried, or with none tried at all.
+            A function from a batch of observations to an array or tensor (n, actions): the target network. It is called
+            only with states that have untried actions.
         bounds
-            The lowest and the highest value that an episode can have, to which the network's values are clipped. None:
-            learned from the rewards that were stored; `stats` shows them.
+            The lowest and the highest possible value, to which the network's values are clipped. None: learned from
+            the stored rewards; `stats` shows them.
         batch_size
             Observations per call of `q_values`.
         progress
-            Called with (observations done, observations in all) after each call of `q_values`.
+            Called with (observations done, total) after each call of `q_values`.
 
         Returns
         -------
         Renewal
-            How many states the network was asked about, how many state updates it took to solve, and how many states
-            the next renewal has to continue with.
+            The number of states evaluated by the network, of state updates, and of states left for the next renewal.
         """
         if self._planner is None:
             raise ValueError("renew_values needs a replay that plans: make it with values=GraphValues()")
@@ -119,9 +118,9 @@ class Replay(Filling, Reading):
             return self._planner.renew(q_values, bounds, batch_size, progress)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write everything to `folder`; only what changed since the last save there is written.
+        """Write the replay to `folder`; only changes since the last save there are written.
 
-        A crash at any moment leaves the old save or the new one. Adding and sampling wait meanwhile.
+        A crash at any moment leaves the old save or the new one. Adding and sampling wait until it is done.
         """
         from backsweep.saving import save_replay
 
@@ -137,14 +136,14 @@ class Replay(Filling, Reading):
         encoder: Encoder | None = None,
         file: str | os.PathLike[str] | None = None,
     ) -> Replay:
-        """Return the replay that was saved in `folder`; it goes on exactly where that one was.
+        """Return the replay that was saved in `folder`; it continues exactly where that one was.
 
         Parameters
         ----------
         folder
             Where `save` wrote.
         sampler, encoder
-            Needed only if they were of classes of your own.
+            Needed only if you defined their classes yourself.
         file
             As for a new replay.
         """
@@ -168,16 +167,16 @@ class Replay(Filling, Reading):
         dataset
             A `minari.MinariDataset`, or the id of one that is stored locally.
         options
-            What `Replay` takes beside the spaces; by default the capacity is the data set's number of steps.
+            Other arguments of `Replay`; the capacity defaults to the data set's number of steps.
         """
         from backsweep.minari_data import replay_from_minari
 
         return replay_from_minari(dataset, **options)
 
     def add_minari(self, dataset: Any) -> Rows:
-        """Add every transition of a Minari data set and return their row numbers; environments then go on as they were.
+        """Add every transition of a Minari data set and return their row numbers; running episodes are not affected.
 
-        Episodes are spread over the lanes. Those that do not fit push out the oldest rows, as always.
+        Episodes are distributed over the lanes. As always, new rows overwrite the oldest.
 
         Parameters
         ----------
@@ -191,14 +190,14 @@ class Replay(Filling, Reading):
     def to_minari(self, dataset_id: str, **details: Any) -> Any:
         """Store the live transitions as a local Minari data set and return it.
 
-        An episode without an end is stored with its last step marked as truncated.
+        The last step of an unfinished episode is stored as truncated.
 
         Parameters
         ----------
         dataset_id
             The new data set's id, such as "nchain/random-v0".
         details
-            Passed on to `minari.create_dataset_from_buffers`: `env`, `author`, `description` and so on.
+            Passed to `minari.create_dataset_from_buffers`: `env`, `author`, `description` and so on.
         """
         from backsweep.minari_data import replay_to_minari
 

@@ -1,4 +1,4 @@
-"""Which rows come next: one module per method."""
+"""Which rows a batch holds: one module per method."""
 
 from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerState
 from backsweep.samplers.episodic_backward import EpisodicBackward

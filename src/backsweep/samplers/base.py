@@ -1,7 +1,7 @@
 """What a sampler is.
 
-A sampler comes in two parts. The *configuration* is a frozen dataclass that a user writes down and may give to any
-number of replays. The *live sampler*, built from it, belongs to one replay and holds whatever changes. Live samplers
+A sampler has two parts. The *configuration* is a frozen dataclass that may be given to any
+number of replays. The *live sampler*, built from it, belongs to one replay and holds the mutable state. Live samplers
 see rows and vertices, never observations.
 """
 
@@ -20,7 +20,7 @@ from backsweep.types import Picks, Rows
 
 
 def need_flags(configuration: Any, *names: str) -> None:
-    """Refuse flags of a configuration that are not bool: any other value would count as True in silence."""
+    """Refuse flags of a configuration that are not bool: other values would silently count as True."""
     for name in names:
         value = getattr(configuration, name)
         if not isinstance(value, (bool, np.bool_)):
@@ -38,7 +38,7 @@ class SamplerState:
 
 
 class Experience:
-    """What a live sampler may look at: which rows there are, and the graph if its configuration asked for one."""
+    """What a live sampler can see: the range of live rows, and the graph if its configuration needs one."""
 
     def __init__(self, store: Store, graph: Graph | None) -> None:
         self.store = store
@@ -52,7 +52,7 @@ class Experience:
 
     @property
     def capacity(self) -> int:
-        """How many rows fit."""
+        """The largest number of rows."""
         return self.store.capacity
 
     @property
@@ -62,7 +62,7 @@ class Experience:
 
     @property
     def total(self) -> int:
-        """How many rows were ever added; the next row gets this serial number."""
+        """The number of rows ever added; the next row gets this serial number."""
         return self.store.total
 
     def __len__(self) -> int:
@@ -70,20 +70,20 @@ class Experience:
 
 
 class LiveSampler:
-    """Base of live samplers: everything but `pick` has a default that suits a sampler without memory."""
+    """Base class of live samplers. All methods but `pick` have defaults for a sampler without state."""
 
     def __init__(self, experience: Experience, generator: np.random.Generator) -> None:
         self.experience = experience
         self.generator = generator
 
     def pick(self, count: int) -> Picks:
-        """Choose `count` live rows. Never called on an empty replay, nor with a count of 0."""
+        """Choose `count` live rows. Never called on an empty replay or with a count of 0."""
         raise TypeError(f"{type(self).__name__} must define pick")
 
     def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
-        """Choose as many rows as `row` has places, for a mixture; `weight` holds ones.
+        """Fill `row` with live rows, for a mixture; `weight` holds ones.
 
-        Samplers need not define this. Those that do spare the mixture a copy.
+        Optional: it saves the mixture a copy.
         """
         picks = self.pick(len(row))
         row[:] = picks.row
@@ -91,13 +91,13 @@ class LiveSampler:
             weight[:] = picks.weight
 
     def added(self, first: int, last: int) -> None:
-        """Take note of the new rows first..last-1; the rows that they overwrote are gone already.
+        """Called after the rows first..last-1 were added; the rows that they overwrote are already gone.
 
         After an interrupt it may be called again for the same rows.
         """
 
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
-        """Take note of new TD errors of live rows; their sign does not matter."""
+        """Called with new TD errors of live rows; their sign does not matter."""
 
     @property
     def uses_priorities(self) -> bool:
@@ -105,7 +105,7 @@ class LiveSampler:
         return False
 
     def statistics(self) -> dict[str, float]:
-        """Return numbers worth recording."""
+        """Return statistics to record."""
         return {}
 
     @property
@@ -118,7 +118,7 @@ class LiveSampler:
         return SamplerState(values={"generator": generator_state(self.generator)})
 
     def load_state(self, state: SamplerState) -> None:
-        """Go on from a state that `state` returned."""
+        """Restore a state that `state` returned."""
         restore_generator(self.generator, state.values["generator"])
 
 
@@ -128,7 +128,7 @@ class Sampler(Protocol):
 
     @property
     def needs_graph(self) -> bool:
-        """Whether the live sampler asks for the graph."""
+        """Whether the live sampler uses the graph."""
         ...
 
     def build(self, experience: Experience, generator: np.random.Generator) -> LiveSampler:

@@ -1,4 +1,4 @@
-"""Episodic backward update: whole episodes, from their ends."""
+"""Episodic backward update: whole episodes, last step first."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from backsweep.types import Picks
 
 @dataclass(frozen=True)
 class EpisodicBackward:
-    """Draw an episode uniformly and hand it out from its last step backwards, batch by batch.
+    """Draw an episode uniformly and return it from its last step backwards, batch by batch.
 
-    A batch that is not full when the episode is through is filled from the next one. An episode that the ring has
-    partly overwritten is handed out down to its oldest live step, and one that is still running from its newest.
-    What EBU's targets need beyond the batch comes from `Replay.episode` and `Replay.read`.
+    When an episode is finished, the next one fills the rest of the batch. A partly overwritten
+    episode is returned down to its oldest live step, an unfinished one from its newest step.
+    `Replay.episode` and `Replay.read` give the whole episode, which EBU's targets need.
     """
 
     timeouts: bool = True
@@ -30,7 +30,7 @@ class EpisodicBackward:
     running: bool = True
     """Whether episodes that have not ended yet are drawn."""
     fallback: Literal["uniform", "error"] = "uniform"
-    """What serves the batch while no episode may be drawn: uniform rows, or an error."""
+    """What to do while no episode can be drawn: return uniform rows, or raise an error."""
 
     needs_graph = False
 
@@ -70,7 +70,7 @@ class LiveEpisodicBackward(LiveSampler):
         return state
 
     def load_state(self, state: SamplerState) -> None:
-        """Go on in the middle of an episode."""
+        """Resume in the middle of an episode."""
         super().load_state(state)
         cursor = state.values["cursor"]
         need(type(cursor) is int and -1 <= cursor < self.experience.total, "the position in an episode is out of range")

@@ -1,4 +1,4 @@
-"""Walking back through episodes from their ends."""
+"""Walks backwards through episodes."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -39,7 +39,7 @@ def is_eligible(episode: int, timeouts: bool, running: bool, episodes: NDArray[n
 def draw_episode(state: NDArray[np.uint64], timeouts: bool, running: bool, ring: Ring) -> int:
     """Draw one of the eligible episodes uniformly; return -1 if there is none.
 
-    A few blind draws nearly always hit one. Where eligible ones are rare, they are counted and one is picked.
+    A few random draws nearly always find one. If eligible episodes are rare, they are counted and one is picked.
     """
     episodes, live_episodes = ring.episodes, ring.live_episodes
     count = ring.counters[EPISODES_LIVE]
@@ -66,9 +66,9 @@ def draw_episode(state: NDArray[np.uint64], timeouts: bool, running: bool, ring:
 def walk_back(
     seed: np.uint64, cursor: int, timeouts: bool, running: bool, ring_row: Row, out: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Fill `out` with rows of one episode after another, each from its end backwards.
+    """Fill `out` with rows of one episode after another, each from its last step backwards.
 
-    `cursor` is the serial number of the next row to give, or -1. Returns how many rows were given, and the new cursor.
+    `cursor` is the serial number of the next row, or -1. Returns the number of rows written and the new cursor.
     """
     ring = unpack(Ring, ring_row)
     rows, episodes = ring.rows, ring.episodes

@@ -1,4 +1,4 @@
-"""What serves a batch that a sampler cannot fill yet."""
+"""Fills batches that a sampler cannot fill yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from backsweep.types import Rows
 
 
 def fill_up(row: Rows, filled: int, fallback: str, sampler: LiveSampler, why: str) -> None:
-    """Fill ``row[filled:]`` as the sampler's configuration declares: with uniform rows, or not at all."""
+    """Fill ``row[filled:]`` with uniform rows, or raise, as the sampler's configuration says."""
     if filled == len(row):
         return
     if fallback == "error":

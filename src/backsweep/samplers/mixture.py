@@ -22,8 +22,8 @@ MOST_KNOWN_DIVISIONS = 64
 class Mixture:
     """A share of each batch from each part, e.g. ``Mixture([(0.5, Topological()), (0.5, Prioritized())])``.
 
-    Shares of a batch are whole numbers that add up to the batch. What is cut off in one batch is owed to the part in
-    the next ones, so that over many batches every part gets exactly its share. Parts are asked for their share only.
+    Each part gives a whole number of rows. The rounding remainder is carried over to the next batches, so that over
+    many batches every part gets exactly its share. No part draws more rows than are used.
     """
 
     parts: Sequence[tuple[float, Sampler]]
@@ -49,7 +49,7 @@ class Mixture:
         return any(sampler.needs_graph for _, sampler in self.parts)
 
     def build(self, experience: Experience, generator: np.random.Generator) -> LiveMixture:
-        """Return the live sampler; each part gets a generator of its own."""
+        """Return the live sampler; each part gets its own generator."""
         return LiveMixture(self, experience, generator)
 
 
@@ -58,13 +58,13 @@ class Division:
     """How one batch is divided."""
 
     spans: tuple[tuple[LiveSampler, slice], ...]
-    """The parts that give something, and where it goes."""
+    """The parts with a share, and their rows of the batch."""
     source: NDArray[np.int64]
     """The part of each row."""
 
 
 class LiveMixture(LiveSampler):
-    """The live parts and what is owed to each."""
+    """The live parts and the remainder carried over for each."""
 
     def __init__(self, config: Mixture, experience: Experience, generator: np.random.Generator) -> None:
         super().__init__(experience, generator)
@@ -80,12 +80,12 @@ class LiveMixture(LiveSampler):
         self._active = [part for part in self.parts if part.uses_priorities]
 
     def split(self, count: int) -> list[int]:
-        """Return how many rows of a batch of `count` each part gives, and note what each is owed."""
+        """Return each part's number of rows in a batch of `count`, and update the remainders."""
         due = [share * count + owed for share, owed in zip(self.shares, self.owed, strict=True)]
         counts = [max(math.floor(part + 1e-9), 0) for part in due]
         missing = count - sum(counts)
         if missing:
-            # Whoever is owed most comes first; the earlier part wins a tie.
+            # The largest remainder comes first; the earlier part wins a tie.
             order = sorted(range(len(due)), key=lambda index: counts[index] - due[index])
             if missing > 0:
                 for index in order[:missing]:
@@ -106,7 +106,7 @@ class LiveMixture(LiveSampler):
         else:
             division = self._division(tuple(self.split(count)))
             if balanced and not any(self.owed):
-                # Shares that go into the batch without a remainder leave nothing owed: once is enough.
+                # Without remainders the split never changes.
                 self._even_batch, self._even_division = count, division
         row = np.empty(count, np.int64)
         weight = np.ones(count, np.float32)
@@ -115,7 +115,7 @@ class LiveMixture(LiveSampler):
         return Picks(row, weight, division.source)
 
     def _division(self, counts: tuple[int, ...]) -> Division:
-        """Return what follows from each part's count; there are few ways to split a batch, so the answers are kept."""
+        """Return how a batch is split, given each part's count. There are few ways to split one, so they are cached."""
         division = self._known_divisions.get(counts)
         if division is None:
             ends = list(itertools.accumulate(counts))
@@ -145,12 +145,12 @@ class LiveMixture(LiveSampler):
         return bool(self._active)
 
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
-        """Tell the parts that use priorities, about every row: a row has one priority whoever picked it."""
+        """Pass all TD errors to every part that uses priorities: a row has one priority, whichever part picked it."""
         for part in self._active:
             part.update(row, td_error)
 
     def statistics(self) -> dict[str, float]:
-        """Return the numbers of every part, marked with its place."""
+        """Return the statistics of every part, prefixed with its index."""
         return {
             f"part{index}_{name}": value
             for index, part in enumerate(self.parts)
@@ -163,7 +163,7 @@ class LiveMixture(LiveSampler):
         return sum(part.nbytes for part in self.parts)
 
     def state(self) -> SamplerState:
-        """Return the parts' states and what each is owed."""
+        """Return the parts' states and remainders."""
         state = super().state()
         state.values["owed"] = list(self.owed)
         state.values["parts"] = []
@@ -174,11 +174,11 @@ class LiveMixture(LiveSampler):
         return state
 
     def load_state(self, state: SamplerState) -> None:
-        """Hand every part its state."""
+        """Restore the state of every part."""
         super().load_state(state)
         owed, parts = state.values["owed"], state.values["parts"]
         need(len(owed) == len(parts) == len(self.parts), "the parts of a mixture are not those of its configuration")
-        need(all(abs(float(share)) <= len(self.parts) for share in owed), "what is owed to a part is out of range")
+        need(all(abs(float(share)) <= len(self.parts) for share in owed), "the remainder of a part is out of range")
         self.owed = [float(share) for share in owed]
         for index, part in enumerate(self.parts):
             prefix = f"part{index}/"

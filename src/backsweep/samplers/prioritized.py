@@ -20,7 +20,7 @@ from backsweep.types import Picks, Rows
 
 @dataclass(frozen=True)
 class Prioritized:
-    """Rows with a chance in proportion to (|TD error| + epsilon) ** alpha.
+    """Rows with probability proportional to (|TD error| + epsilon) ** alpha.
 
     New rows get the largest priority that any row has had so far. Importance weights are (N P) ** -beta, divided by the
     largest one.
@@ -29,13 +29,13 @@ class Prioritized:
     alpha: float = 0.6
     """How much priorities matter: 0 is uniform."""
     beta: float = 0.4
-    """How much importance weights correct for the unequal chances: 1 fully."""
+    """How much importance weights correct for the unequal probabilities: 1 corrects fully."""
     final_beta: float = 1.0
-    """What beta rises to."""
+    """The final value of beta."""
     beta_rows: int | None = None
-    """Over how many added rows beta rises linearly to `final_beta`; None keeps it at `beta`."""
+    """The number of added rows over which beta rises linearly to `final_beta`; None keeps `beta` constant."""
     epsilon: float = 0.01
-    """Added to the absolute TD error, so that no row is forgotten."""
+    """Added to the absolute TD error, so that every row can be drawn."""
     clip: float | None = None
     """Largest absolute TD error that counts. The paper's library used 1, which makes PER nearly uniform when rewards
     are in the hundreds; the default does not clip."""
@@ -85,7 +85,7 @@ class LivePrioritized(LiveSampler):
 
     @property
     def beta(self) -> float:
-        """The exponent of the importance weights at this moment."""
+        """The current exponent of the importance weights."""
         config = self.config
         if config.beta_rows is None:
             return config.beta
@@ -104,7 +104,7 @@ class LivePrioritized(LiveSampler):
         return Picks(row, weight)
 
     def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
-        """Choose live rows, and write them and their weights where they are wanted."""
+        """Write chosen live rows and their weights to the given arrays."""
         experience = self.experience
         sum_tree_kernels.draw_prioritized(
             random_word(self.generator),
@@ -119,7 +119,7 @@ class LivePrioritized(LiveSampler):
 
     @property
     def uses_priorities(self) -> bool:
-        """Priorities are what this sampler is about."""
+        """Always true."""
         return True
 
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
@@ -141,7 +141,7 @@ class LivePrioritized(LiveSampler):
         return self.tree.leaves(row % self.experience.capacity)
 
     def statistics(self) -> dict[str, float]:
-        """Return the schedule's position and the spread of priorities."""
+        """Return the current beta and the distribution of priorities."""
         mean = self.tree.total / max(len(self.experience), 1)
         return {"beta": self.beta, "mean_priority": mean, "largest_priority": self.largest}
 
@@ -151,14 +151,14 @@ class LivePrioritized(LiveSampler):
         return self.tree.nbytes
 
     def state(self) -> SamplerState:
-        """Return the priorities of the used slots; the trees are built anew from them."""
+        """Return the priorities of the used slots; the trees are rebuilt from them."""
         state = super().state()
         state.arrays["priorities"] = self.tree.leaves(slice(min(self.experience.total, self.experience.capacity)))
         state.values["largest"] = self.largest
         return state
 
     def load_state(self, state: SamplerState) -> None:
-        """Go on from saved priorities."""
+        """Restore saved priorities."""
         super().load_state(state)
         priorities, largest = state.arrays["priorities"], float(state.values["largest"])
         experience, tree = self.experience, self.tree
@@ -172,6 +172,6 @@ class LivePrioritized(LiveSampler):
         if len(experience) == len(priorities):
             tree.build(priorities)
             return
-        # After `clear` there are slots that hold nothing; they must not count as the smallest priority.
+        # After `clear` some slots are empty; they must not count as the smallest priority.
         for slot in slots.tolist():
             sum_tree_kernels.set_range(slot, slot + 1, experience.capacity, priorities[slot], tree.row)

@@ -1,4 +1,4 @@
-"""Priorities of the slots of a ring in a sum tree, with a minimum tree beside it where it is wanted."""
+"""Priorities of the slots of a ring in a sum tree, with an optional minimum tree."""
 
 from __future__ import annotations
 

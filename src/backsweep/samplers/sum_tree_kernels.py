@@ -1,13 +1,13 @@
 """The sum tree of prioritized replay.
 
-A sum tree is one array of levels, from the root down; every node is the sum of its eight children, which lie side by
-side in one cache line:
+A sum tree is one array of levels, from the root down; every node is the sum of its eight children, which share one
+cache line:
 
     sums:    [ total . . . . . . . | 8 nodes | 64 nodes | ... | one leaf per slot, padded to full groups of 8 ]
     levels:    where each level starts, the leaves' last, and then where the array ends
 
-A node is always computed anew from its children, in a fixed order, never adjusted by differences, so the tree is an
-exact function of its leaves and rounding errors cannot build up. A second array of the same shape holds minima; its
+A node is always recomputed from its children, in a fixed order, never adjusted by differences, so the tree is an
+exact function of its leaves and rounding errors do not accumulate. A second array of the same shape holds minima; its
 empty leaves are infinite.
 """
 
@@ -27,7 +27,7 @@ from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_unit
 
 FAN_OUT = 8
-LARGEST_PRIORITY = 1e100  # so that the sum of all stays finite, whatever the errors
+LARGEST_PRIORITY = 1e100  # so that the sum stays finite for any errors
 
 
 class TreeArrays(NamedTuple):
@@ -95,7 +95,7 @@ def build_trees(leaves: NDArray[np.float64], tree_row: Row) -> None:
 
 @inlined
 def prefetch_path(slot: int, tree: TreeArrays) -> None:
-    """Ask for a leaf and the lowest nodes above it; those near the root are at hand anyway."""
+    """Prefetch a leaf and the lowest nodes above it; those near the root are cached anyway."""
     levels, sums, minima = tree.levels, tree.sums, tree.minima
     node = slot
     for level in range(levels.shape[0] - 2, max(levels.shape[0] - 5, 0), -1):
@@ -130,7 +130,7 @@ def update_priorities(
         sums[levels[leaf_level] + nodes[i]] = priority
         if minima.shape[0] > 0:
             minima[levels[leaf_level] + nodes[i]] = priority
-    # Level by level: the nodes of one level do not wait for one another, and near the root all are done once.
+    # Level by level: nodes of one level are independent, and nodes near the root are updated only once.
     for level in range(leaf_level - 1, -1, -1):
         size = (levels[level + 2] - levels[level + 1]) // FAN_OUT
         if size <= row.shape[0]:
@@ -145,7 +145,7 @@ def update_priorities(
 
 @inlined
 def choose_child(first: int, ticket: float, sums: NDArray[np.float64]) -> tuple[int, float]:
-    """Return which of eight children from `first` on a ticket falls to, and the sum of those before it."""
+    """Return which of eight children from `first` on contains a ticket, and the sum of those before it."""
     chosen = 0
     passed = 0.0
     prefix = 0.0
@@ -189,7 +189,7 @@ def draw_prioritized(
         unit = draw_unit(state)
         tickets[i] = (i + unit) / count * total if stratified else unit * total
         row[i] = 0
-    # All tickets go down a level together: while one waits for memory the others go on.
+    # All tickets descend one level at a time, so that their memory accesses overlap.
     for level in range(1, leaf_level + 1):
         for i in range(count):
             chosen, passed = choose_child(levels[level] + FAN_OUT * row[i], tickets[i], sums)

@@ -22,29 +22,29 @@ from backsweep.types import Picks, Rows
 class Topological:
     """Reverse breadth-first search from terminal states, so that successors come before their predecessors.
 
-    The sweep goes on where the last batch stopped. When nothing is left to expand it starts again from new roots.
+    The sweep resumes where the last batch stopped. When nothing is left to expand it restarts from new roots.
     """
 
     roots: int = 8
-    """How many vertices a sweep starts from."""
+    """The number of vertices where a sweep starts."""
     predecessors: int | None = 3
-    """At most how many predecessor edges of a vertex are followed, drawn without replacement; None follows all."""
+    """The largest number of predecessor edges followed at a vertex, drawn without replacement; None follows all."""
     start: Terminals | PseudoTerminals = field(default_factory=Terminals)
     """Where sweeps start: terminal vertices, or vertices with a high accumulated reward."""
     trees: Literal["shared", "separate"] = "shared"
     """One queue and visited set for all roots (Algorithm 1), or one root after another, each with its own."""
     draw: Literal["uniform", "visits"] = "uniform"
-    """Predecessors with equal chances, or in proportion to the stored transitions on the edge (for stochastic tasks;
-    costs time in proportion to the number of predecessors)."""
+    """Draw predecessors uniformly, or in proportion to the stored transitions on the edge (for stochastic tasks;
+    takes time proportional to the number of predecessors)."""
     stitch: bool = True
-    """Whether the search may pass from one episode to another through a shared state. False is an ablation: from the
-    roots on, each branch stays in the episode it was reached by."""
+    """Whether the search may cross from one episode to another in a shared state. False is an ablation: from the
+    roots on, each branch stays in its episode."""
     shuffle: int = 0
-    """Size of a window that the sweep's rows pass through in random order. 0 keeps the order; a large window keeps the
-    same rows and destroys it. Meant as an ablation, but networks learned MiniGrid sooner with it (docs/results.md), so
+    """Size of a window in which the sweep's rows are shuffled. 0 keeps the order; a large window keeps the
+    rows and loses the order. Meant as an ablation, but networks learned MiniGrid faster with it (docs/results.md), so
     try both."""
     fallback: Literal["uniform", "error"] = "uniform"
-    """What serves the batch while there is nowhere to start: uniform rows, or an error."""
+    """What to do while there are no roots: return uniform rows, or raise an error."""
 
     needs_graph = True
 
@@ -94,7 +94,7 @@ class LiveTopological(LiveSampler):
         )
         self.window = np.zeros(config.shuffle + 1, np.int64)
         self.held = 0
-        # The sweep has its own random stream, so that with a shuffle it gives the very rows it would give without.
+        # The sweep has its own random stream, so that a shuffle does not change its rows.
         self.shuffle_generator = generator.spawn(1)[0]
 
     def pick(self, count: int) -> Picks:
@@ -104,7 +104,7 @@ class LiveTopological(LiveSampler):
         return Picks(row)
 
     def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
-        """Choose live rows, and write them where they are wanted."""
+        """Write chosen live rows to the given array."""
         self._pick_rows(row)
 
     def _pick_rows(self, row: Rows) -> None:
@@ -127,7 +127,7 @@ class LiveTopological(LiveSampler):
         return out
 
     def statistics(self) -> dict[str, float]:
-        """Return how far the sweep has come."""
+        """Return the sweep's statistics."""
         return {**self.sweep.statistics()}
 
     @property
@@ -144,7 +144,7 @@ class LiveTopological(LiveSampler):
         return state
 
     def load_state(self, state: SamplerState) -> None:
-        """Go on in the middle of a sweep."""
+        """Resume in the middle of a sweep."""
         super().load_state(state)
         restore_generator(self.shuffle_generator, state.values["shuffle_generator"])
         self.sweep.load(

@@ -15,7 +15,7 @@ from backsweep.types import Picks, Rows
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every live row with the same chance, with replacement."""
+    """Every live row with equal probability, with replacement."""
 
     needs_graph = False
 
@@ -34,7 +34,7 @@ class LiveUniform(LiveSampler):
         return Picks(row)
 
     def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
-        """Choose live rows, and write them where they are wanted."""
+        """Write chosen live rows to the given array."""
         self._draw(row)
 
     def _draw(self, row: Rows) -> None:

@@ -1,8 +1,8 @@
-"""Tools to check what was loaded before anything is done with it.
+"""Tools to check loaded arrays before anything uses them.
 
-Digests show that a save is what somebody wrote, not that backsweep wrote it. Kernels follow the numbers in arrays
-without looking, so each part of a replay checks its own: every index and counter within its range, every list ending
-where it should, every count equal to what it counts.
+Digests show that a save is undamaged, not that backsweep wrote it. Kernels follow the indices in arrays without checks,
+so each part of a replay checks its own arrays: every index and counter is within its range, every list ends where it
+should, every count equals what it counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 class ContentsError(ValueError):
-    """Loaded arrays are not such as backsweep saves."""
+    """Loaded arrays are inconsistent."""
 
 
 def need(condition: object, what: str) -> None:
@@ -57,7 +57,7 @@ def need_list(head: int, links: NDArray[Any], members: NDArray[np.bool_], what: 
     following = np.where(members, links, -1).astype(np.int64).tolist()
     link = int(head)
     while link != 0:
-        need(0 < link <= len(following) and following[link - 1] >= 0 and left > 0, f"{what} leads astray")
+        need(0 < link <= len(following) and following[link - 1] >= 0 and left > 0, f"{what} is broken")
         following[link - 1], link = -1, following[link - 1]
         left -= 1
     need(left == 0, f"{what} ends too early")

@@ -1,7 +1,7 @@
-"""Hints about what has changed, so that the untouched parts of huge arrays need not even be looked at.
+"""Hints about what has changed, so that unchanged parts of large arrays need not be read.
 
-A hint is only good relative to the last save that it is counted from. `SnapshotMemory` remembers which save that
-was; where the folder holds any other, hints are ignored and everything is compared by digest instead.
+A hint is valid only relative to one save. `SnapshotMemory` remembers which save that was; if the folder holds another
+one, hints are ignored and everything is compared by digest instead.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ DirtyHint = RowsChanged | NDArray[np.bool_]
 
 @dataclass(slots=True)
 class SnapshotMemory:
-    """What an object remembers of its own last save or load: the checksum of that manifest, which covers all of it.
+    """What an object knows about its last save or load: the checksum of the manifest, which covers everything.
 
-    Keep one for each object that saves itself, and hand it to every `write_snapshot` and `read_snapshot` of that
+    Keep one for each object that saves itself, and pass it to every `write_snapshot` and `read_snapshot` of that
     object. Saving to a second folder in between is safe: the memory is then of the second folder's save.
     """
 
     checksum: str | None = None
     known: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """What the system said of each segment's file (see `files.traits`) when it was last known to be whole."""
+    """The traits of each segment's file (see `files.traits`) when it was last known to be intact."""
     looked_at: int = 0
-    """Segments that were read again although nothing seemed to have happened to them, in turn."""
+    """Segments that were read again although they seemed unchanged, in turn."""
 
 
 class DirtyBlocks:
@@ -69,7 +69,7 @@ class DirtyBlocks:
             self.flags[start // self.rows_per_block : end] = True
 
     def clear(self) -> None:
-        """Forget all marks: everything as it is now has been saved."""
+        """Remove all marks, after a save."""
         self.flags[:] = False
 
     def __call__(self, start: int, stop: int) -> bool:

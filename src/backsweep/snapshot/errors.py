@@ -1,4 +1,4 @@
-"""The one error that a snapshot folder raises about its own contents."""
+"""The error about the contents of a snapshot folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 class SnapshotError(ValueError):
-    """A snapshot folder cannot be read or written as it stands.
+    """A snapshot folder cannot be read or written.
 
     Parameters
     ----------
@@ -19,16 +19,16 @@ class SnapshotError(ValueError):
     """
 
     def __init__(self, path: str | os.PathLike[str], why: str, advice: str) -> None:
-        # The three parts go to ``args`` as they are, so that the error survives a trip between processes.
+        # The three parts go to ``args`` unchanged, so that the error can be pickled.
         super().__init__(os.fspath(path), why, advice)
         self.path = os.fspath(path)
         self.why = why
         self.advice = advice
 
     def __str__(self) -> str:
-        """Name the file, the reason and the way out, in that order."""
+        """Name the file, the reason and the advice, in that order."""
         return f"{self.path}: {self.why}. {self.advice}."
 
 
 RESTORE = "Restore the folder from a copy, or load another snapshot"
-"""The advice for everything that was once whole and is no longer."""
+"""The advice for damaged files."""

@@ -1,7 +1,7 @@
-"""Everything that changes the disk, in the order that survives a crash.
+"""All changes to the disk, in an order that survives a crash.
 
-A file is written under a temporary name, forced to the disk, and only then renamed to its own name. A name is safe
-once its folder has been forced to the disk as well.
+A file is written under a temporary name, flushed to the disk (fsync), and only then renamed. The new name is safe once
+its folder has been flushed too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def stage(path: Path, data: bytes | memoryview) -> None:
     temporary = temporary_name(path)
     with _naming(path):
         try:
-            # Whatever has that name is ours from before, or a trap: a link would lead the writing elsewhere.
+            # A file of that name is an old temporary of ours, or a link that would redirect the write.
             remove(temporary)
             with open(temporary, "wb", opener=_open_new) as file:
                 pour(file, data)
@@ -53,7 +53,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def traits(path: Path) -> tuple[int, ...]:
-    """Return what changes when a file is written to or replaced; nothing where there is no such file."""
+    """Return traits that change when a file is written to or replaced; empty without such a file."""
     try:
         found = path.lstat()
     except OSError:
@@ -62,7 +62,7 @@ def traits(path: Path) -> tuple[int, ...]:
 
 
 def publish(path: Path) -> None:
-    """Give a staged file its own name, replacing what had it before in one step."""
+    """Rename a staged file to its final name, atomically."""
     temporary = temporary_name(path)
     with _naming(path):
         try:
@@ -84,7 +84,7 @@ def force_folder(folder: Path) -> None:
         try:
             os.fsync(handle)
         except OSError as error:
-            # Some file systems have no such operation on folders; there is nothing more that could be done there.
+            # Some file systems cannot flush folders; nothing more can be done there.
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise
         finally:
@@ -102,7 +102,7 @@ def make_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file if that is possible; one that stays behind is harmless, and the next save tries again."""
+    """Delete a file if possible; a leftover is harmless, and the next save tries again."""
     with contextlib.suppress(OSError):
         os.unlink(path)
 
@@ -114,7 +114,7 @@ def temporary_name(path: Path) -> Path:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Say which file it was: a failed write (a full disk, say) does not tell by itself."""
+    """Add the file name to the error of a failed write, which does not contain it."""
     try:
         yield
     except OSError as error:

@@ -22,10 +22,9 @@ def present_state(folder: Path, kind: str) -> tuple[Manifest, str] | None:
     Raises
     ------
     SnapshotError
-        If the folder holds anything else than a snapshot of this kind, or one that is damaged: overwriting those
-        could destroy what somebody still needs.
+        If the folder holds anything but an intact snapshot of this kind: overwriting it could destroy other data.
     """
-    elsewhere = "Save to an empty folder, or delete this one if nobody needs it"
+    elsewhere = "Save to an empty folder, or delete this one if it is not needed"
     if not folder.exists():
         return None
     if not folder.is_dir():
@@ -40,7 +39,7 @@ def present_state(folder: Path, kind: str) -> tuple[Manifest, str] | None:
         if manifest.kind != kind:
             raise SnapshotError(folder, f"it holds a snapshot of kind {manifest.kind!r}, not {kind!r}", elsewhere)
         return manifest, checksum
-    # No manifest: either nothing of ours, or a first save that did not live to its end.
+    # No manifest: either not a snapshot, or a first save that was interrupted.
     expected = (LOCK_NAME, SEGMENTS_NAME, files.temporary_name(folder / MANIFEST_NAME).name)
     strangers = [entry for entry in sorted(folder.iterdir()) if entry.name not in expected]
     segments = folder / SEGMENTS_NAME
@@ -54,7 +53,7 @@ def present_state(folder: Path, kind: str) -> tuple[Manifest, str] | None:
 
 
 def sweep(folder: Path, referenced: Collection[str]) -> None:
-    """Delete the segments that are not referenced and every leftover temporary; touch nothing of anybody else's."""
+    """Delete unreferenced segments and leftover temporaries; touch no other files."""
     files.remove(files.temporary_name(folder / MANIFEST_NAME))
     for entry in (folder / SEGMENTS_NAME).iterdir():
         if _is_ours(entry.name) and entry.name not in referenced:

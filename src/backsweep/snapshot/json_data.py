@@ -1,4 +1,4 @@
-"""Metadata must come back exactly as it was given: only what JSON keeps exactly is let in."""
+"""Checks that metadata survives a round trip through JSON exactly."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from backsweep.snapshot.files import NO_LINKS
 
 try:
     import fcntl
-except ImportError:  # a system without advisory locks: two writers are then for the user to avoid
+except ImportError:  # a system without advisory locks: the user must avoid two writers
     fcntl = None  # type: ignore[assignment]
 
 LOCK_NAME = "writer.lock"
@@ -23,8 +23,8 @@ LOCK_NAME = "writer.lock"
 def writer_lock(folder: Path) -> Iterator[None]:
     """Hold the folder's lock, or raise `SnapshotError` at once if another writer has it.
 
-    The system lets go of the lock when its holder dies, so a killed writer never leaves a folder locked. The lock
-    file itself stays: removing it would let two writers each lock a file of their own.
+    The system releases the lock when its holder dies, so a killed writer never leaves a folder locked. The lock file
+    itself stays: removing it would let two writers each lock a different file.
     """
     try:
         handle = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o666)
@@ -44,13 +44,13 @@ def writer_lock(folder: Path) -> Iterator[None]:
                 folder, "another writer is saving to this folder", "Wait for it to finish, or save to another folder"
             ) from error
         except OSError as error:
-            # A file system without locks: the lock is advisory, and refusing to save there would help nobody.
+            # A file system without locks: the lock is advisory, so save without it.
             if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK):
                 raise
         try:
             yield
         finally:
-            # Unlocked by name, since a child process forked meanwhile would keep a merely closed lock alive.
+            # Unlocked explicitly, since a child process forked since then would keep a merely closed lock alive.
             with contextlib.suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_UN)
     finally:

@@ -1,7 +1,7 @@
 """The manifest: what the snapshot holds and in which files, with a checksum over itself.
 
-It is the root of the whole snapshot. It carries the digest of every segment, so its own checksum stands for the
-complete state: two folders with the same manifest hold the same state.
+It is the root of the snapshot. It holds the digest of every segment, so its own checksum identifies the complete state:
+two folders with the same manifest hold the same state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything there is to know about a snapshot but the contents of its arrays."""
+    """The description of a snapshot, without the contents of its arrays."""
 
     kind: str
     version: int
@@ -113,7 +113,7 @@ def load(folder: Path) -> tuple[Manifest, str]:
 
 
 def _decode(data: dict[str, Any], path: Path) -> Manifest:
-    """Turn checked JSON into a manifest. The checksum keeps accidents out; this keeps out what was made to deceive."""
+    """Turn JSON into a manifest. The checksum detects accidents; these checks detect malicious files."""
 
     def need(condition: bool, why: str) -> None:
         if not condition:
@@ -135,7 +135,7 @@ def _decode(data: dict[str, Any], path: Path) -> Manifest:
     for entry in data["segments"]:
         need(isinstance(entry, dict), "a segment's entry is malformed")
         file = entry.get("file")
-        # A bare name of our own making: no separators, no '..', nothing absolute, so nothing outside the folder.
+        # A name of our own form: no separators, no '..', not absolute, so nothing outside the folder.
         need(isinstance(file, str) and FILE_NAME.fullmatch(file) is not None, f"it names the segment file {file!r}")
         good = _is_count(entry.get("size")) and isinstance(entry.get("digest"), str)
         good = good and isinstance(entry.get("pieces"), list) and all(_is_piece(piece) for piece in entry["pieces"])

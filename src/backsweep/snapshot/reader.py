@@ -1,4 +1,4 @@
-"""Loading: nothing is used before its digest has been checked, and no array is ever held twice."""
+"""Loading: digests are checked before anything is used, and no array is held twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from backsweep.snapshot.manifest import MANIFEST_NAME, Manifest, Segment, load
 from backsweep.snapshot.segment import SegmentBuffer, digest_of, header_of, views
 
 Destination = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
-"""Given shape and dtype, hands over the array to load into."""
+"""Given shape and dtype, returns the array to load into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ def read_snapshot(
     kind, versions
         What it must be a snapshot of, and the versions of the contents that the caller understands.
     into
-        For some arrays: a function that is given shape and dtype and returns the array to fill (part of a larger
-        one, or a memory-mapped one), chunk by chunk. Names that the snapshot does not have are never called. If an
-        error is raised, the contents of the arrays handed over are undefined.
+        For some arrays: a function of shape and dtype that returns the array to fill (part of a larger one, or a
+        memory-mapped one), chunk by chunk. Functions of unknown names are never called. After an error, the contents of
+        these arrays are undefined.
     memory
         Remembers this load, so that hints count from here at the next save to the same folder.
 
     Raises
     ------
     SnapshotError
-        If anything is missing, torn, altered, foreign or too new, saying which file, why, and what to do next.
+        If anything is missing, torn, altered, foreign or too new; it names the file, the reason and what to do.
     """
     folder = Path(folder)
     manifest, checksum = load(folder)
@@ -75,7 +75,7 @@ def read_snapshot(
         for segment in manifest.segments:
             _load_segment(folder / SEGMENTS_NAME / segment.file, segment, manifest.arrays, arrays, buffer)
     except SnapshotError as error:
-        # A writer that finished meanwhile has rightly deleted what only the old manifest spoke of.
+        # A writer that finished since then has deleted segments that only the old manifest named.
         if load(folder)[1] != checksum:
             why = "it was replaced by a newer save while it was being read"
             raise SnapshotError(folder, why, "Load it again") from error
@@ -88,7 +88,7 @@ def read_snapshot(
 
 
 def read_metadata(folder: str | os.PathLike[str], *, kind: str, versions: Collection[int]) -> dict[str, Any]:
-    """Return only the metadata of the snapshot in a folder, checked like all of it; see `read_snapshot`."""
+    """Return only the metadata of the snapshot in a folder, with the same checks as `read_snapshot`."""
     return read_description(folder, kind=kind, versions=versions)[0]
 
 

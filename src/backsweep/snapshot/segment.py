@@ -1,8 +1,8 @@
 """One segment: the exact bytes of a safetensors file, built in and read from one reusable buffer.
 
-The header is a function of what the manifest says the segment holds, so the reader never has to trust a header:
-it builds the one it expects and compares. The safetensors library itself is not used here because it takes and
-gives whole copies of the data; the files are ordinary safetensors files all the same, and a test opens them with it.
+The header follows from the manifest's entry of the segment, so the reader never has to trust a header: it builds the
+expected one and compares. The safetensors library is not used here because it copies all data; the files are ordinary
+safetensors files, and a test opens them with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def digest_of(data: bytes | memoryview) -> str:
 
 
 def file_name(plan: SegmentPlan, digest: str) -> str:
-    """Name a segment after what it holds, so that an unchanged chunk finds its old file."""
+    """Name a segment after its contents, so that an unchanged chunk keeps its file."""
     label = re.sub(r"[^A-Za-z0-9_-]", "_", plan.label)[:64]
     return f"{label}.{plan.index:05d}.{digest}.safetensors"
 
@@ -47,19 +47,19 @@ def header_of(pieces: Iterable[Piece], specs: Mapping[str, ArraySpec]) -> tuple[
 
 
 class SegmentBuffer:
-    """The only copy of array data that saving or loading ever holds: one segment's worth, used again and again.
+    """A reusable buffer for one segment: the only copy of array data while saving or loading.
 
-    Copying a chunk before it is hashed also means that what is hashed is what is written, even if a careless caller
-    changes the array meanwhile.
+    Copying a chunk before it is hashed also ensures that the hashed bytes are written, even if the caller changes the
+    array at the same time.
     """
 
     def __init__(self) -> None:
         self._bytes: NDArray[np.uint8] = np.empty(0, np.uint8)
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        """Lend the first `size` bytes; what was lent before is no longer valid."""
+        """Return the first `size` bytes; earlier views are no longer valid."""
         if self._bytes.size < size:
-            self._bytes = np.empty(0, np.uint8)  # let go of the old buffer before the new one is made
+            self._bytes = np.empty(0, np.uint8)  # free the old buffer before the new one is made
             self._bytes = np.empty(size, np.uint8)
         return self._bytes[:size]
 

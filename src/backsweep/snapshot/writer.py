@@ -1,4 +1,4 @@
-"""Saving: only what changed, and never a moment at which a crash would leave neither the old state nor the new."""
+"""Saving: only changes are written, and a crash at any moment leaves the old state or the new."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from backsweep.snapshot.manifest import MANIFEST_NAME, Manifest, Segment, encode
 from backsweep.snapshot.segment import SegmentBuffer, digest_of, file_name
 
 READ_AGAIN = 4
-"""Segments, of about 8 MiB, that a save reads again although nothing seems to have happened to them."""
+"""The number of segments, of about 8 MiB, that a save reads again although they seem unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def write_snapshot(
 
     Chunks that have not changed keep their files. A crash at any moment leaves the old snapshot or the new one. The
     arrays may be memory-mapped or views; no more than one chunk of them (about 8 MiB, or one row where a row is
-    larger) is copied at a time. The arrays must not be changed by another thread meanwhile.
+    larger) is copied at a time. No other thread may change the arrays during the call.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def write_snapshot(
         What this is a snapshot of and the version of its contents, for `read_snapshot` to check.
     dirty
         For some large arrays: which rows may have changed since the last save or load with the same `memory`. Chunks
-        without such rows are kept unseen. Ignored without a `memory`, and wherever `memory` is not of this folder's
-        present state.
+        without such rows are kept without reading them. Ignored without a `memory`, or if `memory` is not of this
+        folder's present state.
     memory
         Remembers this save for the next one.
 
@@ -71,9 +71,9 @@ def write_snapshot(
     TypeError, ValueError
         For arguments that cannot be saved; nothing is touched.
     SnapshotError
-        If the folder holds something else or is being written to by somebody else; nothing is touched.
+        If the folder holds something else or another writer is saving to it; nothing is touched.
     OSError
-        If the disk is full or cannot be written, naming the file; the state before still loads.
+        If the disk is full or cannot be written; it names the file, and the previous state still loads.
     """
     if not isinstance(kind, str) or not kind:
         raise ValueError(f"kind is {kind!r}; expected a string that is not empty")
@@ -84,29 +84,29 @@ def write_snapshot(
     hints = check_hints(dirty, specs)
 
     folder = Path(folder)
-    present_state(folder, kind)  # refuse before the first touch
+    present_state(folder, kind)  # check before anything is touched
     files.make_folder(folder / SEGMENTS_NAME)
     with writer_lock(folder):
-        state = present_state(folder, kind)  # again, now that nobody else can change it
+        state = present_state(folder, kind)  # again, now that no other writer can change it
         old, old_checksum = state if state is not None else (None, None)
         trusted = hints if memory is not None and memory.checksum == old_checksum else {}
         kept_if_broken = {segment.file for segment in old.segments} if old is not None else set()
         try:
             whole = _whole_segments(folder / SEGMENTS_NAME, old, memory)
             segments, written = _write_segments(folder / SEGMENTS_NAME, arrays, specs, old, whole, trusted)
-            # The names of the segments must be safe on the disk before a manifest speaks of them.
+            # The names of the segments must be safe on the disk before a manifest refers to them.
             files.force_folder(folder / SEGMENTS_NAME)
             image, checksum = encode(Manifest(kind, version, specs, segments, dict(metadata)))
             files.stage(folder / MANIFEST_NAME, image)
         except BaseException:
-            # Give back what was taken, most of all on a full disk. The old state has not been touched.
+            # Free the disk space again, above all on a full disk. The old state has not been touched.
             with contextlib.suppress(OSError):
                 sweep(folder, kept_if_broken)
             raise
-        files.publish(folder / MANIFEST_NAME)  # the moment at which the new state takes over
-        files.force_folder(folder)  # no going back to the old manifest, so its segments may go
+        files.publish(folder / MANIFEST_NAME)  # from here on the new state is valid
+        files.force_folder(folder)  # the old manifest is gone, so its segments can be deleted
         if old is None:
-            files.force_folder(folder.absolute().parent)  # a killed first save may have made the folder and no more
+            files.force_folder(folder.absolute().parent)  # a killed first save may have made only the folder
         if memory is not None:
             memory.checksum = checksum
             places = {segment.file: folder / SEGMENTS_NAME / segment.file for segment in segments}
@@ -118,10 +118,10 @@ def write_snapshot(
 
 
 def _whole_segments(folder: Path, old: Manifest | None, memory: SnapshotMemory | None) -> dict[str, Segment]:
-    """Return the segments of the present manifest whose files are still what they were; the others are written anew.
+    """Return the segments of the present manifest whose files are intact; the others are written again.
 
-    A file is read again unless this memory knows it and nothing has happened to it since. Disks also change what nobody
-    has touched, so a few of the known ones are read as well, others each time.
+    A file is read again unless this memory knows it and it has not changed since. Disks also corrupt unchanged files,
+    so a few of the known ones are read as well, different ones each time.
     """
     if old is None:
         return {}
@@ -153,8 +153,8 @@ def _write_segments(
     on_disk: Mapping[str, Segment],
     hints: Mapping[str, RowsChanged],
 ) -> tuple[tuple[Segment, ...], list[Segment]]:
-    """Bring every segment to the disk that is not there yet; return all segments, and those newly written."""
-    # Only files that the present manifest vouches for are kept: what a killed save left behind is written anew.
+    """Write every segment that is not on the disk yet; return all segments, and those newly written."""
+    # Only files of the present manifest are kept: leftovers of a killed save are written again.
     by_pieces = {segment.pieces: segment for segment in on_disk.values()}
     segments: list[Segment] = []
     written: list[Segment] = []
@@ -181,7 +181,7 @@ def _unchanged(
     old_specs: Mapping[str, ArraySpec],
     hints: Mapping[str, RowsChanged],
 ) -> bool:
-    """Whether hints say that a segment with these pieces is still what it was."""
+    """Whether the hints say that a segment with these pieces is unchanged."""
     return all(
         piece.array in hints
         and specs[piece.array].code == old_specs[piece.array].code

@@ -1,4 +1,4 @@
-"""The ring of transitions, in which each distinct observation is kept once."""
+"""The ring of transitions, which stores each distinct observation once."""
 
 from backsweep.store.store import Store
 

@@ -1,11 +1,11 @@
-"""The tables in which each distinct record is kept once.
+"""Tables that store each distinct record once.
 
 A *record* is a fixed number of 64-bit words: one frame of an observation, or, with frame stacks, the list of the
-frames that make up one observation. A record table keeps each distinct record once:
+frames that make up one observation. A record table stores each distinct record once:
 
     table[hash]  -> record + 1        open addressing, 0 means empty
     records[record, :]                the words themselves
-    uses[record]                      how many rows (or stacks) refer to it; at 0 the record is released
+    uses[record]                      the number of rows (or stacks) that refer to it; at 0 the record is released
     hashes[record]                    the hash, or, in a released record, the next released one + 1
     changed[record // CHANGED_BLOCK]  whether any of these records was written since the last save
 """
@@ -48,7 +48,7 @@ class Records(NamedTuple):
 
 @inlined
 def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.uint64:
-    """Multilinear hash of the words, scrambled so that the low bits can index a table."""
+    """Multilinear hash of the words, mixed so that the low bits can index a table."""
     total = np.uint64(record.shape[0])
     for i in range(record.shape[0]):
         total += record[i] * weights[i]
@@ -57,7 +57,7 @@ def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.u
 
 @inlined
 def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
-    """Compare two records: to the end, since a loop that may end early is not done many words at a time."""
+    """Compare two records without an early exit, so that the loop is vectorised."""
     different = np.uint64(0)
     for i in range(first.shape[0]):
         different |= first[i] ^ second[i]
@@ -66,7 +66,7 @@ def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
 
 @inlined
 def intern(record: NDArray[np.uint64], kept: Records) -> int:
-    """Find or keep `record`; return its number, or -1 - number if it is new. Its uses are left as they are."""
+    """Find or store `record`; return its number, or -1 - number if it is new. Its uses are not changed."""
     records, hashes, table, counters = kept.records, kept.hashes, kept.table, kept.counters
     code = hash_record(record, kept.weights)
     mask = np.uint64(table.shape[0] - 1)
@@ -125,7 +125,7 @@ def find_observation(staged: NDArray[np.uint64], frames: Records, stacks: Record
 
 @kernel
 def release(number: int, kept: Records) -> bool:
-    """Take back one use of a record; free it and return True if that was the last one."""
+    """Remove one use of a record; free it and return True if that was the last one."""
     uses, hashes, table, counters = kept.uses, kept.hashes, kept.table, kept.counters
     uses[number] -= 1
     if uses[number] > 0:
@@ -134,7 +134,7 @@ def release(number: int, kept: Records) -> bool:
     place = hashes[number] & mask
     while table[np.int64(place)] != number + 1:
         place = (place + np.uint64(1)) & mask
-    # Close the gap: pull back every later entry of the run that may stand here, so that no marker stays behind.
+    # Close the gap: move later entries of the run back, so that no deletion marker is needed.
     gap = place
     while True:
         place = (place + np.uint64(1)) & mask
@@ -166,10 +166,10 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
 
 @kernel
 def intern_observation(staged: NDArray[np.uint64], frames: Records, stacks: Records) -> int:
-    """Find or keep a staged observation; return its number, or -1 - number if it is new.
+    """Find or store a staged observation; return its number, or -1 - number if it is new.
 
     Without frame stacks (records of `stacks` have no words) an observation is one frame. With them it is a list of
-    frames, kept in a record table of its own, and uses of its frames are counted when the list is new.
+    frames in a separate record table, and uses of its frames are counted when the list is new.
     """
     depth = stacks.records.shape[1]
     if depth == 0:
@@ -183,7 +183,7 @@ def intern_observation(staged: NDArray[np.uint64], frames: Records, stacks: Reco
         frames.uses[frame] += 1
         stack[i] = np.uint64(frame)
     number = intern(stack, stacks)
-    if number >= 0:  # the list was there and holds its frames already
+    if number >= 0:  # the list is known and already holds its frames
         for i in range(depth):
             frames.uses[np.int64(stack[i])] -= 1
     return number
@@ -191,7 +191,7 @@ def intern_observation(staged: NDArray[np.uint64], frames: Records, stacks: Reco
 
 @kernel
 def release_observation(number: int, frames: Records, stacks: Records) -> None:
-    """Take back one use of an observation."""
+    """Remove one use of an observation."""
     depth = stacks.records.shape[1]
     if depth == 0:
         release(number, frames)

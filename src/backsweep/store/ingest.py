@@ -1,7 +1,7 @@
-"""Adding to a replay with one kernel call.
+"""Adds to a replay with one kernel call.
 
-`Store.add` and `Graph.follow` are two calls with a visit to the encoder in between. Where the kernel can make the keys
-itself, all of it is one call.
+`Store.add` and `Graph.follow` are two calls with a call of the encoder in between. If the kernel can compute the keys,
+one call does it all.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PROJECTED = {
     np.dtype(np.float32): KEY_OF_FLOAT32,
     np.dtype(np.float64): KEY_OF_FLOAT64,
 }
-"""How keys of observations of a dtype are made by random projection."""
+"""How a random projection computes the keys of observations of a dtype."""
 NOTHING = np.zeros((1, COLUMNS), np.int64)
 
 
 def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[int, Projection | None] | None:
-    """Return how the kernel makes keys, and the arrays that it needs for that; None if it cannot."""
+    """Return how the kernel computes keys and the arrays it needs for that; None if it cannot."""
     if graph is None:
         return NO_GRAPH, None
     single = store.layout.single
@@ -51,9 +51,9 @@ def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[i
 
 
 def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Tables | None:
-    """Return what `add_staged` takes, None if the kernel cannot make this encoder's keys.
+    """Return the arguments of `add_staged`, None if the kernel cannot compute this encoder's keys.
 
-    They are good for as long as store, graph and encoder keep their arrays.
+    They are valid as long as store, graph and encoder keep their arrays.
     """
     kind = key_kind(store, graph, encoder)
     if kind is None:

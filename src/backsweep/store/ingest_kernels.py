@@ -1,4 +1,4 @@
-"""One call takes what is staged into the store and lets the graph follow, keys included."""
+"""One call adds the staged transitions to the store and the graph, and computes their keys."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -24,16 +24,16 @@ KEY_OF_FLOAT64 = 4
 
 
 class Projection(NamedTuple):
-    """What makes keys of bytes and floats."""
+    """The matrix of the random projection."""
 
     matrix: Float64Matrix
 
 
 @kernel
 def add_staged(key: int, store: Table, graph: Row, projection: Row) -> int:
-    """Add what is staged to a replay; return how many observations were new, as -1 - new if numbers were out of range.
+    """Add the staged transitions; return the number of new observations, or -1 - new if numbers were out of range.
 
-    `key` says how an observation becomes a key, or that there is no graph.
+    `key` selects how keys are computed, or says that there is no graph.
     """
     counters = unpack(Ring, store[RING]).counters
     first = counters[TOTAL]

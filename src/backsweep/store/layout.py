@@ -1,4 +1,4 @@
-"""How the values of a space lie in memory: every array of it at its own aligned place in a row of 64-bit words."""
+"""The memory layout of a space's values: each array has its own aligned place in a row of 64-bit words."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Field:
     low: NDArray[Any] | None
     high: NDArray[Any] | None
     frames: int = 1
-    """How many frames the last axis holds, if frames are kept one after another and are not given that way."""
+    """The number of frames on the last axis, if frames come last; they are stored first."""
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The shape in which a value is kept: frames come first."""
+        """The shape in which a value is stored: frames come first."""
         if self.frames == 1:
             return self.shape
         return (self.frames, *self.shape[:-1], self.shape[-1] // self.frames)
@@ -52,19 +52,19 @@ def _bounds(space: gym.Space[Any], values_are_checked: bool) -> tuple[NDArray[An
 
 
 class Layout:
-    """The places of a space's arrays, checks of values that come in, and views of values that go out.
+    """The places of a space's arrays, checks of incoming values, and views of stored values.
 
     Parameters
     ----------
     space
         A Box, Discrete, MultiDiscrete or MultiBinary space, or a Dict or Tuple of such.
     argument
-        What error messages call the value.
+        The name of the value in error messages.
     check_box_bounds
-        Whether values of a Box must lie within its bounds. Actions are held to them. Observations are not: bounds of
-        observation spaces are often loose or wrong, and a check of every pixel would cost more than storing it.
+        Whether values of a Box must be within its bounds, as actions must. Bounds of observation spaces are often loose
+        or wrong, and checking every pixel would cost more than storing it.
     frame_stack
-        How many frames a value is made of. Frames lie one after another in memory, on whichever axis they come.
+        The number of frames of a value. Frames are contiguous in memory, on whichever axis they come.
     cast
         Whether numbers of another type are rounded to the space's.
     """
@@ -87,7 +87,7 @@ class Layout:
             self._tree = self._fields[0] = _stacked_field(self._tree, frame_stack, space)
         self.nbytes = sum(-(-field.nbytes // WORD) * WORD for field in self._fields)
         self.words = self.nbytes // WORD
-        # The common case, one array with no padding, is served without a detour.
+        # A fast path for the common case: one array without padding.
         self.single = self._fields[0] if self._tree is self._fields[0] else None
         self.has_floats = any(field.dtype.kind == "f" for field in self._fields)
         self.is_checked = self.has_floats or any(field.low is not None for field in self._fields)
@@ -121,7 +121,7 @@ class Layout:
         return field, offset + -(-field.nbytes // WORD) * WORD
 
     def views(self, words: NDArray[np.uint64]) -> Any:
-        """Return the arrays that lie in `words` (batch, self.words), without copying."""
+        """Return views of the arrays in `words` (batch, self.words)."""
         raw = words.view(np.uint8)
         return self._map(self._tree, lambda field: self._view(raw, field))
 
@@ -148,7 +148,7 @@ class Layout:
     def check(self, value: Any, batch: int, name: str) -> Any:
         """Return `value` as arrays with a leading axis of `batch`, or raise an error that says what is wrong.
 
-        With a batch of one the leading axis may be left out.
+        With a batch of one the leading axis may be omitted.
         """
         return self._check(self._tree, value, batch, name)
 
@@ -178,7 +178,7 @@ def _stacked_field(field: Any, frame_stack: int, space: gym.Space[Any]) -> Field
             f"frame_stack={frame_stack} needs a Box observation space whose first or last axis has that many frames "
             f"(or that many times a frame's channels), got {space}"
         )
-    # Of two axes that could be the one with the frames, it is the short one; the others are height and width.
+    # If two axes could hold the frames, it is the short one; the others are height and width.
     if shape[0] == frame_stack or min(divided, key=lambda axis: shape[axis]) == 0:
         return field
     return replace(field, frames=frame_stack)
@@ -205,7 +205,7 @@ def _check_array(field: Field, value: Any, batch: int, name: str, cast: bool) ->
 
 
 def _clip_rounding(field: Field, array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return floats that rounding carried past their bounds as those bounds; refuse what is further out."""
+    """Clip floats that exceed their bounds by a rounding error; refuse those further out."""
     low, high = np.asarray(field.low), np.asarray(field.high)
     if field.dtype.kind == "f":
         slack = 4 * np.spacing(np.maximum(np.abs(low), np.abs(high)))
@@ -223,17 +223,17 @@ def _range(field: Field) -> str:
 
 
 def host_array(value: Any) -> NDArray[Any]:
-    """Return an array, also for a torch tensor that requires gradients or lives on a GPU."""
+    """Return an array, also for a torch tensor that requires gradients or is on a GPU."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError("masked arrays are not taken, since what they hide would be stored: fill in what is missing")
+        raise TypeError("masked arrays are refused, since their masked values would be stored: fill them first")
     array: NDArray[Any] = np.asarray(value)
     return array
 
 
 def _as_array(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array; Python's own floats, which have no size of their own, in the dtype that is wanted."""
+    """Return an array; Python floats, which have no fixed size, get the wanted dtype."""
     array = host_array(value)
     if dtype.kind == "f" and array.dtype.kind in "fiu" and isinstance(value, (list, tuple, float, int)):
         return array.astype(dtype)
@@ -241,13 +241,13 @@ def _as_array(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _cast(array: NDArray[Any], dtype: np.dtype[Any], name: str, rounding: bool) -> NDArray[Any]:
-    """Turn e.g. Python ints into the space's dtype where no value changes, or where floats may be rounded."""
+    """Convert to the space's dtype if no value changes, or if floats may be rounded."""
     if array.dtype.kind in "biu" and dtype.kind in "iu":
         cast = array.astype(dtype)
         if (cast == array).all():
             return cast
     elif np.can_cast(array.dtype, dtype, "safe") or (rounding and array.dtype.kind in "biuf" and dtype.kind == "f"):
-        with np.errstate(over="ignore"):  # what becomes infinite is refused as such
+        with np.errstate(over="ignore"):  # overflow to infinity is refused below
             return array.astype(dtype)
     hint = "; Replay(cast=True) rounds" if dtype.kind == "f" and array.dtype.kind in "biuf" else ""
     raise TypeError(f"{name} must have dtype {dtype}, got {array.dtype}{hint}")

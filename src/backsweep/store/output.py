@@ -1,8 +1,8 @@
-"""Output arrays that are used again once nobody holds them.
+"""Output arrays that are reused once nothing refers to them.
 
-Fresh memory for every batch costs several times the copying itself, because the system hands it out page by page. A
-pool that simply rotates would overwrite a batch that the caller still holds. This one asks Python how many references
-an array has: a batch is recycled only after the caller, and every view or tensor made of it, has let go.
+Fresh memory for every batch costs several times the copying itself, because the system provides it page by page. A
+pool that simply rotates would overwrite a batch that the caller still holds. This one counts the references to an
+array: a batch is reused only when the caller and every view or tensor made of it are gone.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Output:
 
     @property
     def observation(self) -> Any:
-        """The observations, in a dict or tuple of their own: holding or changing it is the caller's affair."""
+        """The observations, in a new dict or tuple that the caller may keep or change."""
         return _own_containers(self._layout.as_given(self._observation))
 
     @property
     def next_observation(self) -> Any:
-        """The successors, likewise."""
+        """The successors, in a new dict or tuple as well."""
         return _own_containers(self._layout.as_given(self._next_observation))
 
     def _count(self) -> list[int]:
@@ -63,12 +63,12 @@ class Output:
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody but this object holds any of the arrays."""
+        """Whether only this object refers to the arrays."""
         return self._count() == self._references
 
 
 def _own_containers(tree: Any) -> Any:
-    """Return new dicts and tuples around the same arrays, so that whoever holds one holds the arrays too."""
+    """Return new dicts and tuples of the same arrays, so that holding one keeps the arrays in use."""
     if isinstance(tree, dict):
         return {key: _own_containers(part) for key, part in tree.items()}
     if isinstance(tree, tuple):
@@ -85,7 +85,7 @@ def _arrays(tree: Any) -> list[NDArray[Any]]:
 
 
 class OutputPool:
-    """Hands out `Output` objects of a wanted size, free ones first."""
+    """Provides `Output` objects of a given size, free ones first."""
 
     def __init__(self, layout: Layout, action_layout: Layout) -> None:
         self._layout = layout
@@ -93,10 +93,10 @@ class OutputPool:
         self._kept: dict[int, list[Output]] = {}
 
     def take(self, size: int) -> Output:
-        """Return arrays for a batch of `size` that nobody holds."""
+        """Return unused arrays for a batch of `size`."""
         kept = self._kept.pop(size, None)
         if kept is None:
-            # Batches of ever new sizes, such as whole episodes, must not pile up: the size not used for longest goes.
+            # Batches of many sizes, such as whole episodes, must not accumulate: drop the least recently used size.
             if len(self._kept) == MOST_SIZES:
                 del self._kept[next(iter(self._kept))]
             kept = []

@@ -1,4 +1,4 @@
-"""Reading rows and observations out of the store."""
+"""Reads rows and observations from the store."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -60,7 +60,7 @@ def copy_pairs(
 ) -> None:
     """Write pairs of observations to two outputs.
 
-    One after the other: copying both in one loop was slower on a quiet machine, though it looked faster on a busy one.
+    One after the other: copying both in one loop was slower on an idle machine, though faster on a busy one.
     """
     size = frames.shape[1]
     if stacks.shape[1] == 0:
@@ -85,7 +85,7 @@ def copy_pairs(
 def fold_steps(
     slot: int, n_step: int, gamma: float, rows: NDArray[np.int32], values: NDArray[np.float64]
 ) -> tuple[int, float, float]:
-    """Fold up to `n_step` steps of a row's episode into one: its last slot, its reward, and what then is discounted."""
+    """Combine up to `n_step` steps of a row's episode; return the last slot, the reward and the discount."""
     last, reward, discount = np.int64(slot), values[slot, REWARD], gamma
     for _ in range(n_step - 1):
         if rows[last, NEXT] < 0:
@@ -109,7 +109,7 @@ def read_rows(
     out_discount: NDArray[np.float32],
     out_terminated: NDArray[np.bool_],
 ) -> None:
-    """Gather the picked rows, each with up to `n_step` steps of its own episode folded into one."""
+    """Gather the picked rows, each combined with up to `n_step` steps of its own episode."""
     ring = unpack(Ring, store[RING])
     rows, values, actions = ring.rows, ring.values, ring.actions
     frames, stacks = unpack(Records, store[FRAMES]).records, unpack(Records, store[STACKS]).records
@@ -132,7 +132,7 @@ def read_rows(
         for i in range(actions.shape[1]):
             out_action[item, i] = actions[slot, i]
         first[item] = rows[slot, OBSERVATION]
-        # Nothing may be read from a successor that was not seen, so whatever has the right form will do.
+        # An unseen successor must not be used, so any observation of the right form will do.
         second[item] = rows[last, OBSERVATION if rows[last, FLAGS] & UNSEEN else NEXT_OBSERVATION]
         if stacks.shape[1] == 0:
             prefetch(frames, first[item])
@@ -142,7 +142,7 @@ def read_rows(
 
 @kernel
 def count_steps(picked: NDArray[np.int64], n_step: int, rows: NDArray[np.int32], out: NDArray[np.int64]) -> None:
-    """Count for each picked row the steps that `read_rows` folds into it."""
+    """Count the steps that `read_rows` combines for each picked row."""
     for item in range(picked.shape[0]):
         slot = picked[item] % rows.shape[0]
         steps = 1
@@ -156,7 +156,7 @@ def count_steps(picked: NDArray[np.int64], n_step: int, rows: NDArray[np.int32],
 def check_updates(
     row: NDArray[np.int64], error: NDArray[np.float64], oldest: int, total: int, refuse_negative: bool
 ) -> int:
-    """Return how many rows have left the replay, or -1 if a row never existed or an error is not allowed."""
+    """Return the number of overwritten rows, or -1 if a row never existed or an error is invalid."""
     late = 0
     for i in range(row.shape[0]):
         if row[i] < 0 or row[i] >= total or not np.isfinite(error[i]) or (refuse_negative and error[i] < 0):

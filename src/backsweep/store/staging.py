@@ -1,4 +1,4 @@
-"""Where a call's transitions are checked and laid down before anything else changes.
+"""Checks the transitions of a call and copies them to scratch memory before anything else changes.
 
 words[lane]               a lane's observation
 words[num_envs + lane]    its successor
@@ -21,12 +21,12 @@ from backsweep.store.store_kernels import ENDED, SKIP, TERMINATED, TRUNCATED, UN
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # batches hold 32-bit rewards
 USUAL_REWARDS = (np.dtype(np.float64), np.dtype(np.float32))
 UNSEEN_WORD = np.uint64(0x5BD1E995A7C63F1B)
-"""What every word of a state is combined with to stand for the unseen state after it."""
+"""Combined with every word of a state to represent the unseen state after it."""
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Checked steps that follow one another, ready to be laid down: step t leads from words[t] to words[t + 1]."""
+    """Checked consecutive steps, ready to be staged: step t leads from words[t] to words[t + 1]."""
 
     words: NDArray[np.uint64]
     action_words: NDArray[np.uint64]
@@ -38,7 +38,7 @@ class Trajectory:
 
 
 class Staging:
-    """The place for one call's transitions, and the checks on the way there."""
+    """Scratch memory for one call's transitions, and the checks."""
 
     def __init__(self, layout: Layout, action_layout: Layout, num_envs: int) -> None:
         self.num_envs = num_envs
@@ -50,7 +50,7 @@ class Staging:
         self._actions = action_layout.views(self._action_words)
         self.rewards = np.zeros(num_envs, np.float64)
         self.largest_reward = LARGEST_REWARD
-        """Lower where rewards are added up, so that no sum is too large for a 32-bit float."""
+        """The largest reward; lower with n_step, so that no sum overflows a 32-bit float."""
         self.flags = np.zeros(num_envs, np.uint8)
         self.hides_successors = False
         single = layout.single
@@ -74,10 +74,10 @@ class Staging:
         truncated: Any,
         lanes: NDArray[np.int64] | None,
     ) -> None:
-        """Check a transition per lane, or per lane in `lanes`, and lay it down."""
+        """Check and stage one transition per lane, or per lane in `lanes`."""
         self._begin()
         if self.num_envs == 1:
-            # One lane at a time is where every microsecond of checking shows, so what needs no conversion gets none.
+            # With one lane every microsecond counts, so values that need no conversion get none.
             self._stage_one(observation, action, next_observation)
             _stage_rewards(self.rewards, reward, self.largest_reward)
             _stage_flags(self.flags, terminated, truncated)
@@ -103,12 +103,12 @@ class Staging:
 
     def _begin(self) -> None:
         if self.hides_successors:
-            # Between the arrays of an observation there may be bytes that belong to none, and those must be 0.
+            # Padding bytes between the arrays of an observation must be 0.
             self.words[self.num_envs :] = 0
             self.hides_successors = False
 
     def trajectory(self, observation: Any, action: Any, reward: Any, terminated: Any, truncated: Any) -> Trajectory:
-        """Check a whole trajectory: one more observation than steps, and ends only at the last step."""
+        """Check a trajectory: one more observation than steps, and an end only at the last step."""
         if not np.ndim(action) and not hasattr(action, "__len__"):
             raise TypeError(f"action must hold one action for each step, got {type(action).__name__}")
         steps = len(action)
@@ -131,7 +131,7 @@ class Staging:
         return Trajectory(words, action_words, rewards, flags)
 
     def stage_step(self, lane: int, trajectory: Trajectory, step: int) -> None:
-        """Lay down one step of a trajectory for one lane; the others add nothing."""
+        """Stage one step of a trajectory for one lane; the others add nothing."""
         self._begin()
         self.words[lane] = trajectory.words[step]
         self.words[self.num_envs + lane] = trajectory.words[step + 1]
@@ -141,25 +141,25 @@ class Staging:
         self.flags[lane] = trajectory.flags[step]
 
     def skip(self, lanes: NDArray[np.bool_]) -> None:
-        """Let these lanes add nothing."""
+        """Make these lanes add nothing."""
         self.flags[lanes] = SKIP
 
     def ends(self) -> NDArray[np.bool_]:
-        """Say for each lane whether the staged (or just added) step ends its episode."""
+        """Return for each lane whether the staged (or just added) step ends its episode."""
         ends: NDArray[np.bool_] = (self.flags != SKIP) & ((self.flags & ENDED) != 0)
         return ends
 
     def stage_successor(self, lane: int, observation: Any, entry: int) -> None:
-        """Lay down another successor for one lane, which came as an `entry` of final_observation."""
+        """Replace the staged successor of one lane by an `entry` of final_observation."""
         place = self.num_envs + lane
         checked = self._layout.check(observation, 1, f"final_observation[{entry}]")
         lay_down(self.observations, checked, slice(place, place + 1))
 
     def forget_successors(self, lanes: NDArray[np.bool_]) -> int:
-        """Take the successors of these lanes as unseen; return how many steps have to be left out for that.
+        """Mark the successors of these lanes as unseen; return the number of steps skipped.
 
-        Where a step terminates, nothing hangs on its successor, and a state of its own stands for it that no
-        observation is equal to. A step that was truncated has a value that nobody can know: it is left out.
+        A terminated step does not depend on its successor, so a separate state that equals no observation replaces it.
+        A truncated step needs the value of its successor, which is unknown, so it is skipped.
         """
         lanes = lanes & (self.flags != SKIP)
         going_on = lanes & ((self.flags & ENDED) == 0)
@@ -189,7 +189,7 @@ class Staging:
         return rows
 
     def unseen(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Say for each place among `words` whether it stands for an unseen state."""
+        """Return for each place of `words` whether it represents an unseen state."""
         lane = places.astype(np.int64) - self.num_envs
         marked: NDArray[np.bool_] = (lane >= 0) & ((self.flags[lane] & UNSEEN) != 0)
         return marked
@@ -204,7 +204,7 @@ class Staging:
             lay_down(self._actions, self._action_layout.check(action, 1, "action"), slice(0, 1))
 
     def _stage_plain(self, observation: Any, next_observation: Any) -> bool:
-        """Lay down all lanes' observations if they are arrays of the very form in which they are kept.
+        """Stage all lanes' observations if they are arrays of exactly the stored form.
 
         If not, or if a number is not finite, return False; the long way then converts them or says what is wrong.
         """
@@ -224,7 +224,7 @@ class Staging:
         return plain.dtype.kind != "f" or bool(np.isfinite(self.observations).all())
 
     def _stage_plain_numbers(self, action: Any, reward: Any, terminated: Any, truncated: Any) -> bool:
-        """Lay down the numbers of all lanes with one kernel call if they come in the usual form and are in order.
+        """Stage the numbers of all lanes with one kernel call if they have the usual form and are valid.
 
         If not, return False; the long way then converts them or says what is wrong.
         """
@@ -269,7 +269,7 @@ class Staging:
 
 
 def lay_down(staged: Any, value: Any, place: Any) -> None:
-    """Copy checked arrays to places of staging arrays of the same form."""
+    """Copy checked arrays into staging arrays of the same form."""
     if isinstance(staged, dict):
         for key, part in staged.items():
             lay_down(part, value[key], place)
@@ -281,12 +281,12 @@ def lay_down(staged: Any, value: Any, place: Any) -> None:
 
 
 def _only_entry(value: Any) -> Any:
-    """Return the number in an array of one entry, and anything else as it is."""
+    """Return the number in an array of one entry, and anything else unchanged."""
     return value.item() if type(value) is np.ndarray and value.size == 1 and value.ndim <= 2 else value
 
 
 def _column(value: Any, n: int) -> Any:
-    """Return an array (n, 1) as (n,), and anything else as it is."""
+    """Return an array (n, 1) as (n,), and anything else unchanged."""
     return value.reshape(n) if type(value) is np.ndarray and value.shape == (n, 1) else value
 
 
@@ -301,7 +301,7 @@ def _numbers(value: Any, n: int, name: str) -> NDArray[Any]:
 
 
 def _stage_rewards(staged: NDArray[np.float64], reward: Any, largest: float) -> None:
-    """Check a reward per lane, of any dtype, and lay them down."""
+    """Check and stage a reward per lane, of any dtype."""
     n = len(staged)
     if n == 1:
         number = _only_entry(reward)
@@ -320,7 +320,7 @@ def _stage_rewards(staged: NDArray[np.float64], reward: Any, largest: float) -> 
 
 
 def _stage_flags(staged: NDArray[np.uint8], terminated: Any, truncated: Any) -> None:
-    """Check how each lane's step ended, and lay it down as bits."""
+    """Check how each lane's step ended and stage it as bits."""
     n = len(staged)
     if n == 1:
         first, second = _only_entry(terminated), _only_entry(truncated)
@@ -333,7 +333,7 @@ def _stage_flags(staged: NDArray[np.uint8], terminated: Any, truncated: Any) -> 
 
 
 def _last_flag(value: Any, steps: int) -> Any:
-    """Return flags for all steps from one that is about the last."""
+    """Return flags for all steps from a flag of the last."""
     array = host_array(value)
     if array.ndim or steps == 1:
         return array

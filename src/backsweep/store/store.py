@@ -43,7 +43,7 @@ def power_of_two_at_least(number: int) -> int:
 
 
 class RecordTable:
-    """Fixed-width records, each distinct one kept once; see `distinct_kernels.py` for the picture."""
+    """Fixed-width records, each distinct one stored once; `distinct_kernels.py` describes the layout."""
 
     def __init__(self, most: int, words: int, counters: NDArray[np.int64], file: Path | None = None) -> None:
         shape = (most, words)
@@ -58,12 +58,12 @@ class RecordTable:
         self.bundle = Records(self.records, self.uses, self.hashes, self.table, self.changed, weights, counters)
 
     def make_room(self, count: int) -> None:
-        """Make sure that the first `count` records can be written; OSError says that the disk is full."""
+        """Make sure that the first `count` records can be written; raise OSError if the disk is full."""
         if self._file is not None:
             self._file.allocate(min(count, len(self.records)) * self.records.strides[0])
 
     def may_have_changed(self, start: int, stop: int) -> bool:
-        """Say whether any of the records start..stop-1 may differ from the last save."""
+        """Return whether any of the records start..stop-1 may differ from the last save."""
         block = distinct.CHANGED_BLOCK
         return bool(self.changed[start // block : -(-stop // block)].any())
 
@@ -71,8 +71,7 @@ class RecordTable:
 class Store:
     """A ring of `capacity` transitions for `num_envs` lanes.
 
-    ``staging`` is where a call's transitions are laid down before anything changes. `add` then takes them in with one
-    kernel call.
+    ``staging`` holds a call's transitions before anything changes. `add` then adds them with one kernel call.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Store:
         self._lanes = np.zeros((num_envs, store_kernels.LANE_COLUMNS), np.int64)
         self.counters = np.zeros(store_kernels.STORE_COUNTERS, np.int64)
         self.record_counters = np.zeros(2 * RECORD_COUNTERS, np.int64)
-        # A row needs two observations that no other row shares at the most, and each of those its own frames.
+        # A row needs at most two observations that no other row shares, each with its own frames.
         counters = self.record_counters
         self._frames = RecordTable(2 * capacity * max(depth, 1), frame_words, counters[:RECORD_COUNTERS], file)
         self._stacks = RecordTable(2 * capacity if depth else 0, depth, counters[RECORD_COUNTERS:])
@@ -112,7 +111,7 @@ class Store:
         self.staging = Staging(self.layout, self.action_layout, num_envs)
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
         self._output = OutputPool(self.layout, self.action_layout)
-        # The arrays never move, so where they lie is written down once.
+        # The arrays never move, so their addresses are stored once.
         staging = self.staging
         staged = Staged(
             staging.words,
@@ -129,7 +128,7 @@ class Store:
         self.table = array_rows(self.bundles)
 
     def _frame_shape(self) -> tuple[int, int]:
-        """Return how many frames a stack has (0: no stacks) and how many words a frame has."""
+        """Return the number of frames in a stack (0: no stacks) and of words in a frame."""
         if self.frame_stack == 1:
             return 0, self.layout.words
         field = self.layout.single
@@ -156,16 +155,16 @@ class Store:
     # -- adding ---------------------------------------------------------------------------------------------------
 
     def make_room(self) -> None:
-        """Make sure that a file has room for what is staged; to be called before any kernel that adds."""
+        """Make sure that a file has space for what is staged. Call it before any kernel that adds."""
         most_new = 2 * self.num_envs * self.frame_stack
         self.make_room_for_frames(int(self.record_counters[RECORDS_HIGH]) + most_new)
 
     def make_room_for_frames(self, count: int) -> None:
-        """Make sure that a file has room for the first `count` frames; to be called before they are loaded."""
+        """Make sure that a file has space for the first `count` frames. Call it before they are loaded."""
         self._frames.make_room(count)
 
     def add(self) -> int:
-        """Take in what was staged; return how many observations were new (`fresh` says which)."""
+        """Add the staged transitions; return the number of new observations (`fresh` lists them)."""
         new: int = store_kernels.add_rows(self.table)
         return new
 
@@ -176,7 +175,7 @@ class Store:
 
     @property
     def total(self) -> int:
-        """How many rows were ever added: the next serial number."""
+        """The number of rows ever added, which is the next serial number."""
         return int(self.counters[TOTAL])
 
     @property
@@ -185,12 +184,12 @@ class Store:
         return int(self.counters[TOTAL] - self.counters[LIVE])
 
     def are_live(self, row: Rows) -> NDArray[np.bool_]:
-        """Say for each serial number whether its row is still there."""
+        """Return for each serial number whether its row is live."""
         live: NDArray[np.bool_] = (row >= self.oldest) & (row < self.total)
         return live
 
     def last_successor(self, lane: int) -> NDArray[np.uint64] | None:
-        """Return the words of the observation that a lane's last step led to; None if that row is gone."""
+        """Return the words of the successor of a lane's last step; None if that row is gone."""
         serial = int(self._lanes[lane, LANE_LAST]) - 1
         if not self.oldest <= serial < self.total:
             return None
@@ -200,13 +199,13 @@ class Store:
         return words
 
     def folded_steps(self, row: Rows, n_step: int) -> NDArray[np.int64]:
-        """Return how many steps of its episode are folded into each live row when it is read."""
+        """Return the number of steps that are combined in each live row when it is read."""
         out = np.empty(len(row), np.int64)
         reading_kernels.count_steps(row, n_step, self.rows, out)
         return out
 
     def read(self, row: Rows, n_step: int, gamma: float) -> Output:
-        """Gather live rows into output arrays that nobody else holds."""
+        """Gather live rows into unused output arrays."""
         out = self._output.take(len(row))
         reading_kernels.read_rows(
             row,
@@ -250,12 +249,12 @@ class Store:
 
     @property
     def observation_uses(self) -> NDArray[np.int32]:
-        """By how many rows each observation is held; 0 for a number that is free."""
+        """The number of rows that hold each observation; 0 for a free number."""
         return (self._stacks if self.frame_stack > 1 else self._frames).uses
 
     @property
     def observations_high(self) -> int:
-        """Observations have numbers below this one."""
+        """An upper bound of observation numbers."""
         return int(self.record_counters[RECORDS_HIGH + (RECORD_COUNTERS if self.frame_stack > 1 else 0)])
 
     def statistics(self) -> dict[str, int]:
@@ -300,7 +299,7 @@ class Store:
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the used part of every array that a save must hold; tables are built anew from these."""
+        """Return the used part of every array that a save must hold; tables are rebuilt from these."""
         return {name: array[:length] for name, (array, length) in self.all_arrays().items()}
 
     def destinations(self) -> dict[str, NDArray[Any]]:
@@ -308,11 +307,11 @@ class Store:
         return {name: array for name, (array, _) in self.all_arrays().items()}
 
     def change_hints(self) -> dict[str, Callable[[int, int], bool]]:
-        """Return for large arrays a function that says whether entries may have changed since `mark_saved`."""
+        """Return for large arrays a function that tells whether entries may have changed since `mark_saved`."""
         return {"frames": self._frames.may_have_changed, "stacks": self._stacks.may_have_changed}
 
     def mark_saved(self) -> None:
-        """Start counting changes anew."""
+        """Reset the record of changes."""
         self._frames.changed[:] = False
         self._stacks.changed[:] = False
 
@@ -342,7 +341,7 @@ class Store:
         return age
 
     def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
-        """Raise a ContentsError where loaded arrays do not fit together; to be called before anything uses them."""
+        """Raise a ContentsError if loaded arrays are inconsistent. Call it before anything uses them."""
         check_store(self, loaded)
 
     def finish_loading(self) -> None:

@@ -1,4 +1,4 @@
-"""Is a loaded store one that could have come about? Asked before any kernel follows its numbers."""
+"""Checks that a loaded store is consistent, before any kernel follows its indices."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
 
 MOST_ROWS_EVER = 2**62
 ROW_FLAGS = ENDED | STARTS_EPISODE | UNSEEN
-"""What may be in a row's flags."""
+"""The valid bits of a row's flags."""
 CHUNK = 1 << 20
 
 
 def check_store(store: Store, loaded: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a ContentsError where the loaded arrays of a store do not fit together."""
+    """Raise a ContentsError if the loaded arrays of a store are inconsistent."""
     _check_counters(store)
     need_lengths(loaded, store.all_arrays())
     slots, age = store.live_slots(), store.ages()
@@ -120,7 +120,7 @@ def _check_episodes(store: Store, rows: NDArray[np.int32], slots: NDArray[np.int
     is_first[first], is_last[last] = True, True
     need_within(rows[:, PREVIOUS], -1, store.capacity, "previous rows")
     need((rows[last, NEXT] == -1).all(), "the last row of an episode is followed by another")
-    # Each row but the last leads to a later one of its episode, which leads back to it: nothing goes round in circles.
+    # Each row but the last links to a later one of its episode, which links back, so there are no cycles.
     going_on = np.flatnonzero(~is_last)
     need_within(rows[going_on, NEXT], 0, used, "next rows")
     following = age[rows[going_on, NEXT]]
@@ -131,8 +131,8 @@ def _check_episodes(store: Store, rows: NDArray[np.int32], slots: NDArray[np.int
 
     flags = rows[:, FLAGS]
     need(((flags & ~ROW_FLAGS) == 0).all(), "a row has flags that mean nothing")
-    need(((flags & (ENDED | UNSEEN)) != UNSEEN).all(), "an episode goes on in a state that was never observed")
-    need(((flags[going_on] & ENDED) == 0).all(), "an episode goes on after its end")
+    need(((flags & (ENDED | UNSEEN)) != UNSEEN).all(), "an episode continues in a state that was never observed")
+    need(((flags[going_on] & ENDED) == 0).all(), "an episode continues after its end")
     need(is_first[(flags & STARTS_EPISODE) != 0].all(), "an episode starts in its middle")
     state, end = episodes[live, STATE], flags[last]
     need_within(state, RUNNING, HAS_TRUNCATED + 2, "states of episodes")
@@ -170,12 +170,12 @@ def _check_free_records(table: RecordTable, high: int, counters: NDArray[np.int6
     free = table.uses[:high] == 0
     need(high - np.count_nonzero(free) == counters[RECORDS_LIVE], "the number of live records is wrong")
     links = table.hashes[:high]
-    need(not free.any() or links[free].max() <= high, "the list of free records leads astray")
+    need(not free.any() or links[free].max() <= high, "the list of free records is broken")
     need_list(int(counters[RECORDS_FREE]), np.where(free, links, 0).astype(np.int64), free, "the list of free records")
 
 
 def seen_observations(store: Store, rows: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the numbers of the observations that live rows hold, without the stand-ins for what was never observed."""
+    """Return the numbers of the observations that live rows hold, without those of unseen states."""
     seen = np.zeros(store.observations_high, np.bool_)
     seen[rows[:, OBSERVATION]] = True
     seen[rows[(rows[:, FLAGS] & UNSEEN) == 0, NEXT_OBSERVATION]] = True
@@ -183,7 +183,7 @@ def seen_observations(store: Store, rows: NDArray[np.int32]) -> NDArray[np.int64
 
 
 def _check_observations(store: Store, rows: NDArray[np.int32]) -> None:
-    """Check values where the space says more than that any byte will do."""
+    """Check the values of spaces that do not allow every byte."""
     layout = store.layout
     if layout.is_checked:
         seen = seen_observations(store, rows)

@@ -11,9 +11,9 @@ not its episode's FIRST.
 An episode is a chain of rows; it loses its first row when the ring overwrites it:
 
     episodes[episode]  FIRST  LAST  LENGTH  STATE  POSITION  NUMBER
-    live_episodes      the episodes that have rows, in any order; POSITION says where one stands
+    live_episodes      the episodes that have rows, in any order; POSITION is an episode's index
 
-A serial number counts rows since the beginning; the row with serial number n lies in slot n % capacity.
+A serial number counts rows since the beginning; the row with serial number n is in slot n % capacity.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -66,7 +66,7 @@ TRUNCATED = 2
 STARTS_EPISODE = 4
 ENDED = TERMINATED | TRUNCATED
 SKIP = 255  # staged flags of a lane that adds nothing
-UNSEEN = 32  # the row's successor was never observed: a state of its own stands for it, see `staging.py`
+UNSEEN = 32  # the row's successor was never observed: a separate state represents it, see `staging.py`
 CONTINUES = 16  # a bit of staged flags: the observation is known to be the lane's last successor, and was not staged
 # Columns of episodes.
 FIRST = 0
@@ -104,10 +104,10 @@ STORE_BUNDLES = 4
 
 
 class Staged(NamedTuple):
-    """What a call of `add` brings, laid down before anything changes."""
+    """The staged transitions of a call of `add`."""
 
     observations: WordMatrix
-    """Of all lanes, then their successors."""
+    """Observations of all lanes, then their successors."""
     actions: ByteMatrix
     rewards: Float64Vector
     flags: ByteVector
@@ -140,7 +140,7 @@ def stage_numbers(
     out_rewards: NDArray[np.float64],
     out_flags: NDArray[np.uint8],
 ) -> bool:
-    """Lay down actions, rewards and flags of all lanes; return False if any is out of range or not a number."""
+    """Stage actions, rewards and flags of all lanes; return False if any is out of range or not a number."""
     for lane in range(action.shape[0]):
         if action[lane] < lowest_action or action[lane] > highest_action:
             return False
@@ -154,9 +154,9 @@ def stage_numbers(
 
 @kernel
 def stretch_range(oldest: int, total: int, rows: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return what the worst and the best stretch of a live episode has paid; 0 if none paid less, or more.
+    """Return the smallest and the largest reward sum over any part of a live episode; 0 is always included.
 
-    The best stretch that ends with a row is the row alone, or the best one that ends with the row before and this row.
+    The best part that ends with a row is the row alone, or the best part that ends with the row before, plus this row.
     """
     capacity = rows.shape[0]
     stretches = np.zeros((capacity, 2))
@@ -196,7 +196,7 @@ def begin_episode(slot: int, ring: Ring) -> int:
 
 @inlined
 def shorten_episode(slot: int, ring: Ring) -> None:
-    """Drop the first row of an episode, which lies in `slot`; an episode without rows is forgotten."""
+    """Drop the first row of an episode, which is in `slot`; release an episode without rows."""
     episodes, counters = ring.episodes, ring.counters
     episode = ring.rows[slot, EPISODE]
     episodes[episode, LENGTH] -= 1
@@ -301,9 +301,9 @@ def find_continuation(
 ) -> int:
     """Return the number of the lane's last successor if the staged observation continues from it, else -1.
 
-    If that is `known`, nothing is compared, unless the ring has overwritten the last row meanwhile.
+    If that is `known`, nothing is compared, unless the ring has overwritten the last row.
 
-    A running episode that is not continued (the caller left steps out) is marked as broken off.
+    An unfinished episode that is not continued (the caller skipped steps) is marked as broken off.
     """
     rows, counters = ring.rows, ring.counters
     serial = ring.lanes[lane, LANE_LAST] - 1

@@ -33,7 +33,7 @@ from backsweep.types import Rows
 
 
 class Sweep:
-    """A sweep in progress: it goes on where the last call stopped and starts again when nothing is left to expand."""
+    """A sweep in progress: it resumes where the last call stopped and restarts when nothing is left to expand."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Sweep:
         self._counters = np.zeros(sweep_kernels.SWEEP_COUNTERS, np.int64)
         self._random = np.array([seed], np.uint64)
         settings = (roots, most, pseudo, separate_trees, by_visits, stitch)
-        # The arrays never move, so where they lie is written down once.
+        # The arrays never move, so their addresses are stored once.
         self.bundle = SweepArrays(
             np.array(settings, np.int64),
             np.array([kappa], np.float64),
@@ -75,12 +75,12 @@ class Sweep:
         self._rows = store.table[RING], graph.row, array_row(self.bundle)
 
     def advance(self, count: int) -> Rows:
-        """Return the next `count` rows, or fewer if there is nowhere to start or a whole sweep found none."""
+        """Return the next `count` rows, or fewer if there are no roots or a whole sweep found no rows."""
         out = np.empty(count, np.int64)
         return out[: self.advance_into(out)]
 
     def advance_into(self, out: Rows) -> int:
-        """Write the next rows to `out`, and return how many they are: its length, or fewer as in `advance`."""
+        """Write the next rows to `out` and return their number: its length, or fewer as in `advance`."""
         return int(sweep_kernels.sweep_rows(*self._rows, out))
 
     def statistics(self) -> dict[str, int]:
@@ -141,7 +141,7 @@ class Sweep:
         need(0 <= counters[SWEEP] < 2**31 and counters[RESTARTS] >= 0 and counters[EXPANSIONS] >= 0, "a sweep's number")
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from a saved position; a ContentsError says that it cannot be one."""
+        """Resume from a saved position; raise a ContentsError if it is invalid."""
         self._check(arrays)
         self._queue[: len(arrays["queue"])] = arrays["queue"]
         self._visited[: len(arrays["visited"])] = arrays["visited"]

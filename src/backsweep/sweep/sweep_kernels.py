@@ -3,11 +3,11 @@
     queue      vertices waiting to be expanded, a ring; each with its STAMP, because a vertex may leave the graph while
                it waits, and with the row it was reached by (used only without stitching)
     visited    visited[vertex] = sweep << 32 | low half of STAMP, for vertices that entered the queue in this sweep
-    pending    rows that an expansion gave beyond the end of a batch, a ring
-    roots      roots[0] are the vertices that the sweep starts from, roots[1] their STAMPs
+    pending    rows of an expansion that did not fit into the batch, a ring
+    roots      roots[0] are the vertices where the sweep starts, roots[1] their STAMPs
     settings   see below; kappa is the temperature of pseudo-terminal roots
 
-A vertex is marked when it enters the queue. Algorithm 1 of the paper marks it when it is expanded and passes over
+A vertex is marked when it enters the queue. Algorithm 1 of the paper marks it when it is expanded and skips
 marked ones; both expand the same vertices in the same order, but here the queue never holds a vertex twice.
 """
 
@@ -63,7 +63,7 @@ SWEEP_COUNTERS = 9
 NUM_ROOTS = 0
 PREDECESSORS = 1  # at most how many are followed
 PSEUDO = 2  # whether roots are drawn by accumulated reward
-SEPARATE = 3  # whether every root has a tree of its own
+SEPARATE = 3  # whether every root has its own tree
 BY_VISITS = 4  # whether predecessors are drawn in proportion to their transitions
 STITCH = 5  # whether the search may pass from one episode to another
 SWEEP_SETTINGS = 6
@@ -89,7 +89,7 @@ class SweepArrays(NamedTuple):
 
 
 class LiveRows(NamedTuple):
-    """Which rows are live: where the oldest lies, and the ring's size."""
+    """Which rows are live: the slot of the oldest, and the ring's size."""
 
     oldest: int
     oldest_slot: int
@@ -98,7 +98,7 @@ class LiveRows(NamedTuple):
 
 @inlined
 def wrap(place: int, size: int) -> int:
-    """Return `place` in a ring; it is at most once around, and a division would cost more than all the rest."""
+    """Return `place` modulo the ring's size; it is below twice that, and a division would be slow."""
     return place - size if place >= size else place
 
 
@@ -111,7 +111,7 @@ def serial_of(slot: int, live: LiveRows) -> int:
 
 @kernel
 def drop_departed(vertices: NDArray[np.int64], queue: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
-    """Remove the vertices that left the graph while they waited. There is room for all that can be live."""
+    """Remove queued vertices that have left the graph. The queue has space for all live ones."""
     kept = 0
     size, head = queue.shape[0], counters[QUEUE_HEAD]
     for i in range(counters[QUEUE_COUNT]):
@@ -148,14 +148,14 @@ def draw_distinct(
 ) -> None:
     """Fill `chosen` with `count` distinct numbers from 0..bound-1 in random order: the start of a shuffle.
 
-    The shuffle would swap place i with a random later place. Nothing is moved here; what would stand at a place by now
-    is looked up in `swapped`, the list of swaps so far.
+    The shuffle would swap place i with a random later place. Nothing is moved here; the content of a place
+    is found from `swapped`, the list of swaps so far.
     """
     for i in range(count):
         place = i + draw_below(state, bound - i)
         swapped[i] = place
         value = place
-        # What stands at `place` now: undo the earlier swaps, last first.
+        # The content of `place` after the swaps: undo them, last first.
         for j in range(i - 1, -1, -1):
             if value == j:
                 value = swapped[j]
@@ -218,9 +218,9 @@ def follow_edge(edge: int, live: LiveRows, graph: GraphArrays, sweep: SweepArray
 
 @inlined
 def look_ahead(graph: GraphArrays, sweep: SweepArrays) -> None:
-    """Ask for what the next expansions will look up. The queue says what that is; nothing here changes anything.
+    """Prefetch what the next expansions will read; nothing changes.
 
-    Three expansions ahead the vertex, two ahead its list of edges, one ahead the edges.
+    The vertex is read three expansions ahead, its list of edges two ahead, the edges one ahead.
     """
     vertices, pool, queue, counters = graph.vertices, graph.pool, sweep.queue, sweep.counters
     head, waiting, size = counters[QUEUE_HEAD], counters[QUEUE_COUNT], queue.shape[0]
@@ -254,7 +254,7 @@ def expand(
     counters[QUEUE_HEAD] = wrap(head + 1, queue.shape[0])
     counters[QUEUE_COUNT] -= 1
     if vertices[vertex, USES] == 0 or vertices[vertex, STAMP] != stamp:
-        return  # it left the graph while it waited
+        return  # it left the graph while it was queued
     counters[EXPANSIONS] += 1
     if sweep.settings[STITCH] == 0 and row >= 0:
         follow_episode(row, live, ring, graph, sweep)
@@ -279,7 +279,7 @@ def expand(
 
 @inlined
 def follow_episode(row: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> None:
-    """Give the row before `row` in its episode, if that is still there, and put its source in the queue."""
+    """Append the row before `row` in its episode, if it is live, and put its source in the queue."""
     if row < live.oldest:
         return
     slot = row % live.capacity
@@ -326,7 +326,7 @@ def draw_pseudo_terminals(state: NDArray[np.uint64], kappa: float, graph: GraphA
 
 @kernel
 def draw_roots(graph: GraphArrays, sweep: SweepArrays, swapped: NDArray[np.int64]) -> int:
-    """Fill `roots` with where the next sweep starts; return how many there are."""
+    """Fill `roots` with the roots of the next sweep; return their number."""
     state, roots = sweep.random, sweep.roots[0]
     if sweep.settings[PSEUDO] != 0:
         return draw_pseudo_terminals(state, sweep.kappa[0], graph, roots)
@@ -342,7 +342,7 @@ def draw_roots(graph: GraphArrays, sweep: SweepArrays, swapped: NDArray[np.int64
 def sweep_rows(ring_row: Row, graph_row: Row, sweep_row: Row, out: NDArray[np.int64]) -> int:
     """Fill `out` with the next rows of the sweep; return how many there were (fewer only if a whole sweep has none).
 
-    The random state goes on from call to call, so the rows do not depend on how they are cut into batches.
+    The random state carries over from call to call, so the rows do not depend on batch sizes.
     """
     ring, graph, sweep = unpack(Ring, ring_row), unpack(GraphArrays, graph_row), unpack(SweepArrays, sweep_row)
     vertices, pending, roots, counters = graph.vertices, sweep.pending, sweep.roots, sweep.counters
@@ -381,7 +381,7 @@ def sweep_rows(ring_row: Row, graph_row: Row, sweep_row: Row, out: NDArray[np.in
                     enqueue(roots[0, counters[ROOTS_NEXT]], -1, vertices, sweep)
                     counters[ROOTS_NEXT] += 1
         if counters[QUEUE_COUNT] == 0:
-            # A tree of its own: a new visited set, and one root. The root may have left the graph meanwhile.
+            # The next tree: a new visited set and one root, which may have left the graph since it was drawn.
             root, stamp = roots[0, counters[ROOTS_NEXT]], roots[1, counters[ROOTS_NEXT]]
             counters[ROOTS_NEXT] += 1
             counters[SWEEP] += 1

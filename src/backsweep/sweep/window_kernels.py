@@ -21,9 +21,9 @@ def exchange(
     incoming: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> int:
-    """Pass rows through a shuffling window: each incoming row takes the place of a random held one, which goes out.
+    """Pass rows through a shuffling window: each incoming row replaces a random held row, which is returned.
 
-    Held rows that have left the replay are dropped and others drawn. Returns how many rows the window holds then.
+    Held rows that have left the replay are dropped and others drawn. Returns the number of rows now held.
     """
     state = np.empty(1, np.uint64)
     state[0] = seed
