@@ -72,7 +72,7 @@ def test_masked_arrays_are_refused() -> None:
         lambda: replay.update_priorities(np.ma.masked_array([0], [True]), [1.0]),
         lambda: replay.update_priorities([0], np.ma.masked_array([1.0], [True])),
     ):
-        with pytest.raises(TypeError, match="masked arrays are not taken"):
+        with pytest.raises(TypeError, match="masked arrays are refused"):
             call()
     assert len(replay) == 1
 

@@ -44,7 +44,7 @@ def test_integers_are_projected_as_by_the_twin(values: list[int]) -> None:
     assert live.encode(np.array([values], np.int64)).tolist() == [project(values, live.matrix.tolist())]
 
 
-@pytest.mark.filterwarnings("ignore:RandomProjection takes numbers")
+@pytest.mark.filterwarnings("ignore:RandomProjection clips numbers")
 @pytest.mark.kernels
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3))
 def test_floats_are_projected_as_by_the_twin(values: list[float]) -> None:
