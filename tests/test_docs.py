@@ -19,7 +19,13 @@ from backsweep.testing import EncoderContract, SamplerContract
 CONTRACTS = (SamplerContract, EncoderContract)
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NEEDED = {"stable_baselines3": "stable_baselines3", "tianshou": "tianshou", "torchrl": "torchrl", "rllib": "ray.rllib"}
+NEEDED = {
+    "stable_baselines3": "stable_baselines3",
+    "tianshou": "tianshou",
+    "torchrl": "torchrl",
+    "rllib": "ray.rllib",
+    "ray": "ray",
+}
 """The frameworks that pages are about; without one its page is not run."""
 LINKED = [*PAGES, *sorted(ROOT.glob("*/README.md"))]
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)#?([^)\s]*)\)")

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.store.store import Store
+from backsweep.store.staging import Staging
 
 Mode = Literal["disabled", "next_step", "same_step", "hidden"]
 Check = Literal["warn", "refuse", "off"]
@@ -33,6 +33,17 @@ OF_GYMNASIUM: dict[gym.vector.AutoresetMode, Mode] = {
 CHECKS = ("warn", "refuse", "off")
 ENDS_LOOKED_AT = 5
 """Episodes may really end where the next one starts, but this many in a row are no coincidence."""
+
+
+class Stages(Protocol):
+    """What steps are staged for: a store, or a chunk that is being built."""
+
+    num_envs: int
+    staging: Staging
+
+    def last_successor(self, lane: int) -> NDArray[np.uint64] | None:
+        """Return the words of the observation that a lane's last step led to; None if unknown."""
+        ...
 
 
 class Autoreset:
@@ -53,7 +64,7 @@ class Autoreset:
         """Whether `note_ends` has to be called after each add."""
         return self._watches or self.mode == "next_step"
 
-    def before(self, store: Store, lanes: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
+    def before(self, store: Stages, lanes: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
         """Return which lanes' staged steps are resets, or None; warn or raise if they contradict the mode."""
         if not self.ended.any():
             return None
@@ -61,7 +72,7 @@ class Autoreset:
             self._compare(store, lanes)
         return self.ended if self.mode == "next_step" else None
 
-    def note_ends(self, store: Store, lanes: NDArray[np.int64] | None) -> None:
+    def note_ends(self, store: Stages, lanes: NDArray[np.int64] | None) -> None:
         """Record which of the steps just added ended an episode."""
         ends = store.staging.ends()
         self._moved_on[:] = False
@@ -74,7 +85,7 @@ class Autoreset:
         """Called after a trajectory was added to a lane: the state of its environment has not changed."""
         self._moved_on[lane] = True
 
-    def _compare(self, store: Store, lanes: NDArray[np.int64] | None) -> None:
+    def _compare(self, store: Stages, lanes: NDArray[np.int64] | None) -> None:
         chosen = np.flatnonzero(self.ended) if lanes is None else lanes[self.ended[lanes]]
         for lane in chosen.tolist():
             last = store.last_successor(lane)
@@ -116,7 +127,7 @@ NOT_RESET = (
 )
 
 
-def stage_finals(store: Store, final_observation: Sequence[Any], lanes: NDArray[np.int64] | None) -> None:
+def stage_finals(store: Stages, final_observation: Sequence[Any], lanes: NDArray[np.int64] | None) -> None:
     """Stage the true successors of lanes that have ended."""
     named = range(store.num_envs) if lanes is None else lanes.tolist()
     if len(final_observation) != len(named):
@@ -129,7 +140,7 @@ def stage_finals(store: Store, final_observation: Sequence[Any], lanes: NDArray[
             store.staging.stage_successor(lane, final_observation[place], place)
 
 
-def require_finals(store: Store) -> None:
+def require_finals(store: Stages) -> None:
     """Refuse a step in same-step mode that ends an episode and comes without its last observation."""
     ends = np.flatnonzero(store.staging.ends())
     if len(ends):

@@ -140,6 +140,25 @@ class Staging:
         self.flags[:] = SKIP
         self.flags[lane] = trajectory.flags[step]
 
+    def stage_words(
+        self,
+        lanes: NDArray[np.int64],
+        words: NDArray[np.uint64],
+        successors: NDArray[np.uint64],
+        actions: NDArray[np.uint8],
+        rewards: NDArray[np.float64],
+        flags: NDArray[np.uint8],
+    ) -> None:
+        """Lay down a step that was checked elsewhere for some lanes; the others add nothing."""
+        self._begin()
+        self.words[lanes] = words
+        self.words[self.num_envs + lanes] = successors
+        self.action_bytes[lanes] = actions
+        self.rewards[lanes] = rewards
+        self.flags[:] = SKIP
+        self.flags[lanes] = flags
+        self.hides_successors = bool(((flags & UNSEEN) != 0)[flags != SKIP].any())
+
     def skip(self, lanes: NDArray[np.bool_]) -> None:
         """Make these lanes add nothing."""
         self.flags[lanes] = SKIP

@@ -1,0 +1,388 @@
+"""A replay that many processes fill and others sample, on one machine or on many."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import ray
+from numpy.typing import ArrayLike
+
+from backsweep import saving
+from backsweep.configuration import space_from_json
+from backsweep.integrations.ray.calls import answer, answers
+from backsweep.integrations.ray.limiter import RateLimiter
+from backsweep.integrations.ray.shard import Shard
+from backsweep.integrations.ray.storage import REPLAY
+from backsweep.integrations.ray.writer import Writer
+from backsweep.replay import Replay
+from backsweep.replay.autoreset import Check, Mode, options_of_envs
+from backsweep.replay.checking import checked_rows, positive_int
+from backsweep.replay.chunks import ChunkBuilder
+from backsweep.samplers import Sampler
+from backsweep.snapshot import SnapshotError, files, read_description
+from backsweep.store.layout import host_array
+from backsweep.types import Batch
+
+DESCRIPTION = "shared.json"
+KIND = "backsweep shared replay"
+VERSION = 1
+BUILDER_OPTIONS = ("n_step", "frame_stack", "cast")
+NOT_FOR_SHARDS = ("num_envs", "autoreset", "check_autoreset")
+
+
+class SharedReplay:
+    """A replay in an actor, or in several shards. It can be handed to other tasks and actors.
+
+    Parameters
+    ----------
+    observation_space, action_space, capacity, sampler
+        As for `Replay`; the shards share the capacity.
+    shards
+        How many actors there are. Each writer goes to one of them, and each batch comes from one of them.
+    lanes
+        How many environments may write to a shard at a time.
+    limiter
+        How many rows have to be there before the first batch, and how often each is drawn.
+    journal
+        A folder that the shards write what they acknowledge to, so that a shard that was killed goes on with all of
+        it. With several machines it has to be one that all of them see. None: rows are in memory alone.
+    sync
+        Whether rows are forced to the disk before they are acknowledged: they then outlive a crash of the machine,
+        and otherwise that of the process.
+    journal_bytes
+        How long a journal grows before a shard saves its replay and begins a new one.
+    actor_options
+        What Ray is told about the shards, such as ``{"num_cpus": 1}`` or ``{"scheduling_strategy": "SPREAD"}``.
+    seed
+        Each shard has a stream of its own that follows from it.
+    options
+        Whatever else `Replay` takes.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        capacity: int = 1_000_000,
+        sampler: Sampler | None = None,
+        *,
+        shards: int = 1,
+        lanes: int = 64,
+        limiter: RateLimiter | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        sync: bool = False,
+        journal_bytes: int = 256 << 20,
+        actor_options: dict[str, Any] | None = None,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        count = positive_int("shards", shards)
+        for name in NOT_FOR_SHARDS:
+            if name in options:
+                raise TypeError(f"{name} belongs to a writer: shared.writer({name}=...)")
+        whole: dict[str, Any] = {
+            **options,
+            "observation_space": observation_space,
+            "action_space": action_space,
+            "capacity": -(-positive_int("capacity", capacity) // count),
+            "sampler": sampler,
+            "num_envs": positive_int("lanes", lanes),
+            "check_autoreset": "off",
+        }
+        Replay(**{**whole, "file": None})  # refuses here and now what the shards would refuse
+        folder = None if journal is None else Path(journal)
+        if folder is not None and (folder / DESCRIPTION).exists():
+            raise ValueError(
+                f"journal: {folder} holds a shared replay already; go on with it by "
+                f"SharedReplay.load({str(folder)!r}, journal={str(folder)!r}), or name an empty folder"
+            )
+        if folder is not None:
+            _describe(folder, count)
+        each = [{**whole, "seed": seed * count + shard} for shard in range(count)]
+        self._start(each, limiter, folder, None, sync, journal_bytes, actor_options)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        journal: str | os.PathLike[str] | None = None,
+        limiter: RateLimiter | None = None,
+        sampler: Sampler | None = None,
+        encoder: Any = None,
+        sync: bool = False,
+        journal_bytes: int = 256 << 20,
+        actor_options: dict[str, Any] | None = None,
+    ) -> SharedReplay:
+        """Return the shared replay that `save` wrote to a folder, or that had its journal there.
+
+        Parameters
+        ----------
+        folder
+            It is not changed, unless it is the `journal` as well.
+        journal
+            Where the new one keeps its journal, as for a new shared replay.
+        sampler, encoder
+            Needed only if they were of classes of your own.
+        limiter, sync, journal_bytes, actor_options
+            As for a new shared replay.
+        """
+        source = Path(folder)
+        count = _described(source)
+        goes_on = journal is not None and Path(journal).resolve() == source.resolve()
+        if journal is not None and not goes_on:
+            if (Path(journal) / DESCRIPTION).exists():
+                raise ValueError(f"journal: {journal} holds a shared replay already; name an empty folder")
+            _describe(Path(journal), count)
+        each = [_settings(source, shard, sampler, encoder) for shard in range(count)]
+        shared = cls.__new__(cls)
+        place = None if journal is None else Path(journal)
+        shared._start(each, limiter, place, source, sync, journal_bytes, actor_options)
+        return shared
+
+    def _start(
+        self,
+        each: list[dict[str, Any]],
+        limiter: RateLimiter | None,
+        folder: Path | None,
+        source: Path | None,
+        sync: bool,
+        journal_bytes: int,
+        actor_options: dict[str, Any] | None,
+    ) -> None:
+        self.observation_space, self.action_space = each[0]["observation_space"], each[0]["action_space"]
+        self._builder_options = {name: each[0][name] for name in BUILDER_OPTIONS if name in each[0]}
+        self._next_shard = 0
+        # Without a journal a restarted shard would be an empty one, and nobody would notice.
+        restarts = {"max_restarts": -1, "max_task_retries": -1} if folder is not None else {"max_restarts": 0}
+        actor: Any = ray.remote(Shard).options(**{"max_concurrency": 10_000, **restarts, **(actor_options or {})})
+        self._shards = [
+            actor.remote(
+                options,
+                limiter or RateLimiter(),
+                len(each),
+                None if folder is None else str(_shard_folder(folder.absolute(), shard)),
+                None if source is None else str(_shard_folder(source.absolute(), shard)),
+                sync,
+                positive_int("journal_bytes", journal_bytes),
+            )
+            for shard, options in enumerate(each)
+        ]
+        self.stats()  # raises what went wrong with a shard
+
+    @property
+    def shards(self) -> list[Any]:
+        """The actors."""
+        return list(self._shards)
+
+    # -- in -------------------------------------------------------------------------------------------------------
+
+    def writer(
+        self,
+        num_envs: int = 1,
+        *,
+        name: str | None = None,
+        shard: int | None = None,
+        chunk: int = 64,
+        in_flight: int = 4,
+        autoreset: Mode | None = None,
+        check_autoreset: Check = "warn",
+    ) -> Writer:
+        """Return what a collector adds its steps to.
+
+        Parameters
+        ----------
+        num_envs, autoreset, check_autoreset
+            As for `Replay`, of this collector's environments.
+        name
+            A collector that is started again under its old name takes its lanes over. By default one of its own.
+        shard
+            Which shard it writes to. By default one that follows from its name, if it has one, or the one with
+            the fewest writers.
+        chunk
+            Steps that are sent at once.
+        in_flight
+            Chunks that may be under way before `add` waits.
+        """
+        builder = ChunkBuilder(
+            self.observation_space,
+            self.action_space,
+            num_envs,
+            autoreset=autoreset,
+            check_autoreset=check_autoreset,
+            steps=chunk,
+            **self._builder_options,
+        )
+        if shard is None:
+            shard = self._emptiest() if name is None else zlib.crc32(name.encode())
+        chosen = self._shards[shard % len(self._shards)]
+        return Writer(chosen, uuid.uuid4().hex if name is None else name, builder, in_flight=in_flight)
+
+    def _emptiest(self) -> int:
+        """Return the shard with the fewest writers; of several, any."""
+        count = len(self._shards)
+        writers = [numbers["writers"] for numbers in self.stats()] if count > 1 else [0]
+        begin = uuid.uuid4().int % count
+        return min(range(count), key=lambda shard: (writers[shard], (shard - begin) % count))
+
+    def writer_for(self, envs: Any, **options: Any) -> Writer:
+        """Return a writer for a vector environment, whose number and way to reset are read from it."""
+        read = options_of_envs(envs)
+        return self.writer(**{"num_envs": read["num_envs"], "autoreset": read.get("autoreset"), **options})
+
+    # -- out ------------------------------------------------------------------------------------------------------
+
+    def sample(self, batch_size: int, *, timeout: float | None = None) -> Batch:
+        """Return a batch, of the shards in turn, when the rate limiter lets it.
+
+        Its arrays lie in Ray's object store and cannot be written to. After `timeout` seconds, a TimeoutError says
+        what the limiter waits for.
+        """
+        return self._received(*self._ask(batch_size, 1, timeout))[0]
+
+    def batches(
+        self, batch_size: int, *, prefetch: int = 4, group: int = 1, timeout: float | None = None
+    ) -> Iterator[Batch]:
+        """Yield batches without end, of which the next ones are already under way.
+
+        Parameters
+        ----------
+        batch_size, timeout
+            As for `sample`.
+        prefetch
+            How many calls are under way. Batches were drawn before the errors of those before them were reported.
+        group
+            How many batches a call brings. A call costs about a millisecond, so more of them are faster if batches
+            are small.
+        """
+        asked: deque[tuple[Any, int]] = deque()
+        prefetch, group = positive_int("prefetch", prefetch), positive_int("group", group)
+        while True:
+            while len(asked) < prefetch:
+                asked.append(self._ask(batch_size, group, timeout))
+            yield from self._received(*asked.popleft())
+
+    def _ask(self, batch_size: int, group: int, timeout: float | None) -> tuple[Any, int]:
+        shard, self._next_shard = self._next_shard, (self._next_shard + 1) % len(self._shards)
+        size = positive_int("batch_size", batch_size)
+        return self._shards[shard].sample_many.remote(size, group, timeout), shard
+
+    def _received(self, reference: Any, shard: int) -> list[Batch]:
+        found: list[Batch] = answer(reference)
+        count = len(self._shards)
+        return found if count == 1 else [replace(batch, row=batch.row * count + shard) for batch in found]
+
+    def update_priorities(
+        self,
+        row: ArrayLike,
+        td_error: ArrayLike | None = None,
+        *,
+        priority: ArrayLike | None = None,
+        wait: bool = False,
+    ) -> None:
+        """Report TD errors or priorities of ``batch.row``, as to `Replay`.
+
+        Parameters
+        ----------
+        row, td_error, priority
+            As there.
+        wait
+            Whether to wait until they have arrived, and to raise what is wrong with them.
+        """
+        if (td_error is None) == (priority is None):
+            raise TypeError("update_priorities takes either td_error or priority")
+        name, given = ("td_error", td_error) if priority is None else ("priority", priority)
+        rows, values = checked_rows(row), host_array(given)
+        if len(values) != len(rows):
+            raise ValueError(f"{name} must have an entry for each of {len(rows)} rows, got shape {values.shape}")
+        count = len(self._shards)
+        sent = []
+        for shard in np.unique(rows % count).tolist():
+            here = rows % count == shard
+            sent.append(self._shards[shard].update_priorities.remote(rows[here] // count, values[here], name))
+        if wait:
+            answers(sent)
+
+    def renew_values(self, q_values: Any, **options: Any) -> list[Any]:
+        """Let every shard plan on its own graph, with a function of observations that is sent to all of them."""
+        sent = ray.put(q_values)
+        return answers([shard.renew_values.remote(sent, options) for shard in self._shards])
+
+    # -- the whole ------------------------------------------------------------------------------------------------
+
+    def stats(self) -> list[dict[str, float]]:
+        """Return each shard's numbers: those of `Replay.stats`, of its limiter, writers and journal."""
+        return answers([shard.stats.remote() for shard in self._shards])
+
+    def __len__(self) -> int:
+        return int(sum(numbers["rows"] for numbers in self.stats()))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Save all shards to a folder that they see; `Replay.load` reads a shard's part, FOLDER/shard-000/replay, too.
+
+        Each shard's part is as of one moment, though not all of the same one if writers are at work.
+        """
+        place = Path(folder).absolute()
+        answers([actor.save.remote(str(_shard_folder(place, shard))) for shard, actor in enumerate(self._shards)])
+        _describe(place, len(self._shards))
+
+    def checkpoint(self) -> None:
+        """Let the shards save their replays next to their journals, which then begin anew."""
+        answers([shard.checkpoint.remote() for shard in self._shards])
+
+    def close(self) -> None:
+        """End the shards. What is in their journals stays."""
+        for shard in self._shards:
+            ray.kill(shard)
+
+
+def _shard_folder(folder: Path, shard: int) -> Path:
+    return folder / f"shard-{shard:03d}"
+
+
+def _settings(folder: Path, shard: int, sampler: Sampler | None, encoder: Any) -> dict[str, Any]:
+    """Return what has to be known of a saved shard here; the rest is read by the shard itself."""
+    place = _shard_folder(folder, shard) / REPLAY
+    metadata, _ = read_description(place, kind=saving.KIND, versions={saving.VERSION})
+    try:
+        return {
+            "observation_space": space_from_json(metadata["observation_space"]),
+            "action_space": space_from_json(metadata["action_space"]),
+            "sampler": sampler,
+            "encoder": encoder,
+            **{name: metadata[name] for name in BUILDER_OPTIONS},
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise SnapshotError(place, f"its settings cannot be used ({error})", saving.NOT_OURS) from error
+
+
+def _describe(folder: Path, shards: int) -> None:
+    files.make_folder(folder)
+    text = json.dumps({"kind": KIND, "version": VERSION, "shards": shards}).encode()
+    files.stage(folder / DESCRIPTION, text)
+    files.publish(folder / DESCRIPTION)
+    files.force_folder(folder)
+
+
+def _described(folder: Path) -> int:
+    path = folder / DESCRIPTION
+    advice = "Name a folder that SharedReplay saved to, or that it had its journal in"
+    try:
+        found = json.loads(files.read_whole(path))
+        shards = found["shards"]
+        good = found["kind"] == KIND and found["version"] == VERSION and type(shards) is int and 0 < shards <= 10_000
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SnapshotError(path, f"it cannot be read ({error})", advice) from error
+    if not good:
+        raise SnapshotError(path, "it does not describe a shared replay of this release", advice)
+    return int(shards)

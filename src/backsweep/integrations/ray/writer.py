@@ -1,0 +1,98 @@
+"""Where environments run: steps are checked, gathered and sent to a shard."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+from typing import Any, Self
+
+import ray
+
+from backsweep.integrations.ray.calls import SharedReplayError, answer
+from backsweep.replay.checking import positive_int
+from backsweep.replay.chunks import Chunk, ChunkBuilder
+
+
+class Writer:
+    """Takes the steps of some environments, as `Replay.add` does, and sends them in chunks. See `SharedReplay.writer`.
+
+    `add` returns at once as long as no more than `in_flight` chunks are under way, and otherwise waits for the oldest,
+    which may itself wait for the rate limiter. Steps are safe when their chunk has been acknowledged: `flush` waits
+    for that. Used in a ``with`` block, it is flushed and closed at the end.
+    """
+
+    def __init__(self, shard: Any, name: str, builder: ChunkBuilder, *, in_flight: int) -> None:
+        self._shard = shard
+        self.name = name
+        self._builder = builder
+        self._in_flight = positive_int("in_flight", in_flight)
+        self._sequence = 0
+        self._sent: deque[tuple[Any, int]] = deque()
+        self.acknowledged = 0
+        """Transitions that the shard has taken, and written to its journal if it has one."""
+        lanes, self._turn = answer(shard.register.remote(name, builder.num_envs))
+        self.lanes: tuple[int, ...] = tuple(lanes)
+        self._closed = False
+
+    def add(self, *step: Any, **more: Any) -> None:
+        """Add one step of each environment; the arguments are those of `Replay.add`, without `lanes`.
+
+        What is wrong with them is said here and now, and nothing is sent of such a step.
+        """
+        if self._closed:
+            raise SharedReplayError(f"the writer {self.name!r} is closed")
+        self._builder.add(*step, **more)
+        if self._builder.full:
+            self._send()
+
+    def _send(self) -> None:
+        chunk = self._builder.take()
+        if chunk is None:
+            return
+        self._sequence += 1
+        self._sent.append((self._call(chunk), chunk.rows))
+        while len(self._sent) > self._in_flight:
+            self._acknowledge()
+        # Whatever has been answered meanwhile need not be waited for later.
+        while self._sent and ray.wait([self._sent[0][0]], timeout=0)[0]:
+            self._acknowledge()
+
+    def _call(self, chunk: Chunk) -> Any:
+        return self._shard.add.remote(self.name, self._turn, self._sequence, chunk.arrays())
+
+    def _acknowledge(self) -> None:
+        reference, rows = self._sent[0]
+        try:
+            answer(reference)
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._closed = True
+                error.add_note(
+                    f"writer {self.name!r}: {self.acknowledged} transitions were acknowledged, "
+                    f"{sum(count for _, count in self._sent)} were under way and are not"
+                )
+            raise
+        self._sent.popleft()
+        self.acknowledged += rows
+
+    def flush(self) -> None:
+        """Send what is waiting and return when all of it has been acknowledged."""
+        self._send()
+        while self._sent:
+            self._acknowledge()
+
+    def close(self) -> None:
+        """Flush, and give the lanes back."""
+        if not self._closed:
+            self.flush()
+            self._closed = True
+            answer(self._shard.unregister.remote(self.name, self._turn))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
