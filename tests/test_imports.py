@@ -17,7 +17,8 @@ from backsweep.jit.kernel_cache import COMPILED
 SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 
 LAYERS = [
-    *("types", "jit", "snapshot", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
+    *("trees", "types"),
+    *("jit", "snapshot", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
     *("planning", "samplers"),
     *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection"),
     *("agent.learner", "agent.config", "agent.settings", "agent.methods", "agent.defaults", "agent.fleet"),

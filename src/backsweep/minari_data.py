@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.store.store_kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
+from backsweep.trees import map_tree
 
 if TYPE_CHECKING:
     from backsweep.replay import Replay
@@ -88,11 +89,7 @@ def _loaded(dataset: Any) -> Any:
 
 def _form(space: gym.Space[Any]) -> Any:
     """Return what two compatible spaces have in common; bounds may differ."""
-    if isinstance(space, gym.spaces.Dict):
-        return {name: _form(part) for name, part in space.spaces.items()}
-    if isinstance(space, gym.spaces.Tuple):
-        return tuple(_form(part) for part in space.spaces)
-    return type(space).__name__, space.shape, str(space.dtype)
+    return map_tree(lambda leaf: (type(leaf).__name__, leaf.shape, str(leaf.dtype)), space)
 
 
 def replay_to_minari(replay: Replay, dataset_id: str, **details: Any) -> Any:
@@ -164,21 +161,12 @@ def _episode_data(replay: Replay, rows: Rows) -> dict[str, Any]:
 
 def _with_last(observations: Any, successors: Any) -> Any:
     """Return copies of the observations and the last successor."""
-    if isinstance(observations, dict):
-        return {name: _with_last(part, successors[name]) for name, part in observations.items()}
-    if isinstance(observations, tuple):
-        return tuple(_with_last(part, other) for part, other in zip(observations, successors, strict=True))
-    joined: NDArray[Any] = np.concatenate([observations, successors[-1:]])
-    return joined
+    return map_tree(lambda seen, after: np.concatenate([seen, after[-1:]]), observations, successors)
 
 
 def _at(tree: Any, step: slice) -> Any:
     """Return some steps of an array, or of a dict or tuple of arrays."""
-    if isinstance(tree, dict):
-        return {name: _at(part, step) for name, part in tree.items()}
-    if isinstance(tree, tuple):
-        return tuple(_at(part, step) for part in tree)
-    return tree[step]
+    return map_tree(lambda array: array[step], tree)
 
 
 def _import_minari() -> Any:

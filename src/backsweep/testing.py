@@ -22,10 +22,10 @@ import gymnasium as gym
 import numpy as np
 
 from backsweep.encoding.base import Encoder, LiveEncoder
-from backsweep.encoding.base import leaves as _leaves
 from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.samplers.base import Sampler
+from backsweep.trees import leaves, map_tree
 from backsweep.types import Batch
 
 __all__ = ["EncoderContract", "SamplerContract"]
@@ -243,11 +243,7 @@ class EncoderContract:
 
     def stacked(self, items: list[Any]) -> Any:
         """Return observations as one batch."""
-        if isinstance(items[0], dict):
-            return {key: self.stacked([item[key] for item in items]) for key in items[0]}
-        if isinstance(items[0], tuple):
-            return tuple(self.stacked([item[i] for item in items]) for i in range(len(items[0])))
-        return np.stack([np.asarray(item) for item in items])
+        return map_tree(lambda *leaf: np.stack([np.asarray(item) for item in leaf]), *items)
 
     def test_it_is_a_configuration(self) -> None:
         """An encoder given to Replay is a configuration: equal arguments give equal objects."""
@@ -272,14 +268,14 @@ class EncoderContract:
             assert np.array_equal(live.encode(self.stacked([item]))[0], keys[i]), "alone and in a batch"
         order = np.random.default_rng(0).permutation(len(items))
         assert np.array_equal(live.encode(self.stacked([items[i] for i in order])), keys[order]), "in another order"
-        twice = _every_second(self.stacked([item for item in items for _ in range(2)]))
+        twice = map_tree(lambda leaf: leaf[::2], self.stacked([item for item in items for _ in range(2)]))
         assert np.array_equal(live.encode(twice), keys), "from memory that is not contiguous"
         assert np.array_equal(live.encode(self.stacked(items)), keys), "a second time"
 
     def test_observations_are_not_written_to(self) -> None:
         """Encoding does not change observations."""
         batch = self.stacked(self.observations())
-        for leaf in _leaves(batch):
+        for leaf in leaves(batch):
             leaf.flags.writeable = False
         self.build().encode(batch)
 
@@ -304,11 +300,3 @@ class EncoderContract:
         replay.save(tmp_path)
         loaded = Replay.load(tmp_path, encoder=self.make_encoder())
         assert [loaded.graph.vertex(item) for item in items] == vertices
-
-
-def _every_second(batch: Any) -> Any:
-    if isinstance(batch, dict):
-        return {key: _every_second(part) for key, part in batch.items()}
-    if isinstance(batch, tuple):
-        return tuple(_every_second(part) for part in batch)
-    return batch[::2]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.trees import map_tree
+
 if TYPE_CHECKING:
     import torch
 
@@ -95,15 +97,11 @@ class Batch:
         def convert(value: Any) -> Any:
             if value is None:
                 return None
-            if isinstance(value, dict):
-                return {name: convert(part) for name, part in value.items()}
-            if isinstance(value, tuple):
-                return tuple(convert(part) for part in value)
             # weight and source may be shared read-only constants, which torch would warn about.
             tensor = torch.from_numpy(value if value.flags.writeable else value.copy())
             return tensor.to(target, non_blocking=True)
 
-        return TorchBatch(**{name: convert(getattr(self, name)) for name in Batch.__dataclass_fields__})
+        return TorchBatch(**{name: map_tree(convert, getattr(self, name)) for name in Batch.__dataclass_fields__})
 
     def to_jax(self, device: Any = None) -> JaxBatch:
         """Return the batch as jax arrays, copied to `device`; `row` stays a numpy array, whose numbers need 64 bits."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from snapshot_helpers import assert_same, listing, load, referenced, save, tiny_chunks
 
-from backsweep.snapshot import DirtyBlocks, SnapshotMemory, files
+from backsweep.snapshot import SnapshotMemory, files
 
 BLOCKS, ROWS = 8, 16  # "ring" has 8 blocks of 16 rows; each version overwrites the next block
 CHUNK = ROWS * 64 * 8  # so that one block is one chunk
@@ -31,15 +31,11 @@ def state(version: int) -> dict[str, np.ndarray]:
     return {"ring": ring, "whole": np.full((CHUNK // 8, 2), version), "step": np.array(version)}
 
 
-def save_version(folder: Path, version: int, memory: SnapshotMemory | None, dirty: DirtyBlocks | None) -> None:
-    block = version % BLOCKS
-    hints = {}
-    if dirty is not None:
-        dirty.mark_range(block * ROWS, (block + 1) * ROWS)
-        hints = {"ring": dirty}
-    save(folder, state(version), {"version": version}, memory=memory, dirty=hints)
-    if dirty is not None:
-        dirty.clear()
+def save_version(folder: Path, version: int, memory: SnapshotMemory | None) -> None:
+    """Save a version; with a memory, say which block is another one than in the version before."""
+    first = version % BLOCKS * ROWS
+    hints = {"ring": lambda start, stop: start < first + ROWS and first < stop}
+    save(folder, state(version), {"version": version}, memory=memory, dirty=hints if memory is not None else {})
 
 
 def checked_version(folder: Path) -> int:
@@ -54,7 +50,7 @@ def checked_version(folder: Path) -> int:
 def tidy_after(folder: Path, version: int) -> bool:
     """Save once more and demand that leftovers are gone; return whether there were any."""
     leftovers = listing(folder) != referenced(folder)
-    save_version(folder, version, None, None)
+    save_version(folder, version, None)
     assert listing(folder) == referenced(folder), listing(folder) ^ referenced(folder)
     return leftovers
 
@@ -78,19 +74,19 @@ def killed_at_random(folder: Path, rounds: int) -> dict[str, int]:
     counts = {"rounds": 0, "old": 0, "new": 0, "leftovers": 0, "saves": 0}
     began = time.perf_counter()
     for version in range(5):
-        save_version(folder, version, None, None)
+        save_version(folder, version, None)
     one_save = min((time.perf_counter() - began) / 5, 0.1)  # so that a slow disk is not killed before its first save
     for _ in range(rounds):
         reading, writing = os.pipe()
 
         def keep_saving(start: int = version, writing: int = writing) -> None:
-            memory, dirty = SnapshotMemory(), DirtyBlocks(ROWS)
+            memory = SnapshotMemory()
             load(folder, memory=memory)
             number = start
             while True:
                 os.write(writing, number.to_bytes(8, "little"))  # everything up to this version is safely saved
                 number += 1
-                save_version(folder, number, memory, dirty)
+                save_version(folder, number, memory)
 
         child = in_child(keep_saving)
         os.close(writing)
@@ -119,7 +115,7 @@ def stopped_at_every_step(folder: Path) -> dict[str, int]:
     """
     counts = {"steps": 0, "old": 0, "new": 0, "leftovers": 0}
     version = 0
-    save_version(folder, version, None, None)
+    save_version(folder, version, None)
     while True:
         fatal = counts["steps"] + 1
 
@@ -144,7 +140,7 @@ def stopped_at_every_step(folder: Path) -> dict[str, int]:
             files.pour = counted(files.pour, half=True)
             for name in ("fsync", "replace", "unlink"):
                 setattr(os, name, counted(getattr(os, name)))
-            save_version(folder, version + 1, None, None)
+            save_version(folder, version + 1, None)
 
         _, status = os.waitpid(in_child(dying), 0)
         found = checked_version(folder)

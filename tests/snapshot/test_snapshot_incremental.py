@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from snapshot_helpers import assert_same, listing, load, no_forcing, referenced, save
 
-from backsweep.snapshot import DirtyBlocks, SnapshotMemory
+from backsweep.snapshot import SnapshotMemory
 
 ROW = 1 << 16  # 128 rows of 64 KiB make one chunk of 8 MiB
 
@@ -18,6 +18,11 @@ ROW = 1 << 16  # 128 rows of 64 KiB make one chunk of 8 MiB
 def _quick() -> Iterator[None]:
     with no_forcing():
         yield
+
+
+def clean(start: int, stop: int) -> bool:
+    """Say of any rows that they have not changed."""
+    return False
 
 
 def rows(count: int) -> np.ndarray:
@@ -83,12 +88,11 @@ def test_many_small_arrays_are_packed_in_bounded_groups(tmp_path: Path) -> None:
 
 def test_hints_spare_the_reading_of_clean_chunks(tmp_path: Path) -> None:
     """Shown by a lie: a change that the hint denies is not seen, so the chunk was not looked at."""
-    array, memory, dirty = rows(300), SnapshotMemory(), DirtyBlocks(rows_per_block=16)
-    save(tmp_path, {"big": array}, memory=memory, dirty={"big": dirty})
+    array, memory = rows(300), SnapshotMemory()
+    save(tmp_path, {"big": array}, memory=memory, dirty={"big": clean})
     array[5, 9] = 1
     array[140, 9] = 1
-    dirty.mark([140])
-    report = save(tmp_path, {"big": array}, memory=memory, dirty={"big": dirty})
+    report = save(tmp_path, {"big": array}, memory=memory, dirty={"big": lambda start, stop: start <= 140 < stop})
     assert (report.segments_written, report.segments_kept) == (1, 2)
     found = load(tmp_path).arrays["big"]
     assert (found[5, 9], found[140, 9]) == (0, 1)
@@ -109,17 +113,17 @@ def test_flags_per_row_do_the_same(tmp_path: Path) -> None:
 
 def test_hints_work_from_a_load_on(tmp_path: Path) -> None:
     save(tmp_path, {"big": rows(300)})
-    memory, dirty = SnapshotMemory(), DirtyBlocks()
+    memory = SnapshotMemory()
     array = load(tmp_path, memory=memory).arrays["big"]
     array[0, 9] = 1  # denied by the hint
-    assert save(tmp_path, {"big": array}, memory=memory, dirty={"big": dirty}).segments_written == 0
+    assert save(tmp_path, {"big": array}, memory=memory, dirty={"big": clean}).segments_written == 0
 
 
 @pytest.mark.parametrize(
     "case", ["no memory", "fresh memory", "other folder", "other writer", "other dtype", "other row", "grown"]
 )
 def test_hints_are_ignored_where_they_may_not_be_believed(tmp_path: Path, case: str) -> None:
-    folder, array, memory, clean = tmp_path / "s", rows(300), SnapshotMemory(), DirtyBlocks()
+    folder, array, memory = tmp_path / "s", rows(300), SnapshotMemory()
     save(folder, {"big": array}, memory=memory)
     array[5, 9] = 1
     given: SnapshotMemory | None = memory
@@ -142,22 +146,22 @@ def test_hints_are_ignored_where_they_may_not_be_believed(tmp_path: Path, case: 
 
 
 def test_a_failed_save_does_not_move_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    array, memory, dirty = rows(130), SnapshotMemory(), DirtyBlocks()
+    array, memory = rows(130), SnapshotMemory()
     save(tmp_path, {"big": array}, memory=memory)
     remembered = memory.checksum
     array[3, 9] = 1
-    dirty.mark(3)
+    hints = {"big": lambda start, stop: start <= 3 < stop}
     with monkeypatch.context() as patch:
         patch.setattr("backsweep.snapshot.files.pour", lambda file, data: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            save(tmp_path, {"big": array}, memory=memory, dirty={"big": dirty})
+            save(tmp_path, {"big": array}, memory=memory, dirty=hints)
     assert memory.checksum == remembered
-    save(tmp_path, {"big": array}, memory=memory, dirty={"big": dirty})
+    save(tmp_path, {"big": array}, memory=memory, dirty=hints)
     assert_same(load(tmp_path).arrays, {"big": array})
 
 
 def test_a_lost_or_short_segment_is_written_again(tmp_path: Path) -> None:
-    arrays, memory, clean = {"big": rows(300)}, SnapshotMemory(), DirtyBlocks()
+    arrays, memory = {"big": rows(300)}, SnapshotMemory()
     save(tmp_path, arrays, memory=memory)
     lost, short, _ = sorted((tmp_path / "segments").iterdir())
     lost.unlink()
@@ -174,24 +178,3 @@ def test_other_peoples_files_in_the_folder_are_left_alone(tmp_path: Path) -> Non
         (tmp_path / name).write_text("mine")
     save(tmp_path, {"x": np.ones(3)})
     assert listing(tmp_path) == referenced(tmp_path) | mine
-
-
-def test_dirty_blocks() -> None:
-    dirty = DirtyBlocks(rows_per_block=10)
-    assert not dirty(0, 1000)
-    dirty.mark([25, 99])
-    assert [start for start in range(0, 120, 10) if dirty(start, start + 10)] == [20, 90]
-    assert dirty(0, 21)
-    assert not dirty(30, 90)
-    dirty.mark_range(39, 41)
-    assert dirty(30, 31)
-    assert dirty(49, 50)
-    assert not dirty(50, 90)
-    dirty.mark_range(7, 7)
-    assert not dirty(0, 10)
-    dirty.clear()
-    assert not dirty(0, 1000)
-    dirty.mark([])
-    for refused in (lambda: dirty.mark(-1), lambda: dirty.mark_range(-1, 4), lambda: DirtyBlocks(0)):
-        with pytest.raises(ValueError, match="expected"):
-            refused()

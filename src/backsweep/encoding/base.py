@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
@@ -40,27 +39,3 @@ class Encoder(Protocol):
     def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveEncoder:
         """Return the encoder for `space`; all its randomness comes from `generator`."""
         ...
-
-
-def leaves(observations: Observations) -> Iterator[NDArray[Any]]:
-    """Yield the arrays of a batch of observations, dict entries in the order of their space."""
-    if isinstance(observations, dict):
-        for part in observations.values():
-            yield from leaves(part)
-    elif isinstance(observations, tuple):
-        for part in observations:
-            yield from leaves(part)
-    else:
-        yield observations
-
-
-def space_leaves(space: gym.Space[Any]) -> Iterator[gym.Space[Any]]:
-    """Yield the array-valued spaces inside `space`, in the order of `leaves`."""
-    if isinstance(space, gym.spaces.Dict):
-        for part in space.spaces.values():
-            yield from space_leaves(part)
-    elif isinstance(space, gym.spaces.Tuple):
-        for part in space.spaces:
-            yield from space_leaves(part)
-    else:
-        yield space

@@ -10,7 +10,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.encoding.base import LiveEncoder, leaves, space_leaves
+from backsweep.encoding.base import LiveEncoder
+from backsweep.trees import leaves
 from backsweep.types import Observations
 
 _DISCRETE = (gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
@@ -18,7 +19,7 @@ _DISCRETE = (gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBina
 
 def is_discrete(space: gym.Space[Any]) -> bool:
     """Say whether `DiscreteKey` can number the states of `space`."""
-    parts = list(space_leaves(space))
+    parts = list(leaves(space))
     return all(isinstance(part, _DISCRETE) for part in parts) and math.prod(map(_count, parts)) < 2**62
 
 
@@ -45,7 +46,7 @@ class DiscreteKey:
                 f"DiscreteKey needs Discrete, MultiDiscrete or MultiBinary observations with fewer than 2**62 states, "
                 f"got {space}; ExactBytes works with any space"
             )
-        radices = [_radices(part) for part in space_leaves(space)]
+        radices = [_radices(part) for part in leaves(space)]
         digits = np.concatenate(radices)
         values = np.concatenate([[1], np.cumprod(digits[:-1])]).astype(np.int64)
         sizes = [len(part) for part in radices]

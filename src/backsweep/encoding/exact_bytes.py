@@ -10,7 +10,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from backsweep.encoding.base import LiveEncoder, leaves
+from backsweep.encoding.base import LiveEncoder
+from backsweep.trees import leaves
 from backsweep.types import Observations
 
 

@@ -10,8 +10,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.encoding.base import LiveEncoder, leaves, space_leaves
+from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.exact_bytes import digest_keys
+from backsweep.trees import leaves
 from backsweep.types import Observations
 
 
@@ -31,7 +32,7 @@ class Quantized:
 
     def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveQuantized:
         """Spread `step` over the numbers of `space`."""
-        sizes = [math.prod(leaf.shape or ()) for leaf in space_leaves(space)]
+        sizes = [math.prod(leaf.shape or ()) for leaf in leaves(space)]
         if isinstance(self.step, tuple) and len(self.step) != sum(sizes):
             raise ValueError(
                 f"Quantized: step has {len(self.step)} entries, expected one or {sum(sizes)} "

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.encoding import random_projection_kernels
-from backsweep.encoding.base import LiveEncoder, leaves, space_leaves
+from backsweep.encoding.base import LiveEncoder
 from backsweep.snapshot.contents import need
+from backsweep.trees import leaves
 from backsweep.types import Observations
 
 LARGEST_NUMBER = random_projection_kernels.LARGEST / random_projection_kernels.SCALE
@@ -39,7 +40,7 @@ class RandomProjection:
 
     def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveRandomProjection:
         """Draw the matrix for `space`."""
-        sizes = [math.prod(leaf.shape or ()) for leaf in space_leaves(space)]
+        sizes = [math.prod(leaf.shape or ()) for leaf in leaves(space)]
         entries = generator.standard_normal((self.dim, sum(sizes))) * math.sqrt(1.0 / self.dim)
         # Samples never come near these limits, which guarantee the bound on sums of bytes.
         matrix = np.clip(np.rint(entries * random_projection_kernels.SCALE), -(2**24) + 1, 2**24 - 1).astype(np.int32)

@@ -39,6 +39,7 @@ from backsweep.jit.memory import reserve
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store import Store, power_of_two_at_least
 from backsweep.store.store_kernels import CLEARED, FLAGS, NEXT_OBSERVATION, OBSERVATION, RING, UNSEEN
+from backsweep.trees import map_tree
 from backsweep.types import Rows, Vertex
 
 if TYPE_CHECKING:
@@ -237,11 +238,7 @@ def _marked(keys: NDArray[np.int64], hidden: NDArray[np.bool_]) -> NDArray[np.in
 
 
 def _select(staged: Any, places: NDArray[np.int32]) -> Any:
-    if isinstance(staged, dict):
-        return {key: _select(part, places) for key, part in staged.items()}
-    if isinstance(staged, tuple):
-        return tuple(_select(part, places) for part in staged)
-    return staged[places]
+    return map_tree(lambda array: array[places], staged)
 
 
 class VertexValues(Protocol):

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, RandomProjection
-from backsweep.encoding.base import leaves, space_leaves
 from backsweep.encoding.discrete import is_discrete
 from backsweep.jit.random_streams import named_generator
 from backsweep.store.layout import Layout
+from backsweep.trees import leaves
 
 MOST_NUMBERS = 64
 """Observations of more numbers than this are not offered a grid: hardly any two would share a cell."""
@@ -56,7 +56,7 @@ class _Notes:
             encoder: encoder.build(space, named_generator(seed, "encoder")) for encoder in encoders_for(space)
         }
         self.keys: dict[Encoder, list[NDArray[np.int64]]] = {encoder: [] for encoder in self._live}
-        parts = list(space_leaves(space))
+        parts = list(leaves(space))
         floats = all(np.dtype(part.dtype).kind == "f" for part in parts)
         few = sum(math.prod(part.shape or ()) for part in parts) <= MOST_NUMBERS
         self.numbers: list[NDArray[np.float64]] | None = [] if floats and few else None

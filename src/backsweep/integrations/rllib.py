@@ -26,6 +26,7 @@ from backsweep.integrations.seeds import seed_from_numpy
 from backsweep.jit.random_streams import named_generator
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
+from backsweep.trees import map_tree
 from backsweep.types import Batch
 
 __all__ = ["DQN", "SAC", "EpisodeReplay"]
@@ -246,8 +247,4 @@ def _stacked(values: Any) -> Any:
 
 
 def _at(tree: Any, i: int) -> Any:
-    if isinstance(tree, dict):
-        return {name: _at(part, i) for name, part in tree.items()}
-    if isinstance(tree, tuple):
-        return tuple(_at(part, i) for part in tree)
-    return tree[i].copy()
+    return map_tree(lambda array: array[i].copy(), tree)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from backsweep.snapshot.layout import ArraySpec
 
@@ -35,52 +35,6 @@ class SnapshotMemory:
     """The traits of each segment's file (see `files.traits`) when it was last known to be intact."""
     looked_at: int = 0
     """Segments that were read again although they seemed unchanged, in turn."""
-
-
-class DirtyBlocks:
-    """Marks changed rows in blocks; grows as needed. A `DirtyBlocks` is itself a hint for `write_snapshot`.
-
-    Mark rows as they change, and `clear` once `write_snapshot` has returned (not before: a save that fails must find
-    the marks still there).
-    """
-
-    def __init__(self, rows_per_block: int = 1024) -> None:
-        if rows_per_block < 1:
-            raise ValueError(f"rows_per_block is {rows_per_block}; expected at least 1")
-        self.rows_per_block = rows_per_block
-        self.flags: NDArray[np.bool_] = np.zeros(0, np.bool_)
-
-    def mark(self, rows: ArrayLike) -> None:
-        """Mark single rows, given by their (non-negative) numbers."""
-        blocks = np.atleast_1d(np.asarray(rows, dtype=np.int64)) // self.rows_per_block
-        if blocks.size:
-            if blocks.min() < 0:
-                raise ValueError(f"rows has the negative number {np.min(np.asarray(rows))}; expected 0 or more")
-            self._reach(int(blocks.max()) + 1)
-            self.flags[blocks] = True
-
-    def mark_range(self, start: int, stop: int) -> None:
-        """Mark the rows from `start` up to `stop`."""
-        if start < 0:
-            raise ValueError(f"start is {start}; expected 0 or more")
-        if stop > start:
-            end = -(-stop // self.rows_per_block)
-            self._reach(end)
-            self.flags[start // self.rows_per_block : end] = True
-
-    def clear(self) -> None:
-        """Remove all marks, after a save."""
-        self.flags[:] = False
-
-    def __call__(self, start: int, stop: int) -> bool:
-        """Whether any row from `start` up to `stop` may have changed."""
-        return bool(self.flags[start // self.rows_per_block : -(-stop // self.rows_per_block)].any())
-
-    def _reach(self, blocks: int) -> None:
-        if blocks > self.flags.size:
-            grown = np.zeros(max(blocks, 2 * self.flags.size), np.bool_)
-            grown[: self.flags.size] = self.flags
-            self.flags = grown
 
 
 def check_hints(dirty: Mapping[str, DirtyHint] | None, specs: Mapping[str, ArraySpec]) -> dict[str, RowsChanged]:

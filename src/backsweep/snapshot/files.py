@@ -20,13 +20,20 @@ NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(
 
 def stage(path: Path, data: bytes | memoryview) -> None:
     """Write `data` in full under the temporary name of `path` and force it to the disk."""
+    with staging(path) as file:
+        pour(file, data)
+
+
+@contextlib.contextmanager
+def staging(path: Path) -> Iterator[IO[bytes]]:
+    """Open the file with the temporary name of `path` for writing, and force it to the disk at the end."""
     temporary = temporary_name(path)
     with _naming(path):
         try:
             # A file of that name is an old temporary of ours, or a link that would redirect the write.
             remove(temporary)
             with open(temporary, "wb", opener=_open_new) as file:
-                pour(file, data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
         except BaseException:
@@ -118,4 +125,4 @@ def _naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, f"{error.strerror or error} (while saving a snapshot)", os.fspath(path)) from error
+        raise OSError(error.errno, f"{error.strerror or error} (while saving)", os.fspath(path)) from error

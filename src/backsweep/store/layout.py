@@ -10,6 +10,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.trees import map_tree
+
 WORD = 8
 
 
@@ -123,7 +125,7 @@ class Layout:
     def views(self, words: NDArray[np.uint64]) -> Any:
         """Return views of the arrays in `words` (batch, self.words)."""
         raw = words.view(np.uint8)
-        return self._map(self._tree, lambda field: self._view(raw, field))
+        return map_tree(lambda field: self._view(raw, field), self._tree)
 
     def _view(self, raw: NDArray[np.uint8], field: Field) -> NDArray[Any]:
         part = raw[:, field.offset : field.offset + field.nbytes]
@@ -137,13 +139,6 @@ class Layout:
         if field is None or field.frames == 1:
             return views
         return np.ascontiguousarray(np.moveaxis(views, 1, -2)).reshape(len(views), *field.shape)
-
-    def _map(self, tree: Any, function: Any) -> Any:
-        if isinstance(tree, dict):
-            return {key: self._map(part, function) for key, part in tree.items()}
-        if isinstance(tree, tuple):
-            return tuple(self._map(part, function) for part in tree)
-        return function(tree)
 
     def check(self, value: Any, batch: int, name: str) -> Any:
         """Return `value` as arrays with a leading axis of `batch`, or raise an error that says what is wrong.

@@ -11,9 +11,9 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from backsweep.store.layout import Layout
+from backsweep.trees import leaves, map_tree
 
 MOST_KEPT = 4  # of one size
 MOST_SIZES = 4
@@ -42,9 +42,9 @@ class Output:
             self.reward,
             self.discount,
             self.terminated,
-            *_arrays(self._observation),
-            *_arrays(self._next_observation),
-            *_arrays(self.action),
+            *leaves(self._observation),
+            *leaves(self._next_observation),
+            *leaves(self.action),
         ]
         self._references = self._count()
 
@@ -69,19 +69,7 @@ class Output:
 
 def _own_containers(tree: Any) -> Any:
     """Return new dicts and tuples of the same arrays, so that holding one keeps the arrays in use."""
-    if isinstance(tree, dict):
-        return {key: _own_containers(part) for key, part in tree.items()}
-    if isinstance(tree, tuple):
-        return tuple(_own_containers(part) for part in tree)
-    return tree
-
-
-def _arrays(tree: Any) -> list[NDArray[Any]]:
-    if isinstance(tree, dict):
-        return [array for part in tree.values() for array in _arrays(part)]
-    if isinstance(tree, tuple):
-        return [array for part in tree for array in _arrays(part)]
-    return [tree]
+    return map_tree(lambda array: array, tree)
 
 
 class OutputPool:

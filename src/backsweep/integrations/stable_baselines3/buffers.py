@@ -16,6 +16,7 @@ from backsweep.integrations.seeds import seed_from_numpy
 from backsweep.minari_data import add_minari
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
+from backsweep.trees import map_tree
 from backsweep.types import Batch
 
 Samples = ReplayBufferSamples | DictReplayBufferSamples
@@ -167,9 +168,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         return np.power(self.replay.gamma, batch.steps).astype(np.float32)
 
     def _tensors(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: self._tensors(part) for name, part in value.items()}
-        return torch.from_numpy(np.ascontiguousarray(value)).to(self.device)
+        return map_tree(lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device), value)
 
     def update_priorities(self, td_error: Any) -> None:
         """Report the TD errors of the last batch."""
@@ -223,8 +222,8 @@ def _stored_actions(space: spaces.Space[Any]) -> spaces.Space[Any]:
 
 def _batched(obs: Any, space: spaces.Space[Any], n_envs: int) -> Any:
     """Return observations of discrete spaces without the extra axis that they may come with."""
-    if isinstance(space, spaces.Dict):
-        return {name: _batched(obs[name], part, n_envs) for name, part in space.spaces.items()}
-    if isinstance(space, spaces.Discrete):
-        return np.asarray(obs).reshape(n_envs)
-    return obs
+
+    def flat(leaf: spaces.Space[Any], seen: Any) -> Any:
+        return np.asarray(seen).reshape(n_envs) if isinstance(leaf, spaces.Discrete) else seen
+
+    return map_tree(flat, space, obs)

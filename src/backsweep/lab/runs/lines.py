@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from backsweep.snapshot import files
 
 
 def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
@@ -16,9 +17,8 @@ def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
     Packed files carry no time and no name, so the same records give the same bytes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
     count = 0
-    with open(temporary, "wb") as raw:
+    with files.staging(path) as raw:
         packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
         for record in records:
             line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
@@ -26,7 +26,5 @@ def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
             count += 1
         if packed is not None:
             packed.close()
-        raw.flush()
-        os.fsync(raw.fileno())
-    os.replace(temporary, path)
+    files.publish(path)
     return count

@@ -1,0 +1,33 @@
+"""Dicts and tuples of arrays or of spaces, one inside the other: the one walk over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+
+
+def map_tree(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Return a tree of the same form with what `function` gives for each leaf, and for those of `others` there.
+
+    A Dict or Tuple space is a tree as well: it is walked through like the observations it describes.
+    """
+    if isinstance(tree, (gym.spaces.Dict, gym.spaces.Tuple)):
+        tree = tree.spaces
+    if isinstance(tree, dict):
+        return {name: map_tree(function, part, *(other[name] for other in others)) for name, part in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(map_tree(function, *parts) for parts in zip(tree, *others, strict=True))
+    return function(tree, *others)
+
+
+def leaves(tree: Any) -> Iterator[Any]:
+    """Yield the leaves of a tree, dict entries in their order."""
+    if isinstance(tree, (gym.spaces.Dict, gym.spaces.Tuple)):
+        tree = tree.spaces
+    if isinstance(tree, (dict, tuple)):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(part)
+    else:
+        yield tree
