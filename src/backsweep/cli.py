@@ -19,7 +19,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser with the commands of every part."""
     parser = argparse.ArgumentParser(
         prog="backsweep",
-        description="Experience replay for value-based deep RL: successors are updated before the states before them.",
+        description="Experience replay for value-based deep RL that plans on the graph of stored transitions.",
     )
     parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -29,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; a refused argument or an unusable file is a message and exit code 2, not a traceback."""
+    """Run one command. Invalid arguments and unusable files give a message and exit code 2, not a traceback."""
     options = build_parser().parse_args(arguments)
     try:
         code = int(options.run(options) or 0)
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("backsweep: stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader of the pipe has stopped
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains as it flushes
         return 141
     except (ValueError, OSError, ImportError) as error:

@@ -1,7 +1,7 @@
-"""The command `backsweep compile`: compile the kernels now rather than when each is first needed.
+"""The command `backsweep compile`: compile the kernels ahead of time.
 
-For images of machines, clusters and timings. Parts are used a little, each in a process of its own, all at the same
-time; what that compiles is kept where it always is (`jit.kernel_cache.cache_folder`).
+For machine images, clusters and benchmarks. Each part runs briefly in its own process, all in parallel; compiled code
+goes to the usual cache (`jit.kernel_cache.cache_folder`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TASKS = ("nchain-5", "minigrid/doorkey", "minigrid/unlock", "sokoban/5x5-1")
 def add_commands(subparsers: Any) -> None:
     """Add `compile` to the subparsers of a command line."""
     command = subparsers.add_parser(
-        "compile", help="compile all kernels now, which else happens when each is first needed", description=__doc__
+        "compile", help="compile all kernels now instead of on first use", description=__doc__
     )
     command.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)} only")
     command.add_argument("--here", action="store_true", help="one after another in this process")
@@ -39,7 +39,7 @@ def add_commands(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, and say what took how long."""
+    """Compile, and print how long each part took."""
     if unknown := [name for name in arguments.parts if name not in PARTS]:
         raise ValueError(f"parts must be of {', '.join(PARTS)}, got {unknown[0]!r}")
     names = list(arguments.parts or PARTS)
@@ -64,7 +64,7 @@ def _one_after_another(names: list[str]) -> list[str]:
 
 def _side_by_side(names: list[str]) -> list[str]:
     began, failed = time.monotonic(), []
-    print(f"compiling {', '.join(names)}; up to two minutes if nothing is there yet ...", flush=True)
+    print(f"compiling {', '.join(names)}; up to two minutes if nothing is cached yet ...", flush=True)
     going = {
         name: subprocess.Popen(
             [sys.executable, "-m", "backsweep", "compile", "--here", name], stdout=subprocess.DEVNULL
@@ -116,12 +116,12 @@ def use_replay() -> None:
             replay.renew_values(lambda seen: np.zeros((len(seen), 4)))
             replay.add(pictures[0], nothing.astype(np.int64), nothing, pictures[1], ~unending, unending)
             batch = replay.sample(16)
-            replay.read(np.arange(len(replay)))  # the newest rows are not solved yet, which other kernels see to
+            replay.read(np.arange(len(replay)))  # other kernels handle rows that are not solved yet
             replay.update_priorities(batch.row, np.asarray(batch.reward))
 
 
 def use_tasks() -> None:
-    """Move every family of tasks, and list the states of one that can be listed."""
+    """Step every family of tasks, and enumerate the states of one."""
     for task in TASKS:
         envs = make(task, 4, seed=0)
         envs.reset()

@@ -26,7 +26,7 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture (default: demo)")
     parser.add_argument(
-        "--order", action="store_true", help="instead: show in which order sweeps and uniform sampling visit a chain"
+        "--order", action="store_true", help="show in which order sweeps and uniform sampling visit a chain instead"
     )
     parser.set_defaults(run=run)
 
@@ -73,13 +73,13 @@ def filled_replay(sampler: Sampler, seed: int) -> Replay:
 
 
 def order_of_states(replay: Replay) -> NDArray[np.int64]:
-    """Return the states of the first rows that the sampler hands out, in order."""
+    """Return the states of the first rows that the sampler returns, in order."""
     batches = [replay.sample(BATCH).observation for _ in range(SHOWN // BATCH)]
     return np.concatenate(batches)
 
 
 def text_picture(title: str, order: NDArray[np.int64]) -> str:
-    """Draw time downwards and the chain from left to right: one line per batch, in each state's place its turn."""
+    """Draw one line per batch, with the chain from left to right and how often each state was updated."""
     lines = [f"{title}: which states each batch of {BATCH} updates (darker: more often)"]
     shades = " .:+#@"
     for start in range(0, len(order), BATCH):

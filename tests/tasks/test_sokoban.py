@@ -297,11 +297,11 @@ def test_return_bounds_hold_and_the_lower_one_is_met() -> None:
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ("sokoban/4x4-1", "no room to push"),
-        ("sokoban/5x5-5", "no room for 5 boxes"),
+        ("sokoban/4x4-1", "no space to push"),
+        ("sokoban/5x5-5", "too few for 5 boxes"),
         ("sokoban/2x9-1", "height must be in"),
         ("sokoban/5x5-0", "boxes must be in"),
-        ("sokoban/3x6-2", "no room for 2 boxes"),
+        ("sokoban/3x6-2", "too few for 2 boxes"),
     ],
 )
 def test_rooms_that_cannot_be(task: str, message: str) -> None:

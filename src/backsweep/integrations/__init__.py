@@ -1,1 +1,1 @@
-"""backsweep inside other people's frameworks: one module for each, which alone imports it."""
+"""Adapters for other frameworks. Each framework is imported only by its own module."""

@@ -1,4 +1,4 @@
-"""Lanes for trajectories that come in pieces and are known by a number or a name."""
+"""Lanes for trajectories that come in parts and are identified by a number or a name."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Hashable
 
 
 class Lanes:
-    """Gives every trajectory that is under way a lane of its own."""
+    """Gives every unfinished trajectory its own lane."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.of: dict[Hashable, int] = {}
-        """The lanes in use, the one that has waited for longest first."""
+        """The lanes in use, least recently used first."""
 
     def take(self, trajectory: Hashable, *, ends: bool) -> int:
-        """Return the lane of a trajectory, which keeps it until it `ends` or all lanes are wanted by others."""
+        """Return the lane of a trajectory, which keeps it until it `ends` or others need all lanes."""
         lane = self.of.pop(trajectory, None)
         if lane is None:
             taken = set(self.of.values())

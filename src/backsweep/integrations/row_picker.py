@@ -1,12 +1,11 @@
-"""Rows for frameworks that keep transitions themselves and only ask which ones come next.
+"""Chooses rows for frameworks that store transitions themselves.
 
-The replay behind it knows an observation by a hash of 128 bits, so nothing large is kept twice.
+Its replay stores a 128-bit hash of each observation, so nothing large is stored twice.
 
-    place    where the framework keeps a transition
+    place    where the framework stores a transition
     row      the replay's number for it
 
-A place that the framework has used again holds another row. Picks and priorities of the row that was there before are
-noticed by that.
+A place that the framework has reused holds another row, by which picks and priorities of the old row are recognised.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ def _feed(observation: Any, digest: Any) -> None:
 
 
 class RowPicker:
-    """A sampler over the places of somebody else's storage.
+    """A sampler over the places of another library's storage.
 
     Parameters
     ----------
     places
-        How many there are.
+        Their number.
     lanes
-        How many streams of episodes there are.
+        The number of streams of episodes.
     sampler, seed
         As for `Replay`.
     """
@@ -73,7 +72,7 @@ class RowPicker:
     def __init__(self, places: int, lanes: int, sampler: Sampler | None, seed: int) -> None:
         self.replay = Replay(
             HASH_SPACE,
-            gym.spaces.Discrete(1),  # nobody asks for actions here
+            gym.spaces.Discrete(1),  # actions are not used
             places,
             sampler,
             encoder=ExactBytes(),
@@ -96,9 +95,9 @@ class RowPicker:
         truncated: ArrayLike,
         known: ArrayLike | None = None,
     ) -> None:
-        """Take note of transitions that were stored at `places`, one for each lane that is named.
+        """Called with transitions stored at `places`, one for each given lane.
 
-        `known` says whose successor is; a truncated step without one cannot be bootstrapped from and is never picked.
+        `known` tells whose successor is known; a truncated step without one cannot bootstrap and is never picked.
         """
         count = len(observations)
         places = np.asarray(places, np.int64).reshape(count)
@@ -132,7 +131,7 @@ class RowPicker:
             assert again.weight is not None
             rows[gone], weights[gone] = again.row, again.weight
             places = self._places(rows)
-        # What is still gone has a newer transition in its place, which is as good.
+        # Rows that are still gone have a newer transition in their place, which is as good.
         rows = self._row_of_place[places]
         self._picked = {"places": places, "rows": rows, "weights": weights}
         return places, weights
@@ -142,7 +141,7 @@ class RowPicker:
         return places
 
     def weights_of(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the weights that the last pick had for these places; 1 for any others."""
+        """Return the weights of the last pick for these places; 1 for others."""
         if self._is_last_pick(places):
             return self._picked["weights"].copy()
         return np.ones(len(places), np.float32)
@@ -167,7 +166,7 @@ class RowPicker:
         write_snapshot(Path(folder, "places"), arrays, {}, kind=KIND, version=VERSION)
 
     def load(self, folder: str | os.PathLike[str]) -> None:
-        """Go on from what was saved in `folder`; a sampler of your own class is the one that this picker has."""
+        """Restore what was saved in `folder`; a user-defined sampler is that of this picker."""
         config = self.replay.sampler
         replay = Replay.load(Path(folder, "replay"), sampler=config)
         if replay.capacity != self.replay.capacity:
@@ -179,14 +178,14 @@ class RowPicker:
         self._picked = {}
 
     def to_files(self) -> dict[str, bytes]:
-        """Return the files of a save, for checkpoints that want one object."""
+        """Return the files of a save, for checkpoints that need one object."""
         with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
             self.save(folder)
             paths = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
             return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
     def from_files(self, files: Mapping[str, bytes]) -> None:
-        """Go on from what `to_files` returned."""
+        """Restore what `to_files` returned."""
         with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
             for name, contents in files.items():
                 path = Path(folder, name)
@@ -195,7 +194,7 @@ class RowPicker:
             self.load(folder)
 
     def clear(self) -> None:
-        """Forget all transitions."""
+        """Remove all transitions."""
         self.replay.clear()
         self._place_of_slot[:] = self._row_of_place[:] = NOTHING
         self._picked = {}

@@ -1,4 +1,4 @@
-"""backsweep in Tianshou: its buffers keep the data, and any sampler says which rows come next.
+"""backsweep in Tianshou: its buffers keep the data, and any sampler chooses the rows.
 
 from backsweep import Prioritized
 from backsweep.integrations.tianshou import DQN, VectorReplayBuffer
@@ -29,7 +29,7 @@ __all__ = ["DQN", "ReplayBuffer", "VectorReplayBuffer"]
 
 
 class PickedRows:
-    """What both buffers have in common: batches whose rows, weights and priorities are a sampler's."""
+    """The base of both buffers: a sampler provides rows and weights, and takes priorities."""
 
     picker: RowPicker
 

@@ -73,11 +73,11 @@ class BacksweepSampler(PrioritizedSampler):
     # -- what the buffer calls ------------------------------------------------------------------------------------
 
     def add(self, index: Any) -> None:
-        """Take note of one place that was written."""
+        """Called after one place was written."""
         self.extend(index)
 
     def extend(self, index: Any) -> None:
-        """Take note of places that were written; what is there is read before the next sample."""
+        """Called after places were written; they are read before the next sample."""
         places = np.asarray(torch.as_tensor(index).cpu(), np.int64)
         if places.ndim > 1:
             raise ValueError(f"storage must have one dimension, got places of shape {places.shape}; use ndim=1")
@@ -105,11 +105,11 @@ class BacksweepSampler(PrioritizedSampler):
         self.picker.update(places, np.broadcast_to(errors, places.shape) if len(errors) == 1 else errors)
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
-        """Take note that values at these places were changed by hand; their rows stay what they were."""
+        """Called after values were changed in place; their rows stay the same."""
 
     @property
     def default_priority(self) -> float:
-        """What the buffer reports for new rows: nothing, because the sampler knows what those get."""
+        """None: the sampler chooses the priority of new rows."""
         return float("nan")
 
     def _empty(self) -> None:
@@ -125,7 +125,7 @@ class BacksweepSampler(PrioritizedSampler):
         self._pending = []
         if not len(places):
             return
-        # A place that was written twice since has lost what it held first.
+        # A place that was written twice has lost its first content.
         _, last = np.unique(places[::-1], return_index=True)
         places = places[np.sort(len(places) - 1 - last)]
         data = storage.get(torch.from_numpy(places))
@@ -173,16 +173,16 @@ class BacksweepSampler(PrioritizedSampler):
         return {name: data for name, data in self.picker.to_files().items() if data}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` returned."""
+        """Restore what `state_dict` returned."""
         self.picker.from_files({name: tensor.numpy().tobytes() for name, tensor in state_dict["files"].items()})
         self._lanes.of = dict(state_dict["lanes"])
         self._pending = [np.asarray(each, np.int64) for each in state_dict["pending"]]
 
     def dumps(self, path: Any) -> None:
-        """Save to a folder; nothing is pickled. Lanes and what was not read yet start anew."""
+        """Save to a folder; nothing is pickled. Lanes and unread places are not saved."""
         self.picker.save(Path(path))
 
     def loads(self, path: Any) -> None:
-        """Go on from what `dumps` saved."""
+        """Restore what `dumps` saved."""
         self.picker.load(Path(path))
         self._pending, self._lanes.of = [], {}

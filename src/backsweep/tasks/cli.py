@@ -12,15 +12,15 @@ from backsweep.tasks.registry import TASKS, find_task
 
 
 def add_commands(subparsers: Any) -> None:
-    """Add `tasks` to the subparsers of a command line; the parsed arguments' `run` carries a command out."""
+    """Add `tasks` to the subparsers of a command line."""
     tasks = subparsers.add_parser("tasks", help="list the tasks, or draw some levels of one")
     tasks.set_defaults(run=list_tasks)
     commands = tasks.add_subparsers(title="commands", metavar="COMMAND")
     show = commands.add_parser("show", help="write a PNG of some levels of a task")
     show.add_argument("task", help="a task id, such as minigrid/doorkey")
     show.add_argument("--out", type=Path, help="the file to write; by default named after the task")
-    show.add_argument("--levels", type=int, default=6, help="how many levels (default: 6)")
-    show.add_argument("--seed", type=int, default=0, help="which levels (default: 0)")
+    show.add_argument("--levels", type=int, default=6, help="number of levels (default: 6)")
+    show.add_argument("--seed", type=int, default=0, help="seed of the levels (default: 0)")
     show.set_defaults(run=show_task)
 
 
@@ -44,7 +44,7 @@ def list_tasks(arguments: argparse.Namespace) -> int:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(entry.ljust(width) for entry, width in zip(row, widths, strict=True)).rstrip())
-    print("Any length works as nchain-N, any room as sokoban/HEIGHTxWIDTH-BOXES.")
+    print("Other sizes: nchain-N, sokoban/HEIGHTxWIDTH-BOXES.")
     return 0
 
 

@@ -1,8 +1,8 @@
-"""One environment for each of many runs of one task, each with the stream it would have alone, moved by threads.
+"""One environment for each of many runs of one task, stepped by threads; each has the stream it would have alone.
 
 reset()                    every run's first episode begins
 step(actions, resting)     observations, finals, rewards, terminated, truncated, ended are written in place
-state(i) / load_state(i)   where run i stands, as `TaskEnvironments` of that run alone says it
+state(i) / load_state(i)   the state of run i, in the form of `TaskEnvironments`
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OWN_FAMILIES = ("nchain", "minigrid", "sokoban")
 
 
 class LostLanesError(RuntimeError):
-    """Some lanes found no level to begin an episode in; all others have had their turn and can go on."""
+    """Some lanes found no level for a new episode; all others were stepped and can continue."""
 
     def __init__(self, lanes: NDArray[np.int64]) -> None:
         self.lanes: list[int] = lanes.tolist()
@@ -34,14 +34,14 @@ class LostLanesError(RuntimeError):
 
 
 class FleetEnvironments:
-    """Environments of many runs of one task, in the arrays that the next step overwrites.
+    """Environments of many runs of one task; each step overwrites these arrays.
 
-        observations         (n, ...)   what to act on next: where an episode has ended, the next one's first
-        finals               (n, ...)   where one has ended, its last observation; elsewhere older ones
-        rewards              (n,)       what the last step paid
+        observations         (n, ...)   what to act on next: after an end, the first observation of the next episode
+        finals               (n, ...)   the last observation of an episode that has ended; otherwise out of date
+        rewards              (n,)       the rewards of the last step
         terminated, truncated, ended    (n,)
 
-    What was said of a lane in an earlier step stands while it rests, save `ended`, which is then False.
+    The entries of a resting lane are not changed, except `ended`, which is False.
     """
 
     def __init__(self, task: str, options: dict[str, Any], lane_seeds: Sequence[int]) -> None:
@@ -72,7 +72,7 @@ class FleetEnvironments:
         self._started = False
 
     def reset(self) -> NDArray[Any]:
-        """Begin an episode in every environment."""
+        """Start an episode in every environment."""
         self._started = True
         try:
             self._turn(False, True, self._no_actions, self._nobody)
@@ -83,7 +83,7 @@ class FleetEnvironments:
     def step(
         self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None, *, go_on: bool = True
     ) -> Outcome:
-        """Move every environment that is not resting; those whose episode ends begin the next.
+        """Step every environment that is not resting; those whose episode ends start the next one.
 
         Without `go_on` they do not: their last observation stays in `observations`, and they must rest from then on.
         """
@@ -99,21 +99,21 @@ class FleetEnvironments:
             with on_one_thread():
                 lost = self._lanes.turn(1, *arguments)
         else:
-            # Never another number in between: a pool of threads that shrinks and grows is made anew each time.
+            # Always the same number: a thread pool that changes its size is recreated each time.
             lost = self._lanes.turn(threads_in_use(), *arguments)
         if lost.size:
             raise LostLanesError(lost)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources."""
 
     def state(self, index: int) -> State:
-        """Return where one environment stands, as that run's environments alone would."""
+        """Return the state of one environment, in the form of that run's own environments."""
         place = slice(index, index + 1)
         return {name: array[place].copy() for name, array in self._lanes.situation().items()}, {}
 
     def load_state(self, index: int, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Put one environment to where `state` was called."""
+        """Restore one environment to a state that `state` returned."""
         if not self._started:
             self.reset()
         place = slice(index, index + 1)

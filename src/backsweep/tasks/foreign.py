@@ -15,7 +15,7 @@ from backsweep.tasks.vector import checked_actions, checked_autoreset
 
 
 class RandomActions(gymnasium.ActionWrapper[Any, Any, Any]):
-    """Replaces an action by a uniformly random one with a given probability, from a generator of its own."""
+    """Replaces an action by a uniformly random one with a given probability, with its own generator."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], chance: float) -> None:
         super().__init__(env)
@@ -23,13 +23,13 @@ class RandomActions(gymnasium.ActionWrapper[Any, Any, Any]):
         self._generator = np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment; a seed also starts the random actions anew."""
+        """Reset the environment; a seed also reseeds the random actions."""
         if seed is not None:
             self._generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
         return super().reset(seed=seed, options=options)
 
     def action(self, action: Any) -> Any:
-        """Return the action that is carried out."""
+        """Return the action to execute."""
         assert isinstance(self.action_space, gymnasium.spaces.Discrete)
         if self._generator.random() < self._chance:
             return int(self._generator.integers(self.action_space.n))
@@ -70,7 +70,7 @@ class OutsideVectorEnv(SyncVectorEnv):
         return result
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Move every lane by one action."""
+        """Step every lane."""
         if self.lane_seeds is None:
             raise RuntimeError("step was called before reset; call reset() first")
         assert isinstance(self.single_action_space, gymnasium.spaces.Discrete)

@@ -37,9 +37,9 @@ def fresh_seed() -> int:
 
 
 def seeds_for_reset(seed: int | Sequence[int | None] | None, num_lanes: int, default: int | None) -> list[int | None]:
-    """Return one seed per lane for a reset, None where a lane goes on with the stream it has.
+    """Return one seed per lane for a reset, None for a lane that keeps its stream.
 
-    `default` is the root seed for lanes that are given none; it is None once the lanes have their streams.
+    `default` is the root seed of lanes without a seed; it is None once the lanes have their streams.
     """
     defaults: list[int | None] = [None] * num_lanes if default is None else list(lane_seeds(default, num_lanes))
     if seed is None:

@@ -1,7 +1,7 @@
-"""What a family of tasks gives so that it can be run as a vector or as a single environment.
+"""The base class of task families, which run as a vector or as a single environment.
 
-A lane is one running copy of a task. A family keeps all its lanes in flat arrays and moves them with numba kernels;
-`vector.py` and `single.py` put Gymnasium's two interfaces on top.
+A lane is one running copy of a task. A family keeps all its lanes in flat arrays and steps them with numba kernels;
+`vector.py` and `single.py` provide Gymnasium's two interfaces.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Lanes(abc.ABC):
     """
 
     SITUATION: ClassVar[tuple[str, ...]]
-    """Names of the family's own arrays that say where every lane stands; with the base's they are all of it."""
+    """Names of the family's own state arrays; with those of the base class they are the whole state."""
 
     FAMILY: ClassVar[str]
-    """What the family is called."""
+    """The name of the family."""
 
     LANES_WORTH_THREADS: ClassVar[int]
-    """How many lanes there must be before sharing their moves out among threads takes clearly less time than one."""
+    """The number of lanes from which on several threads are clearly faster than one."""
 
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.spaces.Discrete
@@ -52,7 +52,7 @@ class Lanes(abc.ABC):
 
     @abc.abstractmethod
     def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
-        """Move every lane that is not `resting`; write observations, rewards, terminated and truncated."""
+        """Step every lane that is not `resting`; write observations, rewards, terminated and truncated."""
 
     @abc.abstractmethod
     def reset(self, chosen: NDArray[np.bool_]) -> None:
@@ -69,31 +69,31 @@ class Lanes(abc.ABC):
         ended: NDArray[np.bool_],
         finals: NDArray[Any],
     ) -> NDArray[np.int64]:
-        """Do all of a turn in one threaded call: move, copy last observations, begin the next episodes.
+        """Step, copy last observations and start the next episodes in one threaded call.
 
-        Lanes that are `resting` are left out. The last observation of an episode that ends is copied into `finals`,
-        which has one row of numbers per lane. The work is split into `parts` parts that threads share out.
+        Lanes that are `resting` are skipped. The last observation of an episode that ends is copied into `finals`,
+        which has one row of numbers per lane. The work is split into `parts` parts for the threads.
 
-        Unless `moving`, nothing moves and every lane that is not resting begins an episode. Unless `beginning`, lanes
-        whose episode ends stay at its end, and `finals` is left as it is. `ended` says whose episode ended, or began.
-        Returns the lanes for which no level was found; all others have had their turn.
+        Unless `moving`, no lane is stepped and every lane that is not resting starts an episode. Unless `beginning`,
+        lanes whose episode ends stay at its end, and `finals` is not changed. `ended` tells whose episode ended, or
+        began. Returns the lanes for which no level was found; all others are done.
         """
 
     def situation(self) -> dict[str, NDArray[Any]]:
-        """Return the live arrays that say where every lane stands: copy them to save, write into them to restore."""
+        """Return the live state arrays of all lanes: copy them to save, write into them to restore."""
         names = ("streams", "rewards", "terminated", "truncated", "observations", *self.SITUATION)
         return {name: getattr(self, name) for name in names}
 
     @abc.abstractmethod
     def picture(self, lane: int) -> NDArray[np.uint8]:
-        """Return an RGB image of one lane, large enough to look at."""
+        """Return an enlarged RGB image of one lane."""
 
     @property
     @abc.abstractmethod
     def bundles(self) -> tuple[Bundle, ...]:
-        """What the family's kernels work on: the outcomes, then the family's own."""
+        """The bundles that the family's kernels use: the outcomes, then the family's own."""
 
     @property
     def moves_by_kernels_alone(self) -> bool:
-        """Whether the kernels are all there is to a step, so that others may call them in its place."""
+        """Whether a step consists of kernels only, so that other code may call them directly."""
         return True

@@ -1,10 +1,10 @@
-"""Where a return lies between the worst and the best there is."""
+"""Returns on a scale from the worst to the best."""
 
 from __future__ import annotations
 
 
 def normalised_return(value: float, bounds: tuple[float, float]) -> float:
-    """Return `value` between the bounds as a share: 0 at the worst return there is, 1 at the best.
+    """Return `value` on a scale from 0, the worst return, to 1, the best.
 
     Examples
     --------

@@ -12,9 +12,9 @@ Options = TypeVar("Options")
 
 
 def build_options(options_class: type[Options], task: str, defaults: dict[str, Any], given: dict[str, Any]) -> Options:
-    """Return the option set of `task`, refusing names that it does not have.
+    """Return the options of `task`; unknown names raise.
 
-    `defaults` are the task's own settings (its size, say), which `given` may override.
+    `defaults` are the task's own settings, such as its size, which `given` may override.
     """
     assert dataclasses.is_dataclass(options_class)
     known = [field.name for field in dataclasses.fields(options_class) if field.init]

@@ -1,4 +1,4 @@
-"""The table of tasks: what each one is called, what it shows and accepts, and how it is trained by default."""
+"""The table of tasks: names, observations, options and default training settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MILLION = 1_000_000
 
 
 class TaskOptions(Protocol):
-    """What every family's option set can say about itself."""
+    """The properties that every family's options have."""
 
     @property
     def step_limit(self) -> int:
@@ -40,7 +40,7 @@ class TaskOptions(Protocol):
 
     @property
     def return_bounds(self) -> tuple[float, float] | None:
-        """The worst and the best return of an episode, None where no finite bounds are known."""
+        """The worst and the best return of an episode, None without known bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +54,18 @@ class Task:
     family: str
     """nchain, minigrid, sokoban, atari or lunarlander."""
     summary: str
-    """What it is about, in a few words."""
+    """A short description."""
     observation: str
     """The observation's form, in words."""
     options_class: type[Any]
     """The options of its family."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """The options that make this task this one (its size, say)."""
+    """The options that define this task, such as its size."""
     training: TrainingSettings
     """What the trainer uses by default."""
 
     def options(self, **given: Any) -> Any:
-        """Return the task's option set with `given` in place of its defaults."""
+        """Return the task's options, with `given` instead of its defaults."""
         return build_options(self.options_class, self.id, dict(self.defaults), given)
 
     def options_following(self, whom: str) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def find_task(task: str | Task) -> Task:
         near = _nearest_id(task)
         hint = f"did you mean {near!r}?" if near else f"known tasks are {', '.join(TASKS)}"
         raise ValueError(f"unknown task {task!r}; {hint}")
-    found.options()  # refuses sizes that cannot be
+    found.options()  # refuses impossible sizes
     return found
 
 

@@ -4,9 +4,9 @@
     step(actions) -> Outcome                      observations to act on next, rewards, ends, last observations
     state() / load_state()                        everything that the next step depends on
 
-The project's own tasks say where they stand as arrays. Environments from other packages cannot, so what is saved is
-how they got there: the seed of the current episode's reset and the actions since; restoring plays them again. That is
-exact for every environment that is deterministic given the seed of its reset, and takes as long as the episode so far.
+The state of the project's own tasks is saved as arrays. For environments of other packages, the seed of the current
+episode and its actions are saved and replayed. That is exact for every environment that is deterministic given the
+seed of its reset, and takes as long as the episode so far.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ LARGEST_RESET_SEED = 2**31 - 1  # many environments take no more
 
 @dataclass(slots=True)
 class Outcome:
-    """What a step gave.
+    """The result of a step.
 
-    `observations` is what to act on next: where an episode has ended, the next one's first observation. The true
-    successor is then in `finals`.
+    `observations` is what to act on next: after an end, the first observation of the next episode. The true successor
+    is then in `finals`.
     """
 
     observations: NDArray[Any]
@@ -56,15 +56,15 @@ class Environments(Protocol):
         ...
 
     def step(self, actions: NDArray[np.int64]) -> Outcome:
-        """Move every environment; those whose episode ends begin the next."""
+        """Step every environment; those whose episode ends start the next one."""
         ...
 
     def state(self) -> State:
-        """Return where the environments stand, as arrays and plain JSON values."""
+        """Return the state of the environments, as arrays and plain JSON values."""
         ...
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Go back to where `state` was called."""
+        """Restore a state that `state` returned."""
         ...
 
     def picture(self) -> NDArray[np.uint8]:
@@ -72,7 +72,7 @@ class Environments(Protocol):
         ...
 
     def close(self) -> None:
-        """Give up what the environments hold."""
+        """Release the environments' resources."""
         ...
 
 
@@ -115,11 +115,11 @@ class TaskEnvironments:
         return self.lanes.picture(0)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources."""
 
 
 class OtherEnvironments:
-    """Environments from other packages, one `gymnasium.Env` each, every episode with a seed of its own."""
+    """Environments from other packages, one `gymnasium.Env` each; every episode has its own seed."""
 
     def __init__(self, makers: Sequence[Callable[[], gym.Env[Any, Any]]], seed: int) -> None:
         self._envs = [maker() for maker in makers]
@@ -168,7 +168,7 @@ class OtherEnvironments:
         return arrays, {"seeds": list(self._seeds), "generators": generators}
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Play every environment's episode again up to where it was."""
+        """Replay every environment's episode up to the saved step."""
         self._seeds = list(values["seeds"])
         for index, env in enumerate(self._envs):
             restore_generator(self._generators[index], values["generators"][index])
@@ -212,7 +212,7 @@ def make_environments(
 
 
 def gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -> gym.Env[Any, Any]:
-    """Return the environment of a Gymnasium id, or say why there is none."""
+    """Return the environment of a Gymnasium id; raise an error that says why it cannot be made."""
     try:
         made: gym.Env[Any, Any] = gym.make(name, render_mode=render_mode, **options)
         return made

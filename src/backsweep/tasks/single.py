@@ -15,12 +15,12 @@ from backsweep.tasks.lanes import Lanes
 
 
 class LaneEnv(gymnasium.Env[Any, Any]):
-    """One lane as a plain environment, with the same levels and moves as that lane has in a vector."""
+    """One lane as a plain environment, with the same levels as that lane has in a vector."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 4}  # type: ignore[misc]
 
     def __init__(self, lanes: Lanes, *, seed: int | None = None, render_mode: str | None = None) -> None:
-        """Wrap `lanes`, which must be one; `seed` serves the first reset that is not given one."""
+        """Wrap `lanes`, which must be one lane; `seed` is used by the first reset without a seed."""
         if lanes.num_lanes != 1:
             raise ValueError(f"lanes must hold 1 lane, got {lanes.num_lanes}")
         if render_mode not in (None, "rgb_array"):
@@ -38,7 +38,7 @@ class LaneEnv(gymnasium.Env[Any, Any]):
         self._resting = np.zeros(1, dtype=np.bool_)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode; a seed starts the lane's stream anew."""
+        """Start an episode; a seed restarts the lane's random stream."""
         if options:
             raise ValueError(f"options must be None or empty, got {options}")
         if seed is not None:
@@ -56,7 +56,7 @@ class LaneEnv(gymnasium.Env[Any, Any]):
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Move by one action."""
+        """Take one step."""
         if not self._running:
             raise RuntimeError("step was called before reset, or after the episode's end; call reset() first")
         try:

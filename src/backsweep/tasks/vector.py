@@ -1,6 +1,6 @@
 """Gymnasium's VectorEnv over lanes.
 
-Words used here:
+Autoreset modes:
   same step   a lane that ends is reset within the step: the observation returned is the new episode's first one, and
               the ended episode's last one is in `infos["final_obs"]`
   next step   a lane that ends returns its last observation; the following step ignores that lane's action, resets it
@@ -25,7 +25,7 @@ AUTORESET_MODES = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetM
 
 
 class LaneVectorEnv(VectorEnv[Any, Any, Any]):
-    """A VectorEnv whose lanes are moved together by one kernel call per step."""
+    """A VectorEnv that steps all lanes with one kernel call."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class LaneVectorEnv(VectorEnv[Any, Any, Any]):
         lanes
             The family's lanes.
         seed
-            The root seed that serves the first reset when that is given none; None asks the operating system.
+            The root seed of a first reset without a seed; None takes one from the operating system.
         autoreset
-            "same_step" or "next_step", see the module's words.
+            "same_step" or "next_step", see the module's docstring.
         copy
             Whether each call returns fresh observation arrays. With False the returned array is the live one, which
             the next call overwrites.
@@ -94,7 +94,7 @@ class LaneVectorEnv(VectorEnv[Any, Any, Any]):
     def step(
         self, actions: Any
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Move every lane by one action."""
+        """Step every lane."""
         if not self._started:
             raise RuntimeError("step was called before reset; call reset() first")
         checked = checked_actions(actions, self.num_envs, self._num_actions)

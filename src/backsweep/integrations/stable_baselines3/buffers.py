@@ -23,23 +23,23 @@ Samples = ReplayBufferSamples | DictReplayBufferSamples
 
 
 class ReplayBuffer(sb3_buffers.ReplayBuffer):
-    """A `Replay` with the interface of Stable-Baselines3's own buffer, for DQN, QR-DQN, SAC, TD3 and their kin.
+    """A `Replay` with the interface of Stable-Baselines3's buffer, for DQN, QR-DQN, SAC, TD3 and DDPG.
 
     Parameters
     ----------
     buffer_size, observation_space, action_space, device, n_envs, handle_timeout_termination
-        As there. Dict observations are welcome.
+        As in Stable-Baselines3. Dict observations are supported.
     optimize_memory_usage
-        Makes no difference: each observation is kept once anyway, with true last observations.
+        Ignored: each observation is stored once anyway, with true last observations.
     sampler
-        Which rows a batch has; by default `Uniform()`. `Prioritized` wants a `ReplayCallback`, which brings importance
-        weights into the loss and TD errors back.
+        Chooses the rows of a batch; by default `Uniform()`. `Prioritized` needs a `ReplayCallback`, which applies
+        importance weights and returns TD errors.
     n_steps, gamma
-        Fold up to `n_steps` steps into one; `gamma` must then be the algorithm's.
+        Combine up to `n_steps` steps into one; `gamma` must then be the algorithm's.
     seed
-        By default one that follows from the algorithm's own seed.
+        By default derived from the algorithm's seed.
     options
-        Whatever else `Replay` takes: `encoder`, `values`, `frame_stack`, `file`.
+        Other arguments of `Replay`: `encoder`, `values`, `frame_stack`, `file`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         seed: int | None = None,
         **options: Any,
     ) -> None:
-        # The parent's own __init__ would allocate the arrays that this class is there to replace.
+        # The parent's __init__ would allocate the arrays that this class replaces.
         sb3_buffers.BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.optimize_memory_usage = optimize_memory_usage
@@ -84,16 +84,16 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
 
     @property
     def pos(self) -> int:
-        """Where the next step of each environment goes."""
+        """The position of the next step of each environment."""
         return self.replay.total // self.n_envs % self.buffer_size
 
     @pos.setter
     def pos(self, value: int) -> None:
-        """Positions are the replay's own affair; the parent's constructor sets one."""
+        """Ignored: the replay keeps its own position; the parent's constructor sets one."""
 
     @property
     def full(self) -> bool:
-        """Whether the oldest transitions have begun to make way."""
+        """Whether new transitions overwrite old ones."""
         return len(self.replay) == self.replay.capacity
 
     @full.setter
@@ -133,14 +133,14 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         )
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
-        """Return a batch as the algorithms want it; `last_batch` has row numbers, weights and graph targets."""
+        """Return a batch for the algorithm; `last_batch` has row numbers, weights and graph targets."""
         batch = self.replay.sample(batch_size)
         self.last_batch = batch
         self.last_samples = self._to_samples(batch, env)
         return self.last_samples
 
     def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
-        """Return the given rows, which are numbers as `replay` counts them."""
+        """Return the rows with the given serial numbers."""
         return self._to_samples(self.replay.read(batch_inds), env)
 
     def _to_samples(self, batch: Batch, env: VecNormalize | None) -> Samples:
@@ -161,7 +161,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         if env is None or not env.norm_reward or self.n_steps == 1:
             normalised: NDArray[np.float32] = self._normalize_reward(batch.reward, env)
             return normalised
-        # A sum of several rewards is scaled as each of them would be; single rewards can no longer be clipped.
+        # A sum of rewards is scaled like a single one; single rewards can no longer be clipped.
         return (batch.reward / np.sqrt(env.ret_rms.var + env.epsilon)).astype(np.float32)
 
     def _discounts(self, batch: Batch) -> NDArray[np.float32]:
@@ -179,7 +179,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
     def preload(self, dataset: Any) -> int:
         """Add every transition of a Minari data set (or the id of one) and return how many there are.
 
-        Continuous actions are scaled to -1..1 on the way, which is how the algorithms store them.
+        Continuous actions are scaled to -1..1, as the algorithms store them.
         """
         return len(add_minari(self.replay, dataset, actions=self._scaled))
 
@@ -191,7 +191,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         return scaled
 
     def reset(self) -> None:
-        """Forget all transitions."""
+        """Remove all transitions."""
         self.replay.clear()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
 
 
 class DictReplayBuffer(ReplayBuffer, sb3_buffers.DictReplayBuffer):
-    """The same for Dict observations, by the name that Stable-Baselines3 gives it."""
+    """The same for Dict observations, under Stable-Baselines3's name."""
 
     def __init__(self, buffer_size: int, observation_space: spaces.Space[Any], *args: Any, **options: Any) -> None:
         if not isinstance(observation_space, spaces.Dict):
@@ -209,7 +209,7 @@ class DictReplayBuffer(ReplayBuffer, sb3_buffers.DictReplayBuffer):
 
 
 class _NoDones:
-    """Takes the marks that algorithms make at the end of training; a lane that does not go on is noticed anyway."""
+    """Ignores the flags that algorithms set at the end of training; a lane that does not continue is noticed anyway."""
 
     def __setitem__(self, place: Any, value: Any) -> None:
         pass

@@ -1,11 +1,11 @@
-"""Importance weights, priorities, statistics and saves for Stable-Baselines3, without touching its `train` methods.
+"""Importance weights, priorities, statistics and saves for Stable-Baselines3, without changing its `train` methods.
 
-A loss that is a mean over a batch has a gradient for each row of the network's output. Multiplying that with the row's
+A loss that is a mean over a batch has a gradient for each row of the network's output. Multiplying it by the row's
 weight is the same as weighting the loss:
 
-    q = q_net(observations)                 forward hook: TD errors are worked out and reported
+    q = q_net(observations)                 forward hook: TD errors are computed and reported
     loss = smooth_l1_loss(q[...], target)
-    loss.backward()                         gradient hook on q: rows are multiplied with their weights
+    loss.backward()                         gradient hook on q: rows are multiplied by their weights
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ NETWORKS = (("q_net", "q_net_target"), ("quantile_net", "quantile_net_target"))
 
 
 class ReplayCallback(BaseCallback):
-    """Give it to ``learn(callback=...)`` of DQN, QR-DQN, SAC, TD3 or DDPG with this package's replay buffer.
+    """Pass it to ``learn(callback=...)`` of DQN, QR-DQN, SAC, TD3 or DDPG with this package's replay buffer.
 
     Parameters
     ----------
     weights
-        Bring importance weights into the loss of the (action-)value network and report TD errors to the sampler. The
-        loss that is logged stays the one without weights.
+        Apply importance weights to the loss of the (action-)value network and report TD errors to the sampler. The
+        logged loss is the one without weights.
     stats_every
-        Every so many calls of `step` the replay's numbers go to the logger, as ``replay/...``. 0: never.
+        Log the replay's statistics, as ``replay/...``, every `stats_every` calls of `step`. 0: never.
     save_folder, save_every
-        Save the replay to a folder every so many calls of `step`, and at the end. Only what changed is written.
+        Save the replay to a folder every `save_every` calls of `step`, and at the end. Only changes are written.
         ``Replay.load(save_folder)`` reads it.
     """
 
@@ -89,7 +89,7 @@ class ReplayCallback(BaseCallback):
 
 
 def install_weights(model: OffPolicyAlgorithm, buffer: ReplayBuffer) -> list[RemovableHandle]:
-    """Let the model's value network learn with the weights of `buffer`, and report TD errors to it."""
+    """Apply the weights of `buffer` to the model's value network, and report TD errors to it."""
     for online, target in NETWORKS:
         if hasattr(model, online):
             hooks = ValueHooks(model, buffer)
@@ -113,11 +113,11 @@ class ValueHooks:
         self._next: torch.Tensor | None = None
 
     def after_target(self, module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
-        """Keep what the target network says of the successors."""
+        """Keep the target network's values of the successors."""
         self._next = _mean_over_quantiles(output.detach())
 
     def after_online(self, module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
-        """Report TD errors, and have rows weighted on the way back."""
+        """Report TD errors, and weight rows in the backward pass."""
         batch, samples, following = self._buffer.last_batch, self._buffer.last_samples, self._next
         if not output.requires_grad or batch is None or samples is None or following is None:
             return  # acting, not learning
@@ -132,14 +132,14 @@ class ValueHooks:
 
 
 class CriticHooks:
-    """For critics of continuous actions, whose targets only `train` knows: their errors are in the gradients."""
+    """For critics of continuous actions: only `train` knows their targets, so errors are read from gradients."""
 
     def __init__(self, buffer: ReplayBuffer, scale: float) -> None:
         self._buffer = buffer
         self._scale = scale
 
     def after_critic(self, module: torch.nn.Module, inputs: Any, output: tuple[torch.Tensor, ...]) -> None:
-        """Have rows weighted on the way back, and report TD errors then."""
+        """Weight rows and report TD errors in the backward pass."""
         batch = self._buffer.last_batch
         actions = inputs[1]
         # The actor's loss goes through the critic too, with actions that have a gradient.

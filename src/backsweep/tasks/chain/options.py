@@ -1,4 +1,4 @@
-"""What can be chosen about NChain."""
+"""The options of NChain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChainOptions:
     """Probability that a step's action is replaced by a uniformly random one."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Refuse invalid options."""
         object.__setattr__(self, "length", checked_int("length", self.length, 2))
         limit = 10 * self.length**2 if self.max_steps is None else self.max_steps
         object.__setattr__(self, "max_steps", checked_int("max_steps", limit, 1))
@@ -44,5 +44,5 @@ class ChainOptions:
 
     @property
     def return_bounds(self) -> tuple[float, float]:
-        """The worst and the best return of an episode: the end is reached, or it is not."""
+        """The worst and the best return of an episode: the end is not reached, or it is."""
         return 0.0, 1.0 if self.step_limit >= self.length - 1 else 0.0

@@ -1,4 +1,4 @@
-"""A whole task as arrays, and the exact values that follow from them."""
+"""A whole task as arrays, and its exact values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_SWEEPS = 1_000_000
 
 
 class StateObserver(Protocol):
-    """Whoever can show a state."""
+    """Turns states into observations."""
 
     def observations(self, states: NDArray[np.int64]) -> NDArray[Any]:
         """Return one observation per state."""
@@ -27,25 +27,24 @@ class StateObserver(Protocol):
 
 @dataclass(frozen=True)
 class PolicyReturn:
-    """What a policy gets within the step limit, in expectation over levels, starts and random actions."""
+    """The expected result of a policy within the step limit, over levels, starts and random actions."""
 
     mean_return: float
     normalised: float
-    """The mean return between the task's return bounds: 0 the worst episode there is, 1 the best."""
+    """The mean return between the task's return bounds: 0 is the worst episode, 1 the best."""
     success: float
     """Probability that the episode ends in success; with goals that do not end it, this stays 0."""
     failure: float
     """Probability that the episode ends otherwise."""
     timeout: float
-    """Probability that time runs out before it ends."""
+    """Probability that the episode is truncated."""
 
 
 @dataclass(frozen=True)
 class ExactTask:
     """All states of all levels of a task.
 
-    A policy is given as one action per state (num_states,), or as values (num_states, actions) whose first largest
-    entry is taken.
+    A policy is one action per state (num_states,), or values (num_states, actions) of which the first largest is taken.
     """
 
     task: str
@@ -59,7 +58,7 @@ class ExactTask:
     return_bounds: tuple[float, float]
     """The worst and the best return of an episode."""
     random_action_chance: float
-    """The task's own chance of random actions: part of its moves, on top of any chance of the policy's."""
+    """The task's own probability of random actions, in addition to that of the policy."""
 
     @property
     def num_states(self) -> int:
@@ -82,7 +81,7 @@ class ExactTask:
         return self.graph.num_levels
 
     def optimal_values(self, discount: float, tolerance: float = 1e-9) -> NDArray[np.float64]:
-        """Return the exact Q* as (num_states, actions), no entry further than `tolerance` from it."""
+        """Return Q* as (num_states, actions), exact to within `tolerance`."""
         graph, values = self.graph, self._fresh_values(discount, tolerance)
         for _ in range(MOST_SWEEPS):
             change = model_kernels.sweep_best(
@@ -110,7 +109,7 @@ class ExactTask:
         raise RuntimeError(f"policy evaluation did not settle in {MOST_SWEEPS} sweeps at discount {discount}")
 
     def expected_return(self, policy: ArrayLike, random_chance: float = 0.0) -> PolicyReturn:
-        """Return what a policy gets, undiscounted, from the task's own starts and within its step limit."""
+        """Return the undiscounted result of a policy from the task's starts within its step limit."""
         actions, chance = self.greedy(policy), checked_chance("random_chance", random_chance)
         joint = 1.0 - (1.0 - chance) * (1.0 - self.random_action_chance)
         graph = self.graph
@@ -136,7 +135,7 @@ class ExactTask:
 
     @cached_property
     def _ways_in(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The moves the other way round, which is how probability is followed fastest (see `list_ways_in`)."""
+        """The moves in reverse, which is the fastest way to propagate probability (see `list_ways_in`)."""
         count = np.zeros(self.num_states, dtype=np.int64)
         model_kernels.count_ways_in(self.graph.next_state, count)
         source = np.zeros((self.num_states, max(count.max(), 1)), dtype=np.int32)
@@ -174,7 +173,7 @@ class ExactTask:
         return self.observer.observations(array.astype(np.int64))
 
     def batches(self, batch_size: int = 1024) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Give (states, observations) for all states with actions, a batch at a time."""
+        """Yield (states, observations) for all states with actions, in batches."""
         size = checked_int("batch_size", batch_size, 1)
         for first in range(0, self.num_states, size):
             states = np.arange(first, min(first + size, self.num_states))

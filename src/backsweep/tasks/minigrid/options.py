@@ -1,4 +1,4 @@
-"""What can be chosen about a MiniGrid task, and what follows from the choice."""
+"""The options of a MiniGrid task."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class MiniGridOptions:
     wrong_door: str = "paper"
     """What opening the blue door first pays under the paper's rewards: "paper" -1, "released" -max_steps."""
     goals_terminate: bool = True
-    """False: entering the goal pays +max_steps, leaving it -max_steps, staying 0, and the episode goes on."""
+    """False: entering the goal pays +max_steps, leaving it -max_steps, staying 0, and the episode continues."""
     random_action_chance: float = 0.0
     """Probability that a step's action is replaced by a uniformly random one."""
     image_size: int = 40
     """Side of the observed image in pixels."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Refuse invalid options."""
         checked_choice("level", self.level, LEVELS)
         high = UNLOCK_ROOM if self.level == "unlock" else None
         size = checked_int("size", self.size, SMALLEST[self.level], high)
@@ -77,7 +77,7 @@ class MiniGridOptions:
             if self.level in ("unlock", "redbluedoors"):
                 raise ValueError(f"goals_terminate=False needs a task with a goal cell, {self.level} has none")
             if self.reward != "paper":
-                raise ValueError("goals_terminate=False has rewards of its own and needs reward='paper'")
+                raise ValueError("goals_terminate=False has its own rewards and needs reward='paper'")
         chance = checked_chance("random_action_chance", self.random_action_chance)
         object.__setattr__(self, "random_action_chance", chance)
         checked_int("image_size", self.image_size, 1)

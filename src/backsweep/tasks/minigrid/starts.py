@@ -1,4 +1,4 @@
-"""Every start of a MiniGrid task with its probability: what `levels_kernels` draws at random, written out."""
+"""Every start of a MiniGrid task with its probability: the distribution that `levels_kernels` draws from."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Starts:
 
     @property
     def num_levels(self) -> int:
-        """Number of different grids, whoever stands in them."""
+        """Number of different grids, without the agent."""
         return len(np.unique(self.cells, axis=0))
 
 

@@ -1,4 +1,4 @@
-"""What can be chosen about Sokoban, and what follows from the choice."""
+"""The options of Sokoban."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class SokobanOptions:
     """Side of the observed image in pixels."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Refuse invalid options."""
         checked_int("height", self.height, 3, 1000)
         checked_int("width", self.width, 3, 1000)
         checked_int("boxes", self.boxes, 1, 62)
         inside = (self.height - 2) * (self.width - 2)
         if inside < 2 * self.boxes + 1:
             raise ValueError(
-                f"a room of {self.height}x{self.width} has {inside} cells inside its walls, no room for "
+                f"a room of {self.height}x{self.width} has {inside} cells inside its walls, too few for "
                 f"{self.boxes} boxes, as many free targets and the player"
             )
         if max(self.height, self.width) < 5:
             raise ValueError(
-                f"a room of {self.height}x{self.width} leaves no room to push: height or width must be 5 or more"
+                f"a room of {self.height}x{self.width} leaves no space to push: height or width must be 5 or more"
             )
         checked_int("max_steps", self.max_steps, 1)
         checked_choice("actions", self.actions, ACTION_SETS)
@@ -62,7 +62,7 @@ class SokobanOptions:
 
     @property
     def return_bounds(self) -> tuple[float, float]:
-        """Bounds that no return leaves.
+        """Bounds of every return.
 
         No box starts on a target, and the box rewards add up to the number of boxes on targets at the end, so doing
         nothing until time is up is the worst. Each box needs a push, so no solution is shorter than the number of

@@ -21,7 +21,7 @@ def solve(
     fixed, room
         The room's two grids of shape (height, width), as in `SokobanLanes`.
     most_states
-        A search that meets more states than this is given up with a MemoryError.
+        A search that visits more states than this raises MemoryError.
 
     Returns
     -------
