@@ -24,6 +24,7 @@ PUBLIC = (
     "backsweep.agent",
     "backsweep.agent.learner",
     "backsweep.inspection",
+    "backsweep.integrations.ray",
     "backsweep.integrations.rllib",
     "backsweep.integrations.stable_baselines3",
     "backsweep.integrations.tianshou",
