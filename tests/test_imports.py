@@ -20,15 +20,15 @@ LAYERS = [
     *("trees", "types"),
     *("jit", "snapshot", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
     *("planning", "samplers"),
-    *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection"),
+    *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection", "view"),
     *("agent.learner", "agent.config", "agent.settings", "agent.methods", "agent.defaults", "agent.fleet"),
-    *("agent.session", "agent", "agent.session.cli"),
+    *("agent.session", "agent", "agent.session.cli", "view.cli"),
     *("lab.seeds", "lab.records", "lab.stats", "lab.studies", "lab.claims", "lab.runs", "lab.report", "lab.cli", "lab"),
     *("demo", "compile_ahead", "cli", "__main__"),
 ]
 """A module belongs to the longest name that its own begins with; it may import from that layer and those before."""
 
-LAZY = {("replay", "saving"), ("replay", "minari_data")}
+LAZY = {("replay", "saving"), ("replay", "minari_data"), ("replay", "view")}
 """Where a layer imports a later one inside a function: methods of Replay whose work is done elsewhere."""
 
 REQUIRED = {"numpy", "numba", "llvmlite", "gymnasium", "xxhash", "safetensors", "backsweep"}  # llvmlite is numba's

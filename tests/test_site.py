@@ -31,6 +31,7 @@ PUBLIC = (
     "backsweep.integrations.torchrl",
     "backsweep.tasks",
     "backsweep.testing",
+    "backsweep.view",
 )
 """Modules all of whose names are public."""
 ALSO = (

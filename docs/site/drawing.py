@@ -24,6 +24,7 @@ BOXES = {
     "agent/fleet": (178, 138, 146, "runs together, one loop"),
     "agent/learner": (336, 138, 146, "networks, triton"),
     "inspection": (518, 102, 134, "will graphs help?"),
+    "view": (518, 152, 134, "the graph in a browser"),
     "tasks": (664, 138, 146, "environments by name"),
     "integrations": (20, 242, 180, "buffers for other frameworks"),
     "replay": (310, 242, 200, "add, sample, renew_values, save"),
@@ -41,7 +42,8 @@ HEIGHT = 44
 ARROWS = (
     "M166 58H176", "M324 58H334", "M482 58H492", "M640 58H650",  # within lab
     "M250 92V110",  # lab to agent
-    "M166 160H176", "M324 160H334", "M495 176H662", "M652 124H737V136",  # agent to tasks, inspection to tasks
+    "M166 160H176", "M324 160H334", "M495 149H662", "M652 124H737V136",  # agent to tasks, inspection to tasks
+    "M495 174H516", "M652 174H662", "M540 196L500 240",  # agent to view, view to tasks and replay
     "M410 194V240",  # agent to replay
     "M200 264H308", "M510 264H616", "M350 286L290 310", "M470 286L530 310",
     "M210 356L160 376", "M210 400H308", "M560 356L490 376", "M370 422L290 440", "M450 422L530 440",

@@ -13,6 +13,7 @@ from backsweep.inspection import cli as inspection_cli
 from backsweep.lab import cli as experiments_cli
 from backsweep.lab.report import cli as report_cli
 from backsweep.tasks import cli as tasks_cli
+from backsweep.view import cli as view_cli
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -23,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for part in (demo, tasks_cli, inspection_cli, trainer_cli, experiments_cli, report_cli, compile_ahead):
+    for part in (demo, tasks_cli, inspection_cli, trainer_cli, view_cli, experiments_cli, report_cli, compile_ahead):
         part.add_commands(commands)
     return parser
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from backsweep.encoding import Encoder
 from backsweep.planning.planner import Progress, QValues, Renewal, checked_bounds
@@ -18,6 +19,9 @@ from backsweep.replay.filling import Filling
 from backsweep.replay.reading import Reading
 from backsweep.samplers import Sampler
 from backsweep.types import Rows
+
+if TYPE_CHECKING:
+    from backsweep.view import GraphPage
 
 
 class Replay(Filling, Reading):
@@ -116,6 +120,35 @@ class Replay(Filling, Reading):
             bounds = checked_bounds(bounds)
         with self._lock:
             return self._planner.renew(q_values, bounds, batch_size, progress)
+
+    def view(
+        self,
+        *,
+        title: str = "replay graph",
+        action_names: Sequence[str] | None = None,
+        most_states: int = 100_000,
+        height: int = 640,
+    ) -> GraphPage:
+        """Return a page with the graph of the live transitions, which a notebook shows as it is.
+
+        Ends are in the middle, and each step away is a ring further out. States are coloured by value, steps to an end,
+        visits, age or the sampler's draws; sweeps play batch by batch. The replay stays as it is. Elsewhere
+        than in a notebook, ``replay.view().save("graph.html")`` writes the page, which needs no network.
+
+        Parameters
+        ----------
+        title
+            What the page is called.
+        action_names
+            Names for the actions 0, 1 and so on.
+        most_states
+            More states than this are thinned, and the page says so: those on which few others hang are left out.
+        height
+            Of the page in a notebook, in pixels.
+        """
+        from backsweep.view import graph_page
+
+        return graph_page(self, title=title, action_names=action_names, most_states=most_states, height=height)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the replay to `folder`; only changes since the last save there are written.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.run import part
-from backsweep.agent.session.folder import RunError, check_import
+from backsweep.agent.session.folder import FLEET, RunError, check_import
 from backsweep.agent.session.records.writer import RecordsError, RecordWriter, checked_digest
 from backsweep.replay import Replay
 from backsweep.snapshot import SnapshotError, read_metadata, read_snapshot, write_snapshot
@@ -45,6 +45,36 @@ class Loaded:
     """Where each lane's records ended."""
     digests: list[str | None]
     """Of each lane's records up to there."""
+
+
+@dataclass(frozen=True)
+class SavedReplay:
+    """The replay of a run as of its newest checkpoint."""
+
+    replay: Replay
+    config: RunConfig
+    step: int
+
+
+def newest_replay(folder: Path, name: str | None = None) -> SavedReplay:
+    """Return the replay of the run in a folder, or of the run `name` of the fleet there; no environment is made.
+
+    The folder of one run of a fleet will do: the checkpoint is in the folder above.
+    """
+    if name is None and not (folder / FOLDER).exists() and (folder.parent / FLEET).exists():
+        folder, name = folder.parent, folder.name
+    whole = [(step, slot) for step, slot, reason in _slots(folder) if reason is None]
+    if not whole:
+        raise RunError(f"{folder} has no checkpoint to read: runs write one every --checkpoint-interval steps")
+    step, slot = whole[0]
+    lanes = read_metadata(slot / "state", kind=KIND, versions={VERSION})["lanes"]
+    names = [lane["name"] for lane in lanes]
+    if name is None and len(names) > 1:
+        raise RunError(f"{folder} holds {len(names)} runs: name one of {', '.join(names)}")
+    if name is not None and name not in names:
+        raise RunError(f"{folder} has no run {name!r} in its checkpoint; it has {', '.join(names)}")
+    index = 0 if name is None else names.index(name)
+    return SavedReplay(Replay.load(slot / f"replay-{index}"), RunConfig.from_json(lanes[index]["config"]), step)
 
 
 def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[RecordWriter]) -> None:

@@ -1,0 +1,5 @@
+"""A page with the state graph of a replay: drawn, coloured, searched and played through in a browser, offline."""
+
+from backsweep.view.page import GraphPage, graph_page
+
+__all__ = ["GraphPage", "graph_page"]

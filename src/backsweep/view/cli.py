@@ -1,0 +1,57 @@
+"""The command `backsweep view FOLDER`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from backsweep.view.page import graph_page
+from backsweep.view.scene import MOST_STATES
+from backsweep.view.sources import Source, open_source
+
+
+def add_commands(subparsers: Any) -> None:
+    """Add `view` to the subparsers of a command line."""
+    command = subparsers.add_parser(
+        "view",
+        help="draw the state graph of a saved replay, a run or a Minari data set",
+        description="Write one HTML page with the state graph: ends in the middle, coloured by value, visits, age or "
+        "the sampler's draws; with search, zoom, and the sweep batch by batch. It works offline.",
+    )
+    command.add_argument("folder", metavar="FOLDER", help="a saved replay, a run, or a Minari data set or its id")
+    command.add_argument("--run", dest="which", help="which run of a fleet's folder")
+    command.add_argument("--out", type=Path, help="the file to write (default: NAME-graph.html here)")
+    command.add_argument("--most-states", type=int, default=MOST_STATES, help="draw at most so many states, thinned")
+    command.add_argument("--no-open", action="store_true", help="write the page and do not open a browser")
+    command.set_defaults(run=view_command)
+
+
+def view_command(arguments: argparse.Namespace) -> int:
+    """Write the page, and open it where somebody is looking."""
+    source = open_source(arguments.folder, arguments.which, open_run)
+    page = graph_page(
+        source.replay,
+        title=source.title,
+        action_names=source.action_names,
+        most_states=arguments.most_states,
+    )
+    name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in source.title)
+    out = arguments.out if arguments.out is not None else Path(f"{name}-graph.html")
+    path = page.save(out) if arguments.no_open or not sys.stdout.isatty() else page.open(out)
+    shown, states = page.words["shown"], page.words["states"]
+    thinned = "" if shown == states else f", thinned to {shown:,}"
+    print(f"{path}: {states:,} states{thinned}, {page.words['ends']:,} ends")
+    return 0
+
+
+def open_run(folder: Path, name: str | None) -> Source:
+    """Return the replay of a run's newest checkpoint."""
+    from backsweep.agent.session.checkpoint import newest_replay
+    from backsweep.tasks.registry import find_task
+
+    found = newest_replay(folder, name)
+    config = found.config
+    title = f"{config.environment} {config.method} seed {config.seed}, step {found.step:,}"
+    return Source(found.replay, title, None if config.task is None else find_task(config.task).action_names)

@@ -1,0 +1,105 @@
+"""Trees over the states: every state hangs on one that is a step nearer to an end, or to a start.
+
+States from which an end can be reached form trees with the ends as roots. The others form trees with the starts of
+episodes as roots, along the direction of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.graph.distances import reverse_distances
+from backsweep.view.facts import Facts
+
+Indices = NDArray[np.int64]
+MOST_EXTRA_ROOTS = 50
+
+
+@dataclass(frozen=True)
+class Forest:
+    """The trees."""
+
+    reaches_end: NDArray[np.bool_]
+    distance: Indices
+    """Steps to the nearest end; where none can be reached, steps from the nearest start."""
+    parent: Indices
+    """The state that each one hangs on, -1 for roots."""
+    size: Indices
+    """How many states hang on each, itself included."""
+
+    def pick(self, kept: Indices, new: Indices) -> Forest:
+        """Return the trees of the states that are kept; `new` has their new numbers. Parents of kept ones are kept."""
+        parent = np.where(self.parent[kept] < 0, -1, new[self.parent[kept]])
+        reaches, distance = self.reaches_end[kept], self.distance[kept]
+        return Forest(reaches, distance, parent, _sizes(distance, parent))
+
+
+def grow_forest(facts: Facts) -> Forest:
+    """Let every state hang on its nearest end or start."""
+    count, source, target = len(facts), facts.source, facts.target
+    distance = reverse_distances(count, source, target, np.flatnonzero(facts.terminal))
+    reaches = distance >= 0
+    parent = _parents(distance, source, target, count)
+    inside = ~reaches[source] & ~reaches[target]
+    before, after = source[inside], target[inside]
+    others = _distances_from_starts(facts, reaches, before, after)
+    outside = _parents(others, after, before, count)
+    distance, parent = np.where(reaches, distance, others), np.where(reaches, parent, outside)
+    return Forest(reaches, distance, parent, _sizes(distance, parent))
+
+
+def _distances_from_starts(facts: Facts, reaches: NDArray[np.bool_], before: Indices, after: Indices) -> Indices:
+    """Return how far states without a way to an end are from a start, -1 for all others."""
+    count = len(facts)
+    entered = np.zeros(count, np.bool_)
+    entered[after[before != after]] = True
+    roots = np.flatnonzero(~reaches & (facts.start | ~entered))
+    distance = reverse_distances(count, after, before, roots)
+    for _ in range(MOST_EXTRA_ROOTS):
+        # Cycles whose way in is no longer stored.
+        left = np.flatnonzero(~reaches & (distance < 0))
+        if not len(left):
+            return distance
+        roots = np.append(roots, left[0])
+        distance = reverse_distances(count, after, before, roots)
+    distance[~reaches & (distance < 0)] = 0
+    return distance
+
+
+def _parents(distance: Indices, source: Indices, target: Indices, count: int) -> Indices:
+    """Return for each state a target of one of its edges that is a step nearer, -1 for those at distance 0 or -1."""
+    parent = np.full(count, -1, np.int64)
+    nearer = (distance[source] > 0) & (distance[target] == distance[source] - 1)
+    parent[source[nearer]] = target[nearer]
+    return parent
+
+
+def _sizes(distance: Indices, parent: Indices) -> Indices:
+    size = np.ones(len(distance), np.int64)
+    for layer in reversed(layers(distance)):
+        hanging = layer[parent[layer] >= 0]
+        np.add.at(size, parent[hanging], size[hanging])
+    return size
+
+
+def layers(distance: Indices) -> list[Indices]:
+    """Return the states at each distance, nearest first."""
+    if not len(distance):
+        return []
+    order = np.argsort(distance, kind="stable")
+    ends = np.cumsum(np.bincount(distance))
+    return np.split(order, ends[:-1])
+
+
+def most_important(forest: Forest, visits: Indices, most: int) -> Indices:
+    """Return at most `most` states: those on which most others hang, then the most visited ones.
+
+    More states hang on a parent than on its child, so the parents of all that are kept are kept too.
+    """
+    if len(visits) <= most:
+        return np.arange(len(visits))
+    order = np.lexsort((-visits, -forest.size))
+    return np.sort(order[:most])

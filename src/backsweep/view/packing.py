@@ -1,0 +1,38 @@
+"""Arrays as text inside a page: one block of bytes, compressed, and a table of what lies where."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT = 8
+KINDS = {"float32": "Float32Array", "uint32": "Uint32Array", "int32": "Int32Array", "uint16": "Uint16Array"}
+KINDS |= {"uint8": "Uint8Array"}
+
+
+def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, dict[str, Any]]:
+    """Return the arrays one after another, and for each its type in JavaScript, its place and its shape."""
+    parts, table, place = [], {}, 0
+    for name, array in arrays.items():
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        table[name] = {"type": KINDS[array.dtype.name], "at": place, "shape": list(array.shape)}
+        data = little.tobytes()
+        parts.append(data + bytes(-len(data) % ALIGNMENT))
+        place += len(parts[-1])
+    return b"".join(parts), table
+
+
+def packed_text(data: bytes) -> str:
+    """Return bytes compressed and in letters."""
+    return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode()
+
+
+def json_text(value: Any) -> str:
+    """Return JSON that cannot end the script element it stands in."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

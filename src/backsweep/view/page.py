@@ -1,0 +1,94 @@
+"""One HTML file that holds a graph, its drawing and everything that it needs."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from backsweep.replay import Replay
+from backsweep.view.packing import json_text, pack, packed_text
+from backsweep.view.scene import MOST_STATES, Scene, make_scene
+
+ASSETS = Path(__file__).parent / "assets"
+SCRIPTS = ("data.js", "renderer.js", "camera.js", "colours.js", "details.js", "search.js", "sweep.js", "view.js")
+PLACE = re.compile(r"\{\{([A-Z]+)\}\}")
+FRAME = (
+    '<iframe srcdoc="{page}" title="{title}" style="width:100%;height:{height}px;border:0;border-radius:8px" '
+    'sandbox="allow-scripts"></iframe>'
+)
+
+
+class GraphPage:
+    """A page with a replay's graph. A notebook shows it as it is; `save` and `open` are for everywhere else."""
+
+    def __init__(self, text: str, words: dict[str, Any], height: int = 640) -> None:
+        self._text = text
+        self._height = height
+        self.words = words
+        """What the page is about: title, rows, states, edges, ends, and how many of them are shown."""
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        shown, states = self.words["shown"], self.words["states"]
+        return f"GraphPage({self.words['title']!r}, {shown:,} of {states:,} states)"
+
+    def _repr_html_(self) -> str:
+        page, title = html.escape(self._text, quote=True), html.escape(self.words["title"], quote=True)
+        return FRAME.format(page=page, title=title, height=self._height)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file and return its path."""
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(self._text, encoding="utf-8")
+        return file
+
+    def open(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, show it in a browser, and return its path."""
+        file = self.save(path)
+        webbrowser.open(file.resolve().as_uri())
+        return file
+
+
+def graph_page(
+    replay: Replay,
+    *,
+    title: str = "replay graph",
+    action_names: Sequence[str] | None = None,
+    most_states: int = MOST_STATES,
+    height: int = 640,
+) -> GraphPage:
+    """Return a page with the graph of a replay, which stays as it is; see `Replay.view`."""
+    for name, number in (("most_states", most_states), ("height", height)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError(f"{name} must be an int of 1 or more, got {number!r}")
+    if not len(replay):
+        raise ValueError("there is no graph to view: the replay is empty")
+    scene = make_scene(replay, title=title, action_names=action_names, most_states=most_states)
+    return GraphPage(page_text(scene), scene.words, height)
+
+
+def asset(name: str) -> str:
+    """Return the text of a file that pages are made of."""
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def page_text(scene: Scene) -> str:
+    """Return the page of a scene."""
+    data, table = pack(scene.arrays)
+    page = asset("view.html")
+    parts = {
+        "TITLE": html.escape(scene.words["title"]),
+        "STYLE": asset("view.css"),
+        "WORDS": json_text({**scene.words, "arrays": table}),
+        "SCRIPT": "\n".join(asset(name) for name in SCRIPTS),
+        "DATA": packed_text(data),
+    }
+    return PLACE.sub(lambda found: parts[found[1]], page)

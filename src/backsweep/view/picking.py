@@ -1,0 +1,89 @@
+"""What the sampler would draw from the replay as it stands, and how a sweep goes through it; nothing is disturbed."""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.replay import Replay
+from backsweep.samplers import Mixture, Sampler, Topological
+from backsweep.sweep.sweep import Sweep
+from backsweep.view.facts import Facts, machinery_with_graph
+
+MOST_DRAWS = 400_000
+DRAWS_PER_ROW = 4
+DRAW_BATCH = 256
+SWEEP_BATCH = 64
+MOST_BATCHES = 4_000
+SEED = np.uint64(20)
+
+
+def count_draws(replay: Replay, facts: Facts) -> NDArray[np.int64]:
+    """Return how often the sampler draws a transition from each state, out of several times as many as there are.
+
+    The sampler is put back to where it was.
+    """
+    sampler, oldest = replay.machinery.sampler, replay.oldest
+    draws = np.zeros(len(facts), np.int64)
+    if not len(replay):
+        return draws
+    before = copy.deepcopy(sampler.state())
+    try:
+        for _ in range(-(-min(DRAWS_PER_ROW * len(replay), MOST_DRAWS) // DRAW_BATCH)):
+            rows = sampler.pick(min(DRAW_BATCH, replay.capacity)).row
+            draws += np.bincount(facts.row_source[rows - oldest], minlength=len(facts))
+    finally:
+        sampler.load_state(before)
+    return draws
+
+
+def topological_part(sampler: Sampler) -> Topological | None:
+    """Return the sweep of a sampler, or of a part of a mixture; None if it has none."""
+    if isinstance(sampler, Mixture):
+        parts = (topological_part(part) for _, part in sampler.parts)
+        return next((part for part in parts if part is not None), None)
+    return sampler if isinstance(sampler, Topological) else None
+
+
+class Played(NamedTuple):
+    """Sweeps, batch by batch."""
+
+    batches: list[NDArray[np.int64]]
+    """The states whose transitions came in each batch, in order: a state's successors come before it."""
+    sweep: list[int]
+    """The number of the sweep that each batch ended in, from 1."""
+
+
+def play_sweeps(replay: Replay, facts: Facts) -> Played:
+    """Return sweeps over the graph as it stands: one, and more until about every edge could have come twice.
+
+    They are those of the replay's sampler, or TER's default where the sampler has none. There are none without ends.
+    """
+    config = topological_part(replay.sampler) or Topological()
+    parts = machinery_with_graph(replay)
+    assert parts.graph is not None
+    sweep = Sweep(
+        parts.store,
+        parts.graph,
+        roots=config.roots,
+        predecessors=config.predecessors,
+        start=config.start,
+        separate_trees=config.trees == "separate",
+        by_visits=config.draw == "visits",
+        stitch=config.stitch,
+        seed=SEED,
+    )
+    batches: list[NDArray[np.int64]] = []
+    numbers: list[int] = []
+    enough = min(MOST_BATCHES, -(-2 * len(facts.source) // SWEEP_BATCH))
+    while len(batches) < enough:
+        rows = sweep.advance(SWEEP_BATCH) - replay.oldest
+        if len(rows):
+            batches.append(facts.row_source[rows])
+            numbers.append(sweep.statistics()["sweep_restarts"])
+        if len(rows) < SWEEP_BATCH:
+            break
+    return Played(batches, numbers)
