@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 INTEGRATIONS_READY := $(VENV)/.integrations-ready
+BROWSER_READY := $(VENV)/.browser-ready
+BROWSERS := $(CURDIR)/$(VENV)/browsers
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test torture test-integrations test-browser test-gpu lint docs bench bench-gpu clean
@@ -27,6 +29,15 @@ $(INTEGRATIONS_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[integrations]'
 	@touch $@
 
+# The system's Chromium (or the one that CHROMIUM names) will do; without one Playwright downloads its own.
+$(BROWSER_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
+	@for name in "$$CHROMIUM" chromium chromium-browser google-chrome; do \
+		if command -v "$$name" >/dev/null 2>&1; then exit 0; fi; \
+	done; PLAYWRIGHT_BROWSERS_PATH=$(BROWSERS) $(BIN)/playwright install chromium \
+		|| { echo "no Chromium: install your system's chromium package, or set CHROMIUM to its path"; exit 1; }
+	@touch $@
+
 demo: $(READY) ## Show the sweep's order, train every method on NChain and two on MiniGrid, draw the curves
 	$(BIN)/backsweep demo
 
@@ -41,11 +52,9 @@ torture: $(READY) ## Attack everything with new random seeds, for MINUTES=5 or l
 test-integrations: $(INTEGRATIONS_READY) ## Run the adapters and their pages inside the real frameworks
 	$(BIN)/python -m pytest tests/integrations tests/test_docs.py
 
-test-browser: $(READY) ## Open the report in headless Chromium (a system package, or set CHROMIUM)
-	@for name in "$$CHROMIUM" chromium chromium-browser google-chrome; do \
-		if command -v "$$name" >/dev/null 2>&1; then exit 0; fi; \
-	done; echo "no Chromium found: install your system's chromium package, or set CHROMIUM to its path"; exit 1
-	$(BIN)/python -m pytest tests/lab/report/test_browser.py
+test-browser: $(BROWSER_READY) ## Open the report in Chromium, desktop and phone; screenshots go to .screenshots
+	PLAYWRIGHT_BROWSERS_PATH=$(BROWSERS) BROWSER_SHOTS=$(CURDIR)/.screenshots \
+		$(BIN)/python -m pytest $$(find tests -name 'test_*browser*.py')
 
 test-gpu: $(READY) ## Compare the learner on a GPU with the CPU; skips without one
 	$(BIN)/python -m pytest tests/gpu

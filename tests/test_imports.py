@@ -22,7 +22,7 @@ LAYERS = [
     *("planning", "samplers"),
     *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection", "view"),
     *("agent.learner", "agent.config", "agent.settings", "agent.methods", "agent.defaults", "agent.fleet"),
-    *("agent.session", "agent", "agent.session.cli", "view.cli"),
+    *("agent.palette", "agent.session", "agent", "agent.session.cli", "view.cli"),
     *("lab.seeds", "lab.records", "lab.stats", "lab.studies", "lab.claims", "lab.runs", "lab.report", "lab.cli", "lab"),
     *("demo", "compile_ahead", "cli", "__main__"),
 ]

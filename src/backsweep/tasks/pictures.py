@@ -62,6 +62,11 @@ def sheet(pictures: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
 
 def write_png(path: str | os.PathLike[str], image: NDArray[np.uint8]) -> None:
     """Write an RGB image of shape (height, width, 3) as a PNG file."""
+    Path(path).write_bytes(png_bytes(image))
+
+
+def png_bytes(image: NDArray[np.uint8]) -> bytes:
+    """Return an RGB image of shape (height, width, 3) as the bytes of a PNG file."""
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
         raise ValueError(f"image must be uint8 of shape (height, width, 3), got {image.dtype} of shape {image.shape}")
     height, width = image.shape[:2]
@@ -72,7 +77,7 @@ def write_png(path: str | os.PathLike[str], image: NDArray[np.uint8]) -> None:
     # Every row of pixels starts with the number of its filter: 0, none.
     rows = np.concatenate([np.zeros((height, 1), np.uint8), image.reshape(height, 3 * width)], axis=1)
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    Path(path).write_bytes(
+    return (
         b"\x89PNG\r\n\x1a\n"
         + chunk(b"IHDR", header)
         + chunk(b"IDAT", zlib.compress(rows.tobytes(), 9))

@@ -19,6 +19,7 @@ from backsweep.lab.claims.questions.shared import MINIGRID
 from backsweep.lab.claims.registry import QUESTIONS, find_question
 from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.answers import Answer, make_report
+from backsweep.lab.report.chart import Chart
 from backsweep.lab.runs.fleets import sharing_key
 from backsweep.lab.runs.jobs import run_configuration
 from backsweep.lab.stats.curves import steps_to_keep
@@ -179,9 +180,10 @@ def test_the_chart_shows_how_soon_runs_solve_their_tasks(tmp_path: Path) -> None
         for label in ("ter", "ceer", "graph-backup"):
             write(tmp_path, "G1", label, task, step_curve(None))
     charts = answer_to(tmp_path, "G1").charts
+    assert isinstance(charts[0], Chart)
     assert [chart.name for chart in charts] == ["g1-soonest", "g1-score", "g1-success", "g1-value-error"]
     together, first, _ = charts[0].facets
-    assert (together.label, first.label) == ("all 2 tasks", MINIGRID[0])
+    assert (together.label, first.task) == ("all 2 tasks", MINIGRID[0])
     graph = together.series[0]
     assert list(zip(graph.x, graph.y, strict=True)) == [(0, 0), (200_000, 0.5), (400_000, 1.0), (LENGTH, 1.0)]
     assert first.series[0].y == [0.0, 1.0, 1.0]

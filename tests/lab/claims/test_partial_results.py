@@ -17,7 +17,8 @@ from backsweep.lab.claims.registry import CLAIMS, find_question
 from backsweep.lab.claims.task_by_task import TITLE as TASKS
 from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.answers import Answer, make_report
-from backsweep.lab.report.markdown import block
+from backsweep.lab.report.chart import Chart, DotChart, task_title
+from backsweep.lab.report.tables import side_by_side
 from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
 from result_folders import write_run
 
@@ -115,7 +116,9 @@ class TestFourOfSeven:
         assert {(row["method"], row["tasks"], row["seeds"]) for row in answer.scores} == {
             (name, 4, 5) for name in ("ter", *BASELINES)
         }
-        curves, profile = answer.charts
+        _, curves, profile = answer.charts
+        assert isinstance(curves, Chart)
+        assert isinstance(profile, Chart)
         assert "ter-shuffled" in {line.name for facet in curves.facets for line in facet.series}
         assert "ter-shuffled" not in {line.name for facet in profile.facets for line in facet.series}
         assert any("ter-shuffled lacks tasks or seeds" in remark for remark in make_report(tmp_path).remarks)
@@ -124,11 +127,17 @@ class TestFourOfSeven:
         write_four_of_seven(tmp_path)
         answer = answer_to(tmp_path, "C3")
         assert len(answer.scores) == 2 * 6
-        assert len(answer.charts[0].facets) == 4
-        assert all(len(facet.series) == 6 for facet in answer.charts[0].facets)
-        text = block(make_report(tmp_path))
-        assert "| lead in | on | over uer | over per | over ebu | over discor | over ter-shuffled |" in text
-        assert "| final score | minigrid/unlock | 0.3 [0.3, 0.3], p 0.016, 5 of 5 seeds |" in text
+        leads, curves = answer.charts[:2]
+        assert isinstance(leads, DotChart)
+        assert isinstance(curves, Chart)
+        assert [row.label for row in leads.dot_rows] == [task_title(task) for task in MINIGRID[:4]]
+        assert leads.lines == ["ter-shuffled", "uer", "per", "ebu", "discor"]
+        assert len(curves.facets) == 4
+        assert curves.together
+        assert all(len(facet.series) == 6 for facet in curves.facets)
+        (row,) = [row for row in side_by_side(answer.verdict.more[TASKS]) if row["on"] == MINIGRID[1]][:1]
+        assert list(row) == ["lead in", "on", "over uer", "over per", "over ebu", "over discor", "over ter-shuffled"]
+        assert row["over uer"] == "0.3 [0.3, 0.3], p 0.016, 5 of 5 seeds"
 
 
 def test_runs_of_other_questions_do_not_take_the_place_of_ones_own(tmp_path: Path) -> None:
@@ -214,15 +223,18 @@ class TestLeadAndSize:
                     write_run(tmp_path, task, method, seed, 0.8 if method == "ter" else 0.2)
         answer = answer_to(tmp_path, "C4")
         assert answer.verdict.more["Lead against the measured graph"] == []
-        assert [chart.name for chart in answer.charts] == ["c4-score", "c4-profile", "c4-lead-size"]
+        assert [chart.name for chart in answer.charts] == ["c4-ahead", "c4-score", "c4-profile", "c4-lead-size"]
 
     def test_the_chart_shows_the_density(self, tmp_path: Path) -> None:
         write_sokoban(tmp_path, dict.fromkeys(SOKOBAN[:4], 0.3))
         charts = {chart.name: chart for chart in answer_to(tmp_path, "C4").charts}
-        (facet,) = charts["c4-lead-density"].facets
-        assert {line.name for line in facet.series} == set(SOKOBAN[:4])
+        density, scores = charts["c4-lead-density"], charts["c4-score"]
+        assert isinstance(density, Chart)
+        assert isinstance(scores, Chart)
+        (facet,) = density.facets
+        assert {line.name for line in facet.series} == {task_title(task) for task in SOKOBAN[:4]}
         assert all(line.points and len(line.x) == 1 for line in facet.series)
-        assert all("sokoban" in facet.label for facet in charts["c4-score"].facets)
+        assert [facet.task for facet in scores.facets] == list(SOKOBAN[:4])
 
 
 def test_rank_correlation_is_scipys() -> None:

@@ -19,9 +19,13 @@ class Page(HTMLParser):
         self.loaded: list[str] = []
         self.figures: list[str] = []
         self.badges: list[str] = []
+        self.cards: dict[str, list[str]] = {}
+        """By its title what a card says: the verdict, one sentence, perhaps a caution."""
+        self.minis: list[str] = []
         self.data: dict[str, Any] = {}
         self.rows: list[list[str]] = []
         self._open: list[str] = []
+        self._said: list[str] = []
         self._in: dict[str, str | None] = {}
         self.feed(text)
         self.close()
@@ -40,7 +44,9 @@ class Page(HTMLParser):
         if tag == "link":
             self.loaded.append(str(given.get("href")))
         if tag == "figure":
-            self.figures.append(str(given.get("data-chart")))
+            (self.minis if "data-mini" in given else self.figures).append(str(given.get("data-chart")))
+        if tag == "article":
+            self._said = []
         if "badge" in str(given.get("class")).split():
             self.badges.append(str(given["class"]).removeprefix("badge "))
         if tag == "tr":
@@ -49,11 +55,16 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self._open.pop() == tag, f"</{tag}> closes something else"
+        if tag == "article":
+            verdict, title, *rest = self._said
+            self.cards[title] = [verdict, *rest]
         self._in = {}
 
     def handle_data(self, data: str) -> None:
         if self._in.get("id") == "data":
             self.data = json.loads(data)
+        elif "article" in self._open and data.strip():
+            self._said.append(data)
         elif self._open and self._open[-1] in ("td", "th", "a", "span") and self.rows:
             self.rows[-1].append(data)
 
@@ -65,10 +76,15 @@ def check_page(page: Page) -> None:
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
     assert len(page.ids) == len(set(page.ids))
     assert page.figures == list(page.data["charts"])
+    assert set(page.minis) <= set(page.figures)
     for chart in page.data["charts"].values():
+        assert list(chart["looks"]) == chart["lines"]
+        if chart["kind"] == "dots":
+            assert {dots["name"] for row in chart["dot_rows"] for dots in row["dots"]} == set(chart["lines"])
+            continue
         assert chart["facets"]
         for facet in chart["facets"]:
             for line in facet["series"]:
                 assert len(line["x"]) == len(line["y"]) > 0
                 assert len(line["low"]) == len(line["high"]) in (0, len(line["x"]))
-                assert line["name"] in chart["colours"]
+                assert line["name"] in chart["looks"]

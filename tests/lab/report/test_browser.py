@@ -1,140 +1,197 @@
-"""The page in headless Chromium: it opens, the charts draw, the toggles work, the chain plays, nothing complains.
+"""The report in Chromium, on a desktop and on a phone, light and dark: it is used as a reader would.
 
-A script is put into a copy of the page. It uses the page as a reader would and writes down what it sees, which Chromium
-then prints with the page. Where there is no Chromium the page is checked as text, which shows all but the scripts'
-work; `make test-browser` insists on the real thing.
+Without a browser these tests are skipped; `test_report.py` checks the page as text. `make test-browser` insists on the
+real thing, and keeps screenshots.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_reading import Page, check_page
 
-EARLY = """<script>
-window.complaints = [];
-window.addEventListener("error", (event) => window.complaints.push(String(event.message)));
-for (const name of ["error", "warn"]) console[name] = (...words) => window.complaints.push(words.join(" "));
-</script>"""
+from backsweep.lab.report.answers import make_report
+from backsweep.lab.report.writing import write_page
+from browser import DESKTOP, FAINT, NAMELESS, PHONE, TOO_WIDE, browser, keep, visit
+from result_folders import write_straight_runs
 
-VISIT = """<script>
-const seen = {};
-const figures = [...document.querySelectorAll("figure[data-chart]")];
-seen.charts = figures.map((figure) => [figure.dataset.chart, figure.querySelectorAll("[data-line]").length,
-  figure.querySelectorAll(".legend button").length]);
-seen.steps = [...document.querySelectorAll('figure[data-chart="c3-score"] svg text[text-anchor="middle"]')]
-  .map((node) => node.textContent).filter((text) => /^\\d/.test(text));
-const first = figures[0], button = () => first.querySelector(".legend button");
-const lines = () => first.querySelectorAll("path.line").length;
-seen.before = lines();
-button().click();
-seen.hidden = [lines(), button().getAttribute("aria-pressed")];
-button().click();
-seen.again = [lines(), button().getAttribute("aria-pressed")];
-const select = first.querySelector("select");
-const drawn = () => first.querySelector("svg").innerHTML;
-const view = drawn();
-select.value = "1";
-select.dispatchEvent(new Event("change"));
-seen.otherView = drawn() !== view;
-const svg = first.querySelector("svg"), box = svg.getBoundingClientRect();
-svg.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + box.width / 2, clientY: box.top + 50 }));
-seen.tip = first.querySelector(".tip").hidden ? "" : first.querySelector(".tip").textContent;
-const player = document.getElementById("nchain-player");
-const counts = () => [...player.querySelectorAll(".count")].map((node) => node.textContent);
-const press = (text) => [...player.querySelectorAll("button")].find((node) => node.textContent.includes(text)).click();
-seen.chainStart = counts();
-press("+1");
-seen.chainOne = [player.querySelector("output").textContent, counts()[0], player.querySelectorAll(".now").length];
-press("+10"); press("+10");
-seen.chainEnd = counts();
-press("\\u22121"); press("\\u22121");
-seen.chainBack = counts();
-seen.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-seen.background = getComputedStyle(document.body).backgroundColor;
-seen.complaints = window.complaints;
-const out = document.createElement("pre");
-out.id = "seen";
-out.textContent = JSON.stringify(seen);
-document.body.appendChild(out);
-</script>"""
+UNFOLD = "() => { document.querySelectorAll('details').forEach((node) => { node.open = true; }); backsweep.drawAll(); }"
+SIZES = {"desktop": DESKTOP, "phone": PHONE}
 
 
-def chromium() -> str | None:
-    """Return where Chromium is, None if there is none."""
-    names = [os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome"]
-    return next((found for name in names if name and (found := shutil.which(name))), None)
+@pytest.fixture(scope="module")
+def running() -> Iterator[Any]:
+    with browser() as found:
+        yield found
 
 
-def visit(browser: str, page: Path, tmp_path: Path, *flags: str, size: str = "1200,900") -> dict[str, Any]:
-    """Open the page, use it, and return what was seen."""
-    text = page.read_text()
-    copy = tmp_path / "visited.html"
-    copy.write_text(text.replace("<head>", "<head>" + EARLY, 1).replace("</body>", VISIT + "</body>"))
-    command = [
-        browser,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={tmp_path / 'profile'}",
-        f"--window-size={size}",
-        *flags,
-        "--dump-dom",
-        copy.as_uri(),
-    ]
-    printed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    found = re.search(r'<pre id="seen">(.*?)</pre>', printed, re.DOTALL)
-    assert found, "the page's scripts did not come to their end"
-    seen: dict[str, Any] = json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-    return seen
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Path:
+    return folder / "index.html"
 
 
-def test_the_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
-    browser = chromium()
-    page = Page((folder / "index.html").read_text())
-    check_page(page)
-    if browser is None:
-        print("no Chromium: the page was checked as text; 'make test-browser' says what is missing")
-        return
-    seen = visit(browser, folder / "index.html", tmp_path)
-    assert seen["complaints"] == []
-    assert [name for name, _, _ in seen["charts"]] == page.figures
-    for name, lines, buttons in seen["charts"]:
-        assert lines == buttons == len(page.data["charts"][name]["facets"][0]["series"]), name
-    assert seen["hidden"] == [seen["before"] - 1, "false"]
-    assert seen["again"] == [seen["before"], "true"]
-    assert seen["otherView"]
-    assert seen["steps"] == ["500k", "1M", "1.5M", "2M", "2.5M", "3M"]
-    assert "ter:" in seen["tip"]
-    assert seen["chainStart"] == ["0 of 19"] * 7
-    assert seen["chainOne"] == ["1 backup", "1 of 19", 7]
-    assert seen["chainEnd"] == ["solved at 19"] * 7
-    assert seen["chainBack"] == ["18 of 19"] * 7
-    assert seen["wide"] == 0
+def test_the_first_screen_is_the_message(running: Any, page: Path) -> None:
+    with visit(running, page) as opened:
+        keep(opened, "desktop-first")
+        assert opened.locator("#top .lead li").count() >= 1
+        assert opened.locator("#nchain-player").bounding_box()["y"] < DESKTOP[1]
+        # Only what is seen is drawn: the first screen and the cards.
+        cards = opened.locator(".card").count()
+        assert (
+            opened.evaluate("backsweep.figures.length")
+            == cards
+            == opened.locator(".card figure svg >> nth=0").count() * cards
+        )
+        assert not opened.locator(".claim[open]").count()
 
 
-@pytest.mark.parametrize("flags", [(), ("--blink-settings=preferredColorScheme=0",)])
-def test_phones_and_the_dark(folder: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
-    style = (folder / "index.html").read_text()
-    assert "prefers-color-scheme: dark" in style
-    assert 'name="viewport"' in style
-    browser = chromium()
-    if browser is None:
-        print("no Chromium: the page was checked as text; 'make test-browser' says what is missing")
-        return
-    seen = visit(browser, folder / "index.html", tmp_path, *flags, size="420,900")
-    assert seen["complaints"] == []
-    assert seen["wide"] <= 0
-    assert seen["background"] == ("rgb(20, 24, 28)" if flags else "rgb(251, 250, 247)")
+def test_how_soon_each_method_solves_each_task(running: Any, tmp_path: Path) -> None:
+    write_straight_runs(tmp_path / "results", {"graph": 1.0, "ter": 0.5, "uer": 0.95})
+    alone = write_page(make_report(tmp_path / "results"), tmp_path / "page.html")
+    for name, size in SIZES.items():
+        with visit(running, alone, size=size) as opened:
+            keep(opened, f"{name}-soonest")
+            rows = opened.locator("#soonest svg[role=img]")
+            assert rows.count() == 2
+            assert rows.first.get_attribute("aria-label") == (
+                "DoorKey: graph values 900; TER never (not within 1,000), 0 of 3 runs get there; uniform 1,000"
+            )
+            assert opened.locator("#soonest .dot-label img").count() == 2
+            assert opened.locator("#soonest g[data-line=graph] circle").count() == 6
+            (rows.first.tap if size == PHONE else rows.first.hover)()
+            assert "graph values: 900" in opened.locator("#soonest .tip").inner_text()
+            opened.locator("#soonest .legend button", has_text="uniform").click()
+            assert opened.locator("#soonest g[data-line=uer]").count() == 0
+            assert opened.evaluate(TOO_WIDE) == 0
+
+
+def test_a_card_leads_to_its_details_and_charts_work_there(running: Any, page: Path) -> None:
+    with visit(running, page) as opened:
+        opened.get_by_role("link", name="Details of C3", exact=True).click()
+        claim = opened.locator("#C3")
+        assert claim.get_attribute("open") is not None
+        curves = claim.locator("figure[data-chart=c3-score]")
+        curves.scroll_into_view_if_needed()
+        curves.locator("svg").first.wait_for()
+        assert curves.locator("select").input_value() == "all"  # the verdict is about all tasks
+        assert curves.locator(".panel").count() == 2
+        assert curves.locator(".panel img").count() == 2
+        steps = curves.locator(".panel").first.locator(".tick-x").all_text_contents()
+        assert [text for text in steps if text != "0"] == ["500k", "1M", "1.5M", "2M", "2.5M", "3M"]
+        lines = curves.locator(".panel").first.locator("path.line")
+        before = lines.count()
+        button = curves.locator(".legend button", has_text="PER")
+        button.click()
+        assert (lines.count(), button.get_attribute("aria-pressed")) == (before - 1, "false")
+        button.click()
+        assert (lines.count(), button.get_attribute("aria-pressed")) == (before, "true")
+        legend = curves.locator(".legend button").all_inner_texts()
+        assert legend == ["TER", "TER-shuffled", "uniform", "PER", "EBU", "DisCor"]
+        keep(opened, "desktop-claim")
+
+
+def test_the_charts_of_a_claim_show_the_same_task(running: Any, page: Path) -> None:
+    with visit(running, page) as opened:
+        opened.evaluate(UNFOLD)
+        one, other = (opened.locator(f"#C3 figure[data-chart=c3-{name}] select") for name in ("score", "success"))
+        elsewhere = opened.locator("#C3-released figure[data-chart=c3-released-score]")
+        one.select_option(label="Unlock, 30 runs")
+        # Success is known on Unlock alone, so that chart has no choice of tasks.
+        assert other.count() == 0
+        one.select_option(label="all 2 tasks")
+        assert opened.locator("#C4 figure[data-chart=c4-score] .panel").count() == 4
+        opened.locator("#C4 figure[data-chart=c4-score] select").select_option(label="Sokoban 6x6-1, 20 runs")
+        assert opened.locator("#C4 figure[data-chart=c4-score] .panel").count() == 0
+        assert opened.locator("#C5 figure[data-chart=c5-score] select").input_value() == "all"
+        assert elsewhere.locator("svg").count() == 1
+
+
+def test_values_are_shown_by_mouse_by_tap_and_by_keys(running: Any, page: Path) -> None:
+    with visit(running, page) as opened:
+        opened.evaluate(UNFOLD)
+        chart = opened.locator("#C1 figure[data-chart=c1-solved]")
+        chart.locator("svg").hover()
+        assert "TER:" in chart.locator(".tip").inner_text()
+        opened.mouse.move(5, 5)
+        assert chart.locator(".tip").is_hidden()
+        chart.locator("svg").focus()
+        opened.keyboard.press("ArrowLeft")
+        assert "EBU:" in chart.locator(".tip").inner_text()
+        opened.keyboard.press("Escape")
+        assert chart.locator(".tip").is_hidden()
+        profile = opened.locator("#C5 figure[data-chart=c5-profile]")
+        assert "EBU" in profile.locator(".alike").inner_text()
+    with visit(running, page, size=PHONE) as opened:
+        opened.evaluate(UNFOLD)
+        chart = opened.locator("#C1 figure[data-chart=c1-solved]")
+        chart.locator("svg").tap()
+        assert "TER:" in chart.locator(".tip").inner_text()  # and stays when the finger is gone
+        opened.locator("h1").tap()
+        assert chart.locator(".tip").is_hidden()
+
+
+def test_the_chain_can_be_stepped_through(running: Any, page: Path) -> None:
+    with visit(running, page) as opened:
+        player = opened.locator("#nchain-player")
+        counts = player.locator(".count")
+        assert counts.all_inner_texts() == ["solved at 19"] * 7  # begins where the first method has solved it
+        player.get_by_role("button", name="back to the start").click()
+        assert counts.all_inner_texts() == ["0 of 19"] * 7
+        player.get_by_role("button", name="one backup on").click()
+        assert player.locator("output").inner_text() == "1 backup"
+        assert counts.first.inner_text() == "1 of 19"
+        assert player.locator(".now").count() == 7
+        player.get_by_role("button", name="ten backups on").click()
+        player.get_by_role("slider", name="backups").fill("19")
+        assert counts.all_inner_texts() == ["solved at 19"] * 7
+        player.get_by_role("button", name="one backup back").click()
+        assert counts.all_inner_texts() == ["18 of 19"] * 7
+        assert player.locator(".name").first.inner_text() == "TER"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", SIZES)
+def test_nothing_is_too_wide_too_faint_or_without_a_name(running: Any, page: Path, name: str, dark: bool) -> None:
+    with visit(running, page, size=SIZES[name], dark=dark) as opened:
+        shade = "dark" if dark else "light"
+        assert opened.evaluate(TOO_WIDE) == 0
+        assert opened.evaluate(FAINT) == []
+        keep(opened, f"{name}-{shade}", whole=True)
+        opened.evaluate(UNFOLD)
+        assert opened.evaluate(TOO_WIDE) == 0
+        assert opened.evaluate(FAINT) == []
+        assert opened.evaluate(NAMELESS) == []
+        keep(opened, f"{name}-{shade}-unfolded", whole=True)
+        expected = "rgb(18, 22, 26)" if dark else "rgb(247, 246, 242)"
+        assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == expected
+
+
+def test_wide_tables_scroll_by_themselves_and_say_so(running: Any, page: Path) -> None:
+    with visit(running, page, size=PHONE) as opened:
+        opened.evaluate(UNFOLD)
+        opened.wait_for_function("document.querySelector('#C3 .wide.scrolls')")
+        table = opened.locator("#C3 .wide.scrolls").first
+        assert "scroll sideways" in table.evaluate("(node) => getComputedStyle(node, '::before').content")
+        assert table.get_attribute("tabindex") == "0"
+        table.evaluate("(node) => { node.scrollLeft = 1e6; }")
+        opened.wait_for_function("(node) => node.classList.contains('at-end')", arg=table.element_handle())
+        aligned = opened.evaluate(
+            "[...document.querySelectorAll('th.number')].every((node) => getComputedStyle(node).textAlign === 'right')"
+        )
+        assert aligned
+        assert opened.locator("th.number").count() > 5
+
+
+def test_the_contents_on_a_phone(running: Any, page: Path) -> None:
+    with visit(running, page, size=PHONE) as opened:
+        menu = opened.get_by_role("button", name="Contents")
+        assert opened.locator("#contents").is_hidden()
+        menu.tap()
+        assert menu.get_attribute("aria-expanded") == "true"
+        keep(opened, "phone-contents")
+        opened.locator("#contents a[href='#C11']").tap()  # not run: folded twice
+        assert opened.locator("#contents").is_hidden()
+        assert opened.locator("#C11").is_visible()
+        assert opened.locator("#C11").get_attribute("open") is not None

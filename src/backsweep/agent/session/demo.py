@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import run_config
+from backsweep.agent.palette import METHODS as PALETTE
 from backsweep.agent.session.records import read_records
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.agent.session.training import train
@@ -26,8 +27,7 @@ from backsweep.tasks.make import make_single
 Curve = list[tuple[int, float]]
 TASK = "minigrid/doorkey"
 OPTIONS: dict[str, Any] = {"size": 5, "image_size": 20}
-METHODS = {"graph": "graph values", "ter": "TER", "uer": "uniform"}
-COLOURS = {"graph": "#c2410c", "ter": "#1d4ed8", "uer": "#6b7280"}
+METHODS = {name: PALETTE[name].title for name in ("graph", "ter", "uer")}
 SEEDS = (0, 1, 2)
 STEPS = 15_000
 SOLVED = 0.9
@@ -176,7 +176,7 @@ def draw(
             steps, success = zip(*curve, strict=True)
             label = METHODS[method] if place == 0 else None
             panels[0].plot(
-                steps, 100 * np.array(success), label=label, color=COLOURS[method], linewidth=1.8, alpha=0.85
+                steps, 100 * np.array(success), label=label, color=PALETTE[method].light, linewidth=1.8, alpha=0.85
             )
     panels[0].set_title("DoorKey 5x5 from pictures: who solves it when?", fontsize=11)
     panels[0].set_xlabel("environment steps")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
 from backsweep.lab.seeds import purpose_of
-from backsweep.lab.stats.intervals import Interval, holm, paired_difference
+from backsweep.lab.stats.intervals import Interval, holm, paired_difference, plain
 from backsweep.lab.stats.survival import median_interval, quantile, restricted_mean
 from backsweep.lab.studies.tabular.setting import METHODS
 from backsweep.lab.studies.tabular.study import BATCHES, DIFFUSIONS, INITIALS, TARGETS, moments
@@ -138,7 +139,19 @@ class ThirtyBackups:
             + ", ".join(f"{method} {text}" for method, text in medians.items())
             + f". The same rule at other batch sizes: {'; '.join(elsewhere)}."
         )
-        return all_parts(parts, summary, table, len(evidence.of_kind("tabular")))
+        verdict = all_parts(parts, summary, table, len(evidence.of_kind("tabular")))
+        return replace(verdict, short=self._short(evidence))
+
+    def _short(self, evidence: Evidence) -> str:
+        def backups(method: str) -> Interval:
+            return median_backups(tabular_records(evidence, method=method, initial="zero", **FIRST), method)
+
+        first, *others = sorted(("ter", "ebu", "uer", "per", "discor"), key=lambda method: backups(method).estimate)
+        rest = " and ".join(dict.fromkeys(plain(backups(method).estimate) for method in (others[0], others[-1])))
+        return (
+            f"{title_of(first)} solves the chain in {plain(backups(first).estimate)} backups, the other methods need "
+            f"between {rest}."
+        )
 
     def parts(self, evidence: Evidence, **setting: Any) -> list[Part]:
         """Return the claim's parts in one setting."""
@@ -172,7 +185,11 @@ class ThirtyBackups:
             found = median(method)
             late = _below(found, EARLY)
             parts.append(
-                Part(f"{method} does not solve it in {EARLY}, {where}", str(found), None if late is None else not late)
+                Part(
+                    f"{title_of(method)} does not solve it in {EARLY}, {where}",
+                    str(found),
+                    None if late is None else not late,
+                )
             )
         return parts
 
@@ -194,7 +211,7 @@ class FasterValues:
                     if {"batch": batch, "target_every": target} == FIRST:
                         parts += [
                             Part(
-                                f"TER's error is lower than {row['against']}'s, from {initial}",
+                                f"TER's error is lower than that of {title_of(row['against'])}, from {initial}",
                                 f"{row['difference']}, p {row['p (Holm)']:.3g}",
                                 row["p (Holm)"] <= 0.05 and row["difference"].estimate < 0
                                 if row["p (Holm)"] <= 0.05
@@ -208,7 +225,10 @@ class FasterValues:
             f"Mean |Q - Q*| over the first {EARLY} backups, TER minus the other, in pairs by data set. TER is ahead in "
             f"{better} of {len(table)} comparisons over all batch sizes, starts and target intervals."
         )
-        return all_parts(parts, summary, table, len(evidence.of_kind("tabular")))
+        verdict = all_parts(parts, summary, table, len(evidence.of_kind("tabular")))
+        lower = sum(part.holds is True for part in parts)
+        first = f"TER's error falls faster in {lower} of {len(parts)} comparisons without a target table"
+        return replace(verdict, short=f"{first}, in {better} of {len(table)} over all settings.")
 
     def _compare(self, evidence: Evidence, **setting: Any) -> list[dict[str, Any]]:
         def early(method: str) -> NDArray[np.float64]:
@@ -249,7 +269,8 @@ class DiffusionMatters:
 
         Holds if every interval of a ratio to beta 0.5 lies within 1/1.25 to 1.25; fails if one lies wholly outside.
         """
-        parts, table = [], []
+        parts: list[Part] = []
+        table: list[dict[str, Any]] = []
         for batch in BATCHES:
             for initial in INITIALS:
                 for target in (0, 20):
@@ -279,7 +300,13 @@ class DiffusionMatters:
         if not parts:
             return NOT_RUN
         summary = f"Each compares mean backups with those at beta 0.5; alike is within a factor of {self.margin}."
-        return all_parts(parts, summary, table, len(table) * len(usual))
+        least = min(table, key=lambda row: row["ratio of means"].estimate)
+        most = max(table, key=lambda row: row["ratio of means"].estimate)
+        short = (
+            f"Beta {most['beta']:g} takes up to {most['ratio of means'].estimate:.2g} times the backups of beta 0.5, "
+            f"beta {least['beta']:g} down to {least['ratio of means'].estimate:.2g} times."
+        )
+        return replace(all_parts(parts, summary, table, len(table) * len(usual)), short=short)
 
 
 def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]], repeats: int = 1_000) -> Interval:

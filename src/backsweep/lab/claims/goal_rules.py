@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, TrainedRun
 from backsweep.lab.claims.groups import (
@@ -84,7 +85,20 @@ class Soonest:
             "Over tasks": over_tasks(groups, labels, self.seed),
             "Episodes that reach the goal, by task": successes_by_task(groups, labels, self.seed),
         }
-        return conclude(parts, groups, self.compared, self.tasks, [], more)
+        return replace(
+            conclude(parts, groups, self.compared, self.tasks, [], more), short=self._short(rows, len(groups))
+        )
+
+    def _short(self, rows: Sequence[dict[str, Any]], tasks: int) -> str:
+        first = sum(row[self.winner].estimate < row["its steps"].estimate for row in rows)
+        enough = sum(row["holds"] is True for row in rows)
+        title = title_of(self.winner)
+        where = f"all {tasks} tasks" if first == tasks > 1 else f"{first} of {tasks} tasks"
+        start = f"{title[0].upper()}{title[1:]} come first on {where}"
+        few = f"with at most {self.share:g} times the best rival's steps on {enough}"
+        return (
+            f"{start}, {few}." if enough >= self.fewest else f"{start}, but {few}, where {self.fewest} were hoped for."
+        )
 
     def _reaches(self, task: str, group: Group) -> Part:
         runs = list(group.runs[self.winner].values())
@@ -94,9 +108,8 @@ class Soonest:
         holds: bool | None = first.estimate <= self.budget
         if math.isinf(first.estimate) and min(run.steps[-1] for run in runs) < self.budget:
             holds = None  # shorter runs do not say what the whole budget gives
-        text = (
-            f"{self.winner}'s median seed solves {self.reached:.0%} of episodes of {task} within {self.budget:,} steps"
-        )
+        share = f"{self.reached:.0%} of episodes of {task}"
+        text = f"The median seed of {title_of(self.winner)} solves {share} within {self.budget:,} steps"
         return Part(text, str(first), holds)
 
     def _row(self, task: str, group: Group) -> dict[str, Any]:
@@ -128,8 +141,8 @@ class Soonest:
         sure, open_ = found.count(True), found.count(None) + len(self.tasks) - len(found)
         holds = True if sure >= self.fewest else (None if sure + open_ >= self.fewest else False)
         text = (
-            f"{self.winner} needs at most {self.share:g} times the steps of the best of {', '.join(self.rivals)} on at "
-            f"least {self.fewest} tasks"
+            f"{title_of(self.winner)} need at most {self.share:g} times the steps of the best of "
+            f"{', '.join(map(title_of, self.rivals))} on at least {self.fewest} tasks"
         )
         return Part(text, f"on {sure} tasks, not on {found.count(False)}", holds)
 
@@ -177,7 +190,10 @@ class NowhereBehind:
         open_ = len(groups) < len(self.tasks)
         text = f"{self.winner} is ahead of both somewhere, at the end or in area"
         parts.append(Part(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
-        return conclude(parts, groups, self.compared, self.tasks, [], {TITLE: rows})
+        short = f"{title_of(self.winner)} ahead on {len(ahead)} of {len(groups)} tasks, behind on "
+        short += f"{sum(part.holds is False for part in parts[:-1])}."
+        verdict = conclude(parts, groups, self.compared, self.tasks, [], {TITLE: rows})
+        return replace(verdict, short=short[0].upper() + short[1:])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,14 @@ from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
 from backsweep.lab.seeds import purpose_of
 from backsweep.lab.studies.graphs import KINDS
+
+ORDER_TEXTS = {
+    "equal": "every step costs the same and every ending pays the same",
+    "endings": "every step costs the same, endings pay differently",
+    "costs": "steps cost differently",
+    "positive": "some steps pay something (the claim excludes these)",
+}
+"""What the graphs of C20 are like, by kind."""
 
 
 def reported(evidence: Evidence, kind: str) -> list[dict[str, Any]]:
@@ -62,7 +70,11 @@ class CheapBatches:
             f"and at worst {per['max (µs)']:,.0f}. Batches of {records[0]['batch']} from {size:,} rows of "
             f"{records[0]['task']}; medians over rounds, on a machine that did other work too."
         )
-        return all_parts(parts, summary, table, len(records))
+        short = (
+            f"A TER batch takes {mean:.0f} µs, a PER batch {other:.0f}; the slowest ones {ter['max (µs)']:,.0f} and "
+            f"{per['max (µs)']:,.0f} µs."
+        )
+        return replace(all_parts(parts, summary, table, len(records)), short=short)
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,13 @@ class NoCollisions:
             f"Collisions among all states of all levels: {listed}; so {then}. Training at each dimension was not part "
             "of this."
         )
-        return all_parts(parts, summary, table, len(records))
+        shared = {dimension: count for dimension, count in counts.items() if count}
+        keys = [f"{_pairs(count)} a key of {_numbers(dimension)}" for dimension, count in shared.items()]
+        none = [dimension for dimension in counts if dimension not in shared]
+        where = f"No two states share a key of {_numbers(min(counts))} or more"
+        if shared:
+            where = f"{', '.join(keys)}" + (f", none a key of {none[0]} or more" if none else "")
+        return replace(all_parts(parts, summary, table, len(records)), short=f"{where}; not trained with yet.")
 
 
 @dataclass(frozen=True)
@@ -116,19 +134,13 @@ class OptimalOrder:
             return NOT_RUN
         table: list[dict[str, Any]] = []
         parts = []
-        texts = {
-            "equal": "every step costs the same and every ending pays the same",
-            "endings": "every step costs the same, endings pay differently",
-            "costs": "steps cost differently",
-            "positive": "some steps pay something (the claim excludes these)",
-        }
         for kind in KINDS:
             same = [record for record in records if record["rewards"] == kind]
             graphs, exact = sum(r["graphs"] for r in same), sum(r["exact"] for r in same)
             states, wrong = sum(r["states"] for r in same), sum(r["wrong_states"] for r in same)
             table.append(
                 {
-                    "graphs where": texts[kind],
+                    "graphs where": ORDER_TEXTS[kind],
                     "graphs": graphs,
                     "solved by one sweep": exact,
                     "states": states,
@@ -137,7 +149,11 @@ class OptimalOrder:
             )
             if kind != "positive":
                 parts.append(
-                    Part(f"one sweep is enough where {texts[kind]}", f"{exact:,} of {graphs:,} graphs", exact == graphs)
+                    Part(
+                        f"one sweep is enough where {ORDER_TEXTS[kind]}",
+                        f"{exact:,} of {graphs:,} graphs",
+                        exact == graphs,
+                    )
                 )
         summary = (
             "Reverse breadth-first order counts steps, not costs: it is the best order where all steps cost the same "
@@ -145,7 +161,12 @@ class OptimalOrder:
             if not all(part.holds for part in parts)
             else "Every graph was solved by one sweep."
         )
-        return all_parts(parts, summary, table, len(records))
+        equal, endings, costs = (f"{row['solved by one sweep'] / row['graphs']:.0%}" for row in table[:3])
+        short = (
+            f"One sweep solves {equal} of graphs with equal steps and endings, {endings} where endings pay "
+            f"differently, {costs} where steps cost differently."
+        )
+        return replace(all_parts(parts, summary, table, len(records)), short=short)
 
 
 @dataclass(frozen=True)
@@ -188,7 +209,14 @@ class FullCoverage:
             f"With mixing {max(undrawn, default=0):,} rows were left undrawn at most. Part of the states cannot reach "
             "any ending, and PER meets its worst case, all errors gone."
         )
-        return all_parts(parts, summary, table, len(records))
+        alone = [record["never_drawn"] for record in records if not record["eta"]]
+        left = max(undrawn, default=0)
+        short = (
+            "With mixing every stored row is drawn" if not left else f"With mixing up to {left:,} rows are not drawn"
+        )
+        if alone:
+            short += f", without it {min(alone):,} to {max(alone):,} of {records[0]['rows']:,} never are"
+        return replace(all_parts(parts, summary, table, len(records)), short=f"{short}.")
 
 
 @dataclass(frozen=True)
@@ -225,4 +253,18 @@ class LikeEbu:
             "A sweep with its roots one by one hands out episodes from their ends, as EBU does; EBU's targets differ "
             f"beyond that. With all roots in one queue, episodes are interleaved instead.{lander}"
         )
-        return all_parts(parts, summary, table, len(records) + len(landers))
+        whole = sum(part.holds is True for part in parts)
+        short = (
+            "TER with its roots one by one hands out whole episodes from their ends, as EBU does."
+            if whole == len(parts)
+            else f"Whole episodes from their ends with {whole} of {len(parts)} samplers."
+        )
+        return replace(all_parts(parts, summary, table, len(records) + len(landers)), short=short)
+
+
+def _pairs(count: int) -> str:
+    return "1 pair of states shares" if count == 1 else f"{count} pairs of states share"
+
+
+def _numbers(dimension: int) -> str:
+    return "1 number" if dimension == 1 else f"{dimension} numbers"

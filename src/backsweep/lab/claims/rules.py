@@ -7,9 +7,10 @@ stratified bootstrap, and correct for the number of comparisons by Holm's method
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.groups import Group, Measure, area, complete, final_score, scores
@@ -54,7 +55,7 @@ class Better:
         table = [row for name, measure in self.measures for row in self._rows(groups, self.losers, name, measure, True)]
         parts = [
             Part(
-                f"{self.winner} ahead of {row['against']} in {row['measure']}",
+                f"{title_of(self.winner)} ahead of {title_of(row['against'])} in {row['measure']}",
                 f"{row['difference']}, p {row['p (Holm)']:.3g}",
                 _ahead(row["difference"], row["p (Holm)"]),
             )
@@ -74,7 +75,8 @@ class Better:
             for name, measure in (*self.measures, *self.shown)
             for row in by_task(groups, self.winner, names, name, measure, self.seed)
         ]
-        return conclude(parts, groups, self.compared, self.tasks, table, {TITLE: task_rows})
+        verdict = conclude(parts, groups, self.compared, self.tasks, table, {TITLE: task_rows})
+        return replace(verdict, short=_where_ahead(self.winner, self.losers, self.measures[0][0], task_rows))
 
     def _rows(
         self, groups: dict[str, Group], others: Sequence[str], name: str, measure: Measure, decides: bool
@@ -142,7 +144,8 @@ class Alike:
             )
             parts.append(Part(f"{self.text(first, second)} in {name}", str(difference), self.holds(difference)))
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
-        return conclude(parts, groups, self.labels, self.tasks, table)
+        verdict = conclude(parts, groups, self.labels, self.tasks, table)
+        return replace(verdict, short=_told_apart(parts, [row["difference"] for row in table], name))
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return who is compared with whom."""
@@ -150,7 +153,7 @@ class Alike:
 
     def text(self, first: str, second: str) -> str:
         """Return what is claimed of a pair."""
-        return f"{first} and {second} alike"
+        return f"{title_of(first)} and {title_of(second)} alike"
 
     def holds(self, difference: Interval) -> bool | None:
         """Say yes to an interval within the margin, no to one wholly outside it."""
@@ -169,7 +172,7 @@ class NotBehind(Alike):
 
     def text(self, first: str, second: str) -> str:
         """Return what is claimed of a pair."""
-        return f"{first} not behind {second}"
+        return f"{title_of(first)} not behind {title_of(second)}"
 
     def holds(self, difference: Interval) -> bool | None:
         """Say yes to an interval above minus the margin, no to one wholly below it."""
@@ -215,6 +218,8 @@ class Together:
             [row for verdict in found for row in verdict.table],
             max(verdict.records for verdict in found),
             more,
+            # Where nothing is decided the rules say the same of other pairs.
+            short=" ".join(verdict.short for verdict in (found[:1] if set(outcomes) == {"inconclusive"} else found)),
         )
 
 
@@ -223,6 +228,39 @@ def _ahead(difference: Interval, p_value: float) -> bool | None:
     if p_value <= LEVEL:
         return difference.estimate > 0
     return False if difference.low > -MARGIN and difference.high < MARGIN else None
+
+
+def _where_ahead(winner: str, losers: Sequence[str], measure: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Return on how many tasks the winner is clearly ahead of all others, and behind one of them."""
+    ahead, behind, tasks = [], [], list(dict.fromkeys(row["task"] for row in rows))
+    for task in tasks:
+        here = [row for row in rows if (row["task"], row["measure"]) == (task, measure) and row["against"] in losers]
+        clear = [row["difference"].estimate for row in here if row["p (Holm)"] <= LEVEL]
+        if len(clear) == len(here) and min(clear) > 0:
+            ahead.append(task)
+        elif clear and min(clear) < 0:
+            behind.append(task)
+    others = title_of(losers[0]) if len(losers) == 1 else f"all {len(losers)} others"
+    where = f"{len(ahead)} of {len(tasks)} tasks" if len(tasks) > 1 else ("the task" if ahead else "no task")
+    above = "ends ahead of" if measure == "final score" else f"has a higher {measure} than"
+    text = f"{title_of(winner)} {above} {others} on {where}"
+    below = "behind" if measure == "final score" else "a lower one than"
+    return f"{text}, {below} {'it' if len(losers) == 1 else 'one of them'} on {len(behind) or 'none'}."
+
+
+def _told_apart(parts: Sequence[Part], differences: Sequence[Interval], measure: str) -> str:
+    """Return how many comparisons say something, and how wide the others' intervals are."""
+    undecided = [difference for part, difference in zip(parts, differences, strict=True) if part.holds is None]
+    if not undecided:
+        holding = sum(part.holds is True for part in parts)
+        return f"{holding} of {len(parts)} comparisons of the {measure} come out as the claim says."
+    widest = max(undecided, key=lambda difference: difference.high - difference.low)
+    apart = (
+        "No two methods can be told apart"
+        if len(undecided) == len(parts)
+        else (f"{len(undecided)} of {len(parts)} comparisons stay open")
+    )
+    return f"{apart}: differences of the {measure} are as uncertain as {widest}."
 
 
 def _decided(inside: bool, outside: bool) -> bool | None:

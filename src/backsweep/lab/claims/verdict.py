@@ -32,6 +32,8 @@ class Verdict:
     """Further tables that stand beside what decides, by title."""
     about: str = ""
     """What part of the claim it is about ("4 of 7 tasks"), empty for all of it."""
+    short: str = ""
+    """What a reader wants to know, in one sentence: who is ahead, where, by how much."""
 
     @property
     def headline(self) -> str:

@@ -14,13 +14,17 @@ from backsweep.lab.claims.bounds import left_bounds, return_bounds
 from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence, settings_of
 from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
 from backsweep.lab.claims.question import Kind, Question
-from backsweep.lab.claims.registry import QUESTIONS
+from backsweep.lab.claims.registry import QUESTIONS, find_question
 from backsweep.lab.claims.verdict import Verdict
-from backsweep.lab.report.charts import Chart, charts_for
+from backsweep.lab.report.chart import AnyChart
+from backsweep.lab.report.charts import charts_for
+from backsweep.lab.report.soonest import Soonest, read_soonest
 from backsweep.lab.report.tables import RUNAWAY, SUCCESS
 from backsweep.lab.stats.curves import steps_to
 from backsweep.lab.stats.survival import median_interval
 
+OFTEN = 0.15
+"""Share of runs whose values ran away from which on a reader is told so at once."""
 GOOD_ENOUGH = 0.8  # of the way from the worst episode to the best
 THRESHOLD_TITLE = f"Steps until a run scores {GOOD_ENOUGH}"
 SUCCESS_TITLE = "Episodes that reach the goal at the end, one number per seed, from the worst to the best"
@@ -41,7 +45,7 @@ class Answer:
     verdict: Verdict
     follows: str = "paper"
     """Whose settings its runs have: "ours", "paper" or "released"."""
-    charts: list[Chart] = field(default_factory=list)
+    charts: list[AnyChart] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
     """Scores by method, where there are training runs."""
     thresholds: list[dict[str, Any]] = field(default_factory=list)
@@ -75,6 +79,19 @@ class Answer:
         return self.id.lower().replace(" ", "-")
 
     @property
+    def short(self) -> str:
+        """What came out, in one sentence that a reader wants."""
+        verdict = self.verdict
+        return verdict.short or f"{verdict.parts_in_words} {verdict.summary.split('. ')[0].rstrip('.')}.".strip()
+
+    @property
+    def caution(self) -> str:
+        """What to keep in mind about the runs, found in the records; empty where there is nothing."""
+        gone = sum(row[RUNAWAY] for row in self.runaways)
+        runs = sum(row["runs"] for row in self.runaways)
+        return f"Values ran away in {gone} of {runs} runs." if gone > OFTEN * runs else ""
+
+    @property
     def title(self) -> str:
         """The question's, and what is other about the runs."""
         return self.question.title + ("" if self.usual else f" (with {SETTINGS_IN_WORDS[self.follows]})")
@@ -86,6 +103,8 @@ class Report:
 
     answers: list[Answer]
     evidence: Evidence
+    soonest: Soonest | None = None
+    """When each method solves each task with our settings; None where that is not known."""
 
     @property
     def remarks(self) -> list[str]:
@@ -125,7 +144,7 @@ def make_report(results: Path) -> Report:
                 answer = _answer(question, runs, whom)
                 if answer.verdict.outcome != "not run":
                     answers.append(answer)
-    return Report(answers, evidence)
+    return Report(answers, evidence, read_soonest(evidence, find_question("G1")))
 
 
 def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
@@ -135,7 +154,7 @@ def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
     if question.kind == "tuning":  # dozens of trials: a table tells more than a chart
         answer.sources = _sources(question, evidence)
         return answer
-    answer.charts = charts_for(question, evidence, answer.slug)
+    answer.charts = charts_for(question, evidence, answer.slug, answer.verdict)
     if question.variants and answer.charts:
         answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
         answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)

@@ -11,9 +11,14 @@ def add_commands(subparsers: Any) -> None:
     """Add ``backsweep report``; it sets `run`, from the parsed arguments to an exit code."""
     parser = subparsers.add_parser("report", help="make one page, pictures and tables from a folder of results")
     parser.add_argument("results", type=Path, help="the folder of results")
-    parser.add_argument("--out", type=Path, default=Path("report"), help="where the report goes (default: report)")
     parser.add_argument(
-        "--markdown", type=Path, help="also write the verdicts between the markers of this file, pictures beside it"
+        "--out",
+        type=Path,
+        default=Path("report"),
+        help="the folder where the report goes (default: report), or a name ending in .html for the page alone",
+    )
+    parser.add_argument(
+        "--markdown", type=Path, help="also write the verdicts between the markers of this file, and renew its pictures"
     )
     parser.set_defaults(run=report_command)
 
@@ -22,7 +27,7 @@ def report_command(parsed: argparse.Namespace) -> int:
     """Write the report, and say what is in it."""
     from backsweep.lab.report.answers import make_report
     from backsweep.lab.report.markdown import check_markers
-    from backsweep.lab.report.writing import write_markdown, write_report
+    from backsweep.lab.report.writing import write_markdown, write_page, write_report
     from backsweep.lab.runs.engine import usable_cores
 
     if parsed.markdown is not None:  # refused now rather than when all the work is done
@@ -31,12 +36,14 @@ def report_command(parsed: argparse.Namespace) -> int:
         raise ValueError(f"{parsed.results} is no folder of results")
     if not any(parsed.results.rglob("*.jsonl")) and not any(parsed.results.rglob("*.jsonl.gz")):
         raise ValueError(f"{parsed.results} holds no results: there is no file of records (*.jsonl) in it")
-    if parsed.out.exists() and not parsed.out.is_dir():
-        raise ValueError(f"--out must be a folder, and {parsed.out} is a file")
+    alone = parsed.out.suffix == ".html"
+    if parsed.out.exists() and parsed.out.is_dir() == alone:
+        expected, found = ("a file", "a folder") if alone else ("a folder or a name ending in .html", "a file")
+        raise ValueError(f"--out must be {expected}, and {parsed.out} is {found}")
     report = make_report(parsed.results)
-    page = write_report(report, parsed.out, usable_cores())
+    page = write_page(report, parsed.out) if alone else write_report(report, parsed.out, usable_cores())
     if parsed.markdown is not None:
-        write_markdown(report, parsed.out, parsed.markdown)
+        write_markdown(report, parsed.markdown)
     wide = [max(map(len, column)) for column in zip(*((a.id, a.verdict.headline) for a in report.answers), strict=True)]
     for answer in report.answers:
         print(f"{answer.id:<{wide[0]}}  {answer.verdict.headline:<{wide[1]}}  {answer.title}")

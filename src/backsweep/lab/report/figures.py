@@ -1,39 +1,23 @@
-"""The charts as pictures."""
+"""The charts as picture files."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.report.charts import Chart, Facet
+from backsweep.agent.palette import Look, looks
+from backsweep.lab.report.chart import AnyChart, Chart, DotChart, Facet, short_number
+from backsweep.lab.report.coinciding import turns
 
 FEWEST_PER_PROCESS = 4  # starting one takes about as long as so many pictures
 LEGEND_COLUMNS = 7
 
-COLOURS = (
-    *("#d1495b", "#2e6f95", "#4c9f70", "#8d6a9f", "#c98b1b", "#3a7d7c", "#7a7a7a", "#b5651d", "#5b5ea6", "#a23b72"),
-    *("#6a994e", "#e07a5f", "#264653"),
-)
-METHOD_PLACES = {
-    **{"ter": 0, "uer": 1, "per": 2, "ebu": 3, "discor": 4, "graph": 5, "ter-shuffled": 6, "ter-mixed": 7, "n-step": 8},
-    **{"ceer": 9, "graph-backup": 10, "erlam": 11, "gap": 12},
-}
 
-
-def colour_places(names: list[str]) -> dict[str, int]:
-    """Return a colour for each line; a method has the same one everywhere."""
-    places = {name: METHOD_PLACES[name] for name in names if name in METHOD_PLACES}
-    free = [place for place in range(len(COLOURS)) if place not in places.values()]
-    for name in names:
-        if name not in places:
-            places[name] = free.pop(0) if free else len(places) % len(COLOURS)
-    return places
-
-
-def draw_all(charts: Mapping[Path, Chart], processes: int) -> None:
+def draw_all(charts: Mapping[Path, AnyChart], processes: int) -> None:
     """Write a picture for every chart, several at a time: one takes half a second, and there may be dozens."""
     workers = min(processes, len(charts) // FEWEST_PER_PROCESS)
     if workers < 2:
@@ -46,8 +30,8 @@ def draw_all(charts: Mapping[Path, Chart], processes: int) -> None:
             done.result()
 
 
-def draw(chart: Chart, path: Path) -> None:
-    """Write a chart's chosen views side by side into a PNG."""
+def draw(chart: AnyChart, path: Path) -> None:
+    """Write a chart into a PNG: its chosen views side by side, or its rows below each other."""
     try:
         import matplotlib
     except ImportError as error:
@@ -55,56 +39,73 @@ def draw(chart: Chart, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    chosen = [chart.facets[place] for place in chart.pictured if place < len(chart.facets)]
-    columns = min(len(chosen), 4)
-    rows = -(-len(chosen) // columns)
-    names = list(dict.fromkeys(line.name for facet in chart.facets for line in facet.series))
-    places = colour_places(names)
-    width, height = max(5.2, 3.9 * columns), 3.4 * rows + 0.5
-    across = min(len(names), LEGEND_COLUMNS)
-    # Margins in inches: matplotlib's own layout would draw everything twice to find them.
-    below = 0.5 + 0.2 * -(-len(names) // across)
-    figure, panels = plt.subplots(rows, columns, figsize=(width, height), squeeze=False)
-    figure.subplots_adjust(
-        left=0.65 / width,
-        right=1 - 0.15 / width,
-        bottom=below / height,
-        top=1 - 0.65 / height,
-        wspace=0.65 / (width / columns - 0.65),
-        hspace=0.85 / (height / rows - 0.85),
-    )
-    for panel, facet in zip(panels.flat, chosen, strict=False):
-        _panel(panel, chart, facet, places)
-    for panel in list(panels.flat)[len(chosen) :]:
-        panel.set_visible(False)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=across, frameon=False, fontsize=8)
-    figure.suptitle(chart.title, fontsize=10, y=1 - 0.08 / height, va="top")
     path.parent.mkdir(parents=True, exist_ok=True)
+    figure = _dots(plt, chart) if isinstance(chart, DotChart) else _lines(plt, chart)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
-def _panel(panel: Any, chart: Chart, facet: Facet, places: dict[str, int]) -> None:
-    from matplotlib.ticker import EngFormatter
+def _lines(plt: Any, chart: Chart) -> Any:
+    chosen = [chart.facets[place] for place in chart.pictured if place < len(chart.facets)]
+    columns = min(len(chosen), 4)
+    rows = -(-len(chosen) // columns)
+    shown = looks(chart.lines)
+    width, height = max(5.2, 3.9 * columns), 3.4 * rows + 0.5
+    across = min(len(shown), LEGEND_COLUMNS)
+    # Margins in inches: matplotlib's own layout would draw everything twice to find them.
+    below = 0.5 + 0.2 * -(-len(shown) // across)
+    figure, panels = plt.subplots(rows, columns, figsize=(width, height), squeeze=False)
+    figure.subplots_adjust(
+        left=0.72 / width,
+        right=1 - 0.15 / width,
+        bottom=below / height,
+        top=1 - 0.65 / height,
+        wspace=0.72 / (width / columns - 0.72),
+        hspace=0.85 / (height / rows - 0.85),
+    )
+    for panel, facet in zip(panels.flat, chosen, strict=False):
+        _panel(panel, chart, facet, shown)
+    for panel in list(panels.flat)[len(chosen) :]:
+        panel.set_visible(False)
+    _legend(figure, shown, across)
+    figure.suptitle(chart.title, fontsize=10, y=1 - 0.08 / height, va="top")
+    return figure
 
+
+def _legend(figure: Any, shown: Mapping[str, Look], across: int) -> None:
+    """Put every method of the chart at its place, also one that some view does not have."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=look.light, linewidth=2.4) for look in shown.values()]
+    titles = [look.title for look in shown.values()]
+    figure.legend(handles, titles, loc="lower center", ncols=across, frameon=False, fontsize=8)
+
+
+def _panel(panel: Any, chart: Chart, facet: Facet, shown: Mapping[str, Look]) -> None:
+    from matplotlib.path import Path as Outline
+
+    drawn = turns(facet.series, log_x=chart.log_x, log_y=chart.log_y)
     for line in facet.series:
-        colour = COLOURS[places[line.name]]
+        colour = shown[line.name].light
         if line.points:
             ends = [[y - low for y, low in zip(line.y, line.low, strict=True)]]
             ends.append([high - y for y, high in zip(line.y, line.high, strict=True)])
-            panel.errorbar(line.x, line.y, yerr=ends, color=colour, label=line.name, fmt="o", capsize=3)
+            panel.errorbar(line.x, line.y, yerr=ends, color=colour, fmt="o", capsize=3)
             continue
-        style = {"drawstyle": "steps-post"} if line.steps else {}
-        panel.plot(line.x, line.y, color=colour, label=line.name, linewidth=1.6, **style)
+        style: dict[str, Any] = {"drawstyle": "steps-post"} if line.steps else {}
+        (drawing,) = panel.plot(line.x, line.y, color=colour, linewidth=1.8, **style)
+        if stretches := drawn.get(line.name):
+            corners = [[(a, -1), (b, -1), (b, 2), (a, 2), (a, -1)] for a, b in stretches]
+            outline = Outline.make_compound_path(*(Outline(corner, closed=True) for corner in corners))
+            drawing.set_clip_path(outline, panel.get_xaxis_transform())
         if line.low:
-            panel.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+            panel.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
     if chart.log_x:
         panel.set_xscale("log")
-    else:
-        panel.xaxis.set_major_formatter(EngFormatter(sep=""))  # 1.5M, not 1.5 and a power of ten in a corner
     if chart.log_y:
         panel.set_yscale("log")
+    panel.xaxis.set_major_formatter(lambda value, _: short_number(value))
+    panel.yaxis.set_major_formatter(lambda value, _: short_number(value, chart.y_unit))
     low, high = panel.get_ylim()
     room = 0.03 * (high - low) if len(chart.y_shows) > 1 else 0.0
     for value in chart.y_shows:
@@ -118,3 +119,59 @@ def _panel(panel: Any, chart: Chart, facet: Facet, places: dict[str, int]) -> No
     panel.tick_params(labelsize=7, which="both")
     panel.grid(alpha=0.25)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _dots(plt: Any, chart: DotChart) -> Any:
+    shown = looks(chart.lines)
+    strips = sum(max(1, len(row.dots)) for row in chart.dot_rows)
+    height = 1.3 + 0.1 * strips + 0.12 * len(chart.dot_rows)
+    figure, panel = plt.subplots(figsize=(9.5, max(2.2, height)), layout="constrained")
+    values = [v for row in chart.dot_rows for d in row.dots for v in (*d.values, d.low, d.high) if v is not None]
+    known = [value for value in values if math.isfinite(value)] + list(chart.x_shows)
+    low, high = min(known), max(known)
+    outside = high + 0.13 * (high - low or 1.0)
+    places, at = [], 0.0
+    for row in chart.dot_rows:
+        start = at
+        for dots in sorted(row.dots, key=lambda entry: list(shown).index(entry.name)):
+            colour = shown[dots.name].light
+            if chart.bars and dots.middle is not None:
+                panel.plot([0, min(dots.middle, outside)], [-at, -at], color=colour, linewidth=2.4, alpha=0.35)
+            if dots.low is not None and dots.high is not None:
+                panel.plot([dots.low, dots.high], [-at, -at], color=colour, linewidth=1.6)
+            within = [value for value in dots.values if math.isfinite(value)]
+            lost = len(dots.values) - len(within)  # those that never get there stand next to each other
+            apart = [outside + 0.012 * (high - low) * (place - (lost - 1) / 2) for place in range(lost)]
+            panel.scatter(within + apart, [-at] * len(dots.values), color=colour, s=20)
+            at += 1.0
+        places.append(-(start + at - 1.0) / 2)
+        at += 1.0
+    panel.set_yticks(places, [row.label for row in chart.dot_rows])
+    panel.set_xlabel(chart.x, fontsize=9)
+    panel.xaxis.set_major_formatter(lambda value, _: short_number(value, chart.unit))
+    room = 0.02 * (high - low or 1.0)
+    panel.set_xlim(low - (room if low < 0 else 0.0), (outside if chart.beyond else high) + 2 * room)
+    if chart.beyond and any(math.isinf(value) for value in values):
+        panel.axvline((high + outside) / 2, color="0.8", linewidth=1)
+        ticks = [tick for tick in panel.get_xticks() if low <= tick <= high]
+        panel.set_xticks([*ticks, outside], [*(short_number(tick, chart.unit) for tick in ticks), chart.beyond])
+    if low < 0:
+        panel.axvline(0, color="0.6", linewidth=1)
+    panel.set_title(chart.title, fontsize=10, pad=24 if len(shown) > 1 else 6)
+    if len(shown) > 1:
+        from matplotlib.lines import Line2D
+
+        handles = [Line2D([], [], color=look.light, marker="o", linewidth=2.4) for look in shown.values()]
+        titles = [look.title for look in shown.values()]
+        panel.legend(
+            handles,
+            titles,
+            ncols=LEGEND_COLUMNS,
+            frameon=False,
+            fontsize=8,
+            loc="lower center",
+            bbox_to_anchor=(0.45, 1.0),
+        )
+    panel.tick_params(axis="y", length=0)
+    panel.spines[["top", "right", "left"]].set_visible(False)
+    return figure

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from backsweep.lab.report.answers import Report
-from backsweep.lab.report.figures import draw_all
+from backsweep.lab.report.chart import AnyChart
+from backsweep.lab.report.figures import draw, draw_all
 from backsweep.lab.report.markdown import with_block
 from backsweep.lab.report.page import page_of
+from backsweep.lab.report.soonest import soonest_chart
 from backsweep.lab.report.tables import table_name, write_table
+
+
+def write_page(report: Report, path: Path) -> Path:
+    """Write the page alone, as one file; return it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page_of(report, files=False), encoding="utf-8")
+    return path
 
 
 def write_report(report: Report, out: Path, processes: int = 1) -> Path:
@@ -46,26 +54,22 @@ def write_report(report: Report, out: Path, processes: int = 1) -> Path:
             if rows:
                 write_table(out / "tables" / table_name(name, title), rows)
         for chart in answer.charts:
-            rows = [
-                {"view": facet.label, "line": line.name, chart.x: x, chart.y: y}
-                | ({"low": line.low[place], "high": line.high[place]} if line.low else {})
-                for facet in chart.facets
-                for line in facet.series
-                for place, (x, y) in enumerate(zip(line.x, line.y, strict=True))
-            ]
-            write_table(out / "figures" / f"{chart.name}.csv", rows)
-    pictures = {out / "figures" / f"{chart.name}.png": chart for answer in report.answers for chart in answer.charts}
+            write_table(out / "figures" / f"{chart.name}.csv", list(chart.rows()))
+    pictures: dict[Path, AnyChart] = {
+        out / "figures" / f"{chart.name}.png": chart for answer in report.answers for chart in answer.charts
+    }
     draw_all(pictures, processes)
     page = out / "index.html"
     page.write_text(page_of(report), encoding="utf-8")
     return page
 
 
-def write_markdown(report: Report, out: Path, path: Path) -> None:
-    """Write the verdicts into a file, between its markers, and a report's pictures into a folder beside it."""
-    folder = path.parent / "images"
-    folder.mkdir(exist_ok=True)
-    for answer in report.answers:
-        for chart in answer.charts:
-            shutil.copyfile(out / "figures" / f"{chart.name}.png", folder / f"{chart.name}.png")
-    path.write_text(with_block(path.read_text(encoding="utf-8"), report), encoding="utf-8")
+def write_markdown(report: Report, path: Path) -> None:
+    """Write the verdicts into a file, between its markers, and renew those of its pictures that are charts."""
+    text = with_block(path.read_text(encoding="utf-8"), report)
+    charts = [chart for answer in report.answers for chart in answer.charts]
+    charts += [] if report.soonest is None else [soonest_chart(report.soonest)]
+    for chart in charts:
+        if f"(images/{chart.name}.png)" in text:
+            draw(chart, path.parent / "images" / f"{chart.name}.png")
+    path.write_text(text, encoding="utf-8")

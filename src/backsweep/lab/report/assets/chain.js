@@ -2,7 +2,7 @@
 (() => {
   const place = document.getElementById("nchain-player");
   if (!place) return;
-  const { length, views } = JSON.parse(document.getElementById("data").textContent).chain;
+  const { length, views, looks } = window.backsweep.data.chain;
   const methods = Object.keys(views[0].traces);
   const element = (name, properties, parent) => {
     const node = Object.assign(document.createElement(name), properties);
@@ -16,16 +16,17 @@
     node.addEventListener("click", act);
     return node;
   };
-  let at = 0, view = 0, timer = 0;
+  let at = 0, view = 0, timer = 0, moved = false;
   const last = () => Math.max(...Object.values(views[view].traces).map((trace) => trace.length));
   const stop = () => { clearInterval(timer); timer = 0; play.textContent = "▶ play"; };
   button("start", "back to the start", () => { stop(); show(0); });
   button("−1", "one backup back", () => { stop(); show(at - 1); });
   button("+1", "one backup on", () => { stop(); show(at + 1); });
   button("+10", "ten backups on", () => { stop(); show(at + 10); });
-  const play = button("▶ play", "play", () => {
+  const play = button("▶ play", "play or pause", () => {
     if (timer) { stop(); return; }
-    if (at >= last()) show(0);
+    if (at >= last() || !moved) show(0);
+    moved = true;
     play.textContent = "⏸ pause";
     timer = setInterval(() => { if (at >= last()) stop(); else show(at + 1); }, 120);
   });
@@ -38,12 +39,14 @@
 
   const board = element("div", { className: "chain" }, place);
   const rows = methods.map((method) => {
-    element("div", { className: "name", textContent: method }, board);
-    const strip = element("div", { className: "cells" }, board);
+    const row = element("div", { className: "strip" }, board);
+    element("div", { className: "name", textContent: looks[method].title }, row).style.setProperty("--colour", looks[method].colour);
+    const strip = element("div", { className: "cells" }, row);
     strip.style.gridTemplateColumns = `repeat(${length}, minmax(0, 1fr))`;
     const cells = Array.from({ length }, (_, state) =>
       element("div", { className: state === length - 1 ? "cell goal" : "cell", textContent: state === length - 1 ? "G" : "" }, strip));
-    return { method, cells, count: element("div", { className: "count" }, board) };
+    strip.setAttribute("role", "img");
+    return { method, strip, cells, count: element("div", { className: "count" }, row) };
   });
 
   // The table of a method after `upTo` backups, and the first backup after which every arrow points forward.
@@ -61,7 +64,7 @@
     at = Math.max(0, Math.min(last(), wanted));
     slider.value = at;
     counter.textContent = `${at} ${at === 1 ? "backup" : "backups"}`;
-    for (const { method, cells, count } of rows) {
+    for (const { method, strip, cells, count } of rows) {
       const { table, solved } = replay(method, at), now = at ? views[view].traces[method][at - 1] : null;
       let right = 0;
       cells.forEach((cell, state) => {
@@ -75,7 +78,10 @@
       });
       count.textContent = solved === null ? `${right} of ${length - 1}` : `solved at ${solved}`;
       count.classList.toggle("done", solved !== null);
+      strip.setAttribute("aria-label", `${looks[method].title}: ${right} of ${length - 1} states point to the goal after ${at} backups`);
     }
   }
-  show(0);
+  // Begin where the first method has just solved the chain: that is what there is to see.
+  const firsts = methods.map((method) => replay(method, Infinity).solved).filter((solved) => solved !== null);
+  show(firsts.length ? Math.min(...firsts) : 0);
 })();

@@ -1,0 +1,80 @@
+"""One name, one colour and one place in the legend for each method, on every chart of the page and in every picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line is shown: what a reader calls it, and its colour on light and on dark paper."""
+
+    title: str
+    light: str
+    dark: str
+
+
+METHODS = {
+    "graph": Look("graph values", "#c2410c", "#fb8a4c"),
+    "graph-uniform": Look("graph values, uniform rows", "#9f1239", "#fda4af"),
+    "ter": Look("TER", "#1d4ed8", "#7aa2ff"),
+    "ter-mixed": Look("TER-mixed", "#1e293b", "#dbe3ee"),
+    "ter-shuffled": Look("TER-shuffled", "#0e8fb3", "#4cc9e6"),
+    "ter-single": Look("TER-single", "#b45309", "#f5b041"),
+    "ter-nostitch": Look("TER-nostitch", "#4d7c0f", "#b5e04f"),
+    "ter-pseudo": Look("TER-pseudo", "#3730a3", "#a5b4fc"),
+    "ter-visits": Look("TER-visits", "#475569", "#b6c2d1"),
+    "graph-backup": Look("Graph Backup", "#0f766e", "#4fd1c0"),
+    "uer": Look("uniform", "#6b7280", "#a3adba"),
+    "per": Look("PER", "#15803d", "#5fc987"),
+    "ebu": Look("EBU", "#7e22ce", "#c58af9"),
+    "ebu-mixed": Look("EBU-mixed", "#a21caf", "#f0a6f5"),
+    "ebu-notimeout": Look("EBU-notimeout", "#86198f", "#e879f9"),
+    "discor": Look("DisCor", "#be185d", "#f472b6"),
+    "ceer": Look("CEER", "#a16207", "#e2b13c"),
+    "erlam": Look("ERLAM", "#57534e", "#c9c3bd"),
+    "n-step": Look("n-step", "#0369a1", "#6cc5f7"),
+    "gap": Look("advantage learning", "#b91c1c", "#fb8b8b"),
+}
+"""In the order of the legend."""
+
+SPARE = (
+    ("#0369a1", "#7dd3fc"),
+    ("#b45309", "#fbbf24"),
+    ("#4d7c0f", "#bef264"),
+    ("#6d28d9", "#c4b5fd"),
+    ("#be123c", "#fda4af"),
+    ("#0f766e", "#5eead4"),
+    ("#374151", "#d1d5db"),
+    ("#a21caf", "#f0abfc"),
+)
+"""For lines that are no method: a setting of one, or a step of a study."""
+
+
+def title_of(name: str) -> str:
+    """Return what a reader calls a method; "uer at 0.25" and "ebu, beta 0" keep what follows the method's name."""
+    if name in METHODS:
+        return METHODS[name].title
+    method, comma, rest = name.partition(", ")
+    if comma and method in METHODS:
+        return f"{METHODS[method].title} ({rest})"
+    method, at, rest = name.partition(" at ")
+    return f"{METHODS[method].title} at {rest}" if at and method in METHODS else name
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names without repeats in the legend's order; what is no method comes last, as it was given."""
+    given = list(dict.fromkeys(names))
+    known = list(METHODS)
+    return sorted(given, key=lambda name: known.index(name) if name in METHODS else len(known))
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """Return how each line of a chart is shown, in the legend's order."""
+    found = {name: METHODS[name] for name in in_order(names) if name in METHODS}
+    taken = {look.light for look in found.values()}
+    free = [pair for pair in SPARE if pair[0] not in taken] or list(SPARE)
+    for place, name in enumerate(name for name in in_order(names) if name not in METHODS):
+        found[name] = Look(title_of(name), *free[place % len(free)])
+    return found

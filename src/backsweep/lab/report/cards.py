@@ -1,0 +1,71 @@
+"""The overview: a card for each claim, and the contents at the page's side."""
+
+from __future__ import annotations
+
+from html import escape
+
+from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.report.answers import Answer, Report, by_kind
+
+
+def anchor(answer: Answer) -> str:
+    """Return the place on the page where an answer's details are."""
+    return answer.id.replace(" ", "-")
+
+
+def badge(verdict: Verdict) -> str:
+    """Return a verdict as a mark of its colour, with its words."""
+    return f'<span class="badge {outcome_class(verdict)}">{escape(verdict.headline)}</span>'
+
+
+def outcome_class(verdict: Verdict) -> str:
+    """Return the name that the style has for an outcome."""
+    return verdict.outcome.replace(" ", "-")
+
+
+def cards_html(report: Report) -> str:
+    """Return the cards of what was run, and a list of what was not."""
+    parts = ['<section id="claims"><h2>What was asked, and what came out</h2>']
+    for title, answers in by_kind(report.answers).items():
+        run = [answer for answer in answers if answer.verdict.outcome != "not run"]
+        waiting = [answer for answer in answers if answer.verdict.outcome == "not run"]
+        if not answers:
+            continue
+        parts.append(f"<h3>{escape(title)}</h3>")
+        if run:
+            parts.append(f'<div class="cards">{"".join(map(_card, run))}</div>')
+        if waiting:
+            items = "".join(f'<li><a href="#{anchor(a)}">{a.id}. {escape(a.title)}</a></li>' for a in waiting)
+            parts.append(f'<p class="soft small">Not run yet:</p><ul class="waiting">{items}</ul>')
+    parts.append("</section>")
+    return "\n".join(parts)
+
+
+def _card(answer: Answer) -> str:
+    caution = f'<p class="caution">{escape(answer.caution)}</p>' if answer.caution else ""
+    picture = f'<figure data-chart="{answer.charts[0].name}" data-mini></figure>' if answer.charts else ""
+    return (
+        f'<article class="card"><div>{badge(answer.verdict)}</div><h4>{answer.id}. {escape(answer.title)}</h4>'
+        f"<p>{escape(answer.short)}</p>{caution}{picture}"
+        f'<a class="more" href="#{anchor(answer)}">Details of {answer.id}</a></article>'
+    )
+
+
+def contents_html(report: Report, with_chain: bool) -> str:
+    """Return the list of what is on the page."""
+    places = [("top", "In short")]
+    places += [("soonest", "How soon each method learns")] if report.soonest is not None else []
+    places += [("chain", "The chain, step by step")] if with_chain else []
+    places += [("claims", "All claims as cards")]
+    top = "".join(f'<li><a href="#{place}">{text}</a></li>' for place, text in places)
+    parts = [f'<a class="brand" href="#top">backsweep</a><ul>{top}</ul>']
+    for title, answers in by_kind(report.answers).items():
+        items = "".join(
+            f'<li><a href="#{anchor(answer)}"><span class="mark {outcome_class(answer.verdict)}" aria-hidden="true">'
+            f"</span><span>{answer.id}. {escape(answer.title)}</span></a></li>"
+            for answer in answers
+        )
+        parts.append(f"<h2>{escape(title)}</h2><ul>{items}</ul>")
+    if report.remarks:
+        parts.append('<h2>Records</h2><ul><li><a href="#remarks">About the records</a></li></ul>')
+    return f'<nav id="contents" aria-label="Contents">{"".join(parts)}</nav>'

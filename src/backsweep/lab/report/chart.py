@@ -1,0 +1,186 @@
+"""What a chart is, as numbers: the page and the picture files are drawn from the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from backsweep.agent.palette import in_order, title_of
+
+Unit = Literal["", "percent"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, with a band around it where there is one."""
+
+    name: str
+    x: list[float]
+    y: list[float]
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    steps: bool = False
+    """Whether the line goes in steps."""
+    points: bool = False
+    """Whether there are points with bars instead of a line with a band."""
+
+
+@dataclass(frozen=True)
+class Facet:
+    """One view of a chart; the reader chooses between them."""
+
+    label: str
+    series: list[Series]
+    task: str = ""
+    """The task that it is about, for its picture and so that the charts of a claim change together."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over an axis, in one view or more."""
+
+    name: str
+    title: str
+    x: str
+    y: str
+    facets: list[Facet]
+    log_x: bool = False
+    log_y: bool = False
+    y_shows: tuple[float, ...] = (0.0,)
+    """Values that the y axis reaches at the least."""
+    y_unit: Unit = ""
+    pictured: tuple[int, ...] = (0,)
+    """Which views the picture file shows."""
+    first: int = 0
+    """The view that the page begins with, unless that is all of them."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The names of all lines, in the legend's order."""
+        return in_order(line.name for facet in self.facets for line in facet.series)
+
+    @property
+    def together(self) -> bool:
+        """Whether the page may show all views at once: those of several tasks, which is what a verdict is about."""
+        return 1 < len(self.facets) <= 12 and all(facet.task for facet in self.facets)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every point, for CSV."""
+        for facet in self.facets:
+            for line in facet.series:
+                for place, (x, y) in enumerate(zip(line.x, line.y, strict=True)):
+                    band = {"low": line.low[place], "high": line.high[place]} if line.low else {}
+                    yield {"view": facet.label, "line": line.name, self.x: x, self.y: y} | band
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the chart as plain JSON, numbers cut to four digits."""
+        plain: dict[str, Any] = _short(dataclasses.asdict(self))
+        return {"kind": "lines", **plain, "together": self.together, "lines": self.lines}
+
+
+@dataclass(frozen=True)
+class Dots:
+    """The values of one line in one row: a dot for each, and where their middle is."""
+
+    name: str
+    values: list[float]
+    middle: float | None = None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+    """What is said about it next to the value, such as how many runs got there."""
+
+
+@dataclass(frozen=True)
+class DotRow:
+    """One row of a dot chart, with a strip for each line."""
+
+    label: str
+    dots: list[Dots]
+    task: str = ""
+
+
+@dataclass(frozen=True)
+class DotChart:
+    """Rows with dots along one axis: tasks, rounds, seeds, or whatever else has no order of its own."""
+
+    name: str
+    title: str
+    x: str
+    dot_rows: list[DotRow]
+    log_x: bool = False
+    x_shows: tuple[float, ...] = (0.0,)
+    """Values that the axis reaches at the least."""
+    unit: Unit = ""
+    bars: bool = False
+    """Whether a bar goes from 0 to the middle."""
+    beyond: str = ""
+    """What is said where infinite values are put, to the right of the axis."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The names of all lines, in the legend's order."""
+        return in_order(dots.name for row in self.dot_rows for dots in row.dots)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every dot, for CSV."""
+        for row in self.dot_rows:
+            for dots in row.dots:
+                band = {} if dots.low is None else {"low": dots.low, "high": dots.high}
+                for value in dots.values:
+                    yield {"row": row.label, "line": dots.name, self.x: value} | band
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the chart as plain JSON; infinite values are null."""
+        return {"kind": "dots", **_short(dataclasses.asdict(self)), "lines": self.lines}
+
+
+AnyChart = Chart | DotChart
+
+
+def short_number(value: float, unit: Unit = "") -> str:
+    """Return a number as an axis shows it: 250k, 1.5M, 100 billion, 20%."""
+    if unit == "percent":
+        return f"{100 * value:.3g}%"
+    size = abs(value)
+    if size >= 1e15:
+        return f"1e{round(math.log10(size))}"
+    for least, by, word in ((1e12, 1e12, " trillion"), (1e9, 1e9, " billion"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if size >= least:
+            return f"{value / by:.3g}{word}"
+    return f"{value:.0e}" if 0 < size < 1e-3 else f"{value:,.4g}"
+
+
+def task_title(task: str) -> str:
+    """Return what a reader calls a task: DoorKey, SimpleCrossing-Hard, Sokoban 7x7-2."""
+    names = {
+        "doorkey": "DoorKey",
+        "redbluedoors": "RedBlueDoors",
+        "simplecrossing": "SimpleCrossing",
+        "lavacrossing": "LavaCrossing",
+        "lunarlander": "LunarLander",
+    }
+    family, _, rest = task.rpartition("/")
+    level, _, hardness = rest.partition("-")
+    if family == "sokoban":
+        return f"Sokoban {rest}"
+    title = names.get(level, level.capitalize() if family else level)
+    return f"{title}-{hardness.capitalize()}" if hardness and family else title + (f"-{hardness}" if hardness else "")
+
+
+def line_titles(names: list[str]) -> dict[str, str]:
+    """Return what the reader calls each line."""
+    return {name: title_of(name) for name in names}
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _short(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_short(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.4g}") if math.isfinite(value) else None
+    return value

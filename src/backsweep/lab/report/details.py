@@ -1,0 +1,114 @@
+"""Everything about one claim, folded: what was asked, what decides, charts, and all numbers behind a second fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.report.answers import Answer, Report
+from backsweep.lab.report.cards import anchor, badge
+from backsweep.lab.report.html_tables import table_html
+from backsweep.lab.report.tables import side_by_side, table_name
+
+MARKS = {
+    True: ("✓", "holds", "holds"),
+    False: ("✗", "does-not-hold", "does not hold"),
+    None: ("?", "inconclusive", "open"),
+}
+
+
+def details_html(report: Report, files: bool) -> str:
+    """Return all claims; `files` says whether pictures and tables lie beside the page."""
+    claims = "\n".join(_claim(answer, files) for answer in report.answers if answer.verdict.outcome != "not run")
+    waiting = [_claim(answer, files) for answer in report.answers if answer.verdict.outcome == "not run"]
+    if waiting:
+        fold = f'<details class="fold"><summary>Not run yet: {len(waiting)} claims with their rules</summary>'
+        claims += fold + "\n".join(waiting) + "</details>"
+    also = ' <a href="verdicts.csv">All verdicts as CSV.</a>' if files else ""
+    intro = f'<p class="soft">Unfold a claim for its charts.{also}</p>'
+    return f'<section id="details"><h2>Details</h2>{intro}{claims}</section>'
+
+
+def _claim(answer: Answer, files: bool) -> str:
+    question, verdict = answer.question, answer.verdict
+    first = (
+        ("The paper says" if question.kind == "paper" else "The goal", question.claim),
+        ("Found", verdict.found),
+        ("Keep in mind", answer.caution),
+        ("Missing", question.missing),
+    )
+    parts = [
+        f'<details class="claim" id="{anchor(answer)}"><summary><h3>{answer.id}. {escape(answer.title)}</h3>',
+        f"{badge(verdict)}</summary><div><p>{escape(question.question)}</p>",
+        _described(first),
+    ]
+    for chart in answer.charts:
+        parts.append(f'<figure data-chart="{chart.name}"><figcaption>{escape(chart.title)}</figcaption></figure>')
+        if files:
+            name = f"figures/{chart.name}"
+            parts.append(f'<p class="soft small"><a href="{name}.png">PNG</a> · <a href="{name}.csv">CSV</a></p>')
+    rule = _described((("Measured", question.metric), ("Decided by", question.decided_by)))
+    parts.append(
+        _fold("How it is decided, part by part" if verdict.parts else "How it is decided", rule + _parts(verdict))
+    )
+    if tables := _tables(answer, files):
+        parts.append(_fold("Show numbers", "".join(tables)))
+    parts.append("</div></details>")
+    return "\n".join(parts)
+
+
+def _described(words: Sequence[tuple[str, str]]) -> str:
+    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in words if text) + "</dl>"
+
+
+def _fold(title: str, body: str) -> str:
+    return f'<details class="numbers"><summary>{title}</summary>{body}</details>'
+
+
+def _parts(verdict: Verdict) -> str:
+    """Return the parts of a claim, each with whether it holds."""
+    items = [
+        f'<li><span class="{kind}" title="{said}" role="img" aria-label="{said}">{mark}</span>'
+        f'<span>{escape(part.text)}: <span class="found">{escape(part.found)}</span></span></li>'
+        for part in verdict.parts
+        for mark, kind, said in [MARKS[part.holds]]
+    ]
+    return f'<ul class="parts">{"".join(items)}</ul>' if items else ""
+
+
+def _tables(answer: Answer, files: bool) -> list[str]:
+    verdict = answer.verdict
+    found: list[tuple[str, list[dict[str, Any]], str]] = []
+    found.append(("Scores", answer.scores, f"{answer.slug}-scores.csv"))
+    found += [(title, side_by_side(rows), "") for title, rows in answer.by_task.items()]
+    found.append(("What decides, and what stands beside it", verdict.table, f"{answer.slug}.csv"))
+    found += [(title, side_by_side(rows), table_name(answer.slug, title)) for title, rows in verdict.more.items()]
+    found.append(("Configuration and records", answer.sources, ""))
+    parts = []
+    for title, rows, file in found:
+        if rows:
+            link = f'<p class="soft small"><a href="tables/{file}">As CSV</a></p>' if files and file else ""
+            parts.append(f"<h4>{escape(title)}</h4>{table_html(rows, title)}{link}")
+    if not answer.sources and verdict.records:
+        plan = answer.question.plan("paper")
+        name = getattr(plan, "name", "")
+        seeds: tuple[int, ...] = getattr(plan, "seeds", (0,))
+        text = f"{verdict.records:,} records in <code>{escape(name)}/</code>, seeds {min(seeds)} to {max(seeds)}."
+        again = f"<code>backsweep experiment run {answer.question.id} --scale paper</code> makes them again."
+        parts.append(f'<p class="small">{text} {again}</p>')
+    return parts
+
+
+def remarks_html(report: Report) -> str:
+    """Return what is to be said about the records, and how many there are."""
+    runs = len(report.evidence.runs)
+    records = sum(map(len, report.evidence.records.values()))
+    items = "".join(f"<li>{escape(remark)}</li>" for remark in report.remarks[:200])
+    return (
+        '<section id="remarks"><h2>About the records</h2><p>The rules about training were written before any run. '
+        "Those of the chain and of what is measured directly were put into words after small trials on seeds that are "
+        f"not reported here. The page rests on {runs:,} training runs and {records:,} other records.</p>"
+        f'<ul class="small">{items}</ul></section>'
+    )

@@ -1,0 +1,85 @@
+"""The page's first screen: three sentences, how soon each method solves each task, and the chain to step through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+from typing import Any
+
+from backsweep.agent.palette import in_order
+from backsweep.lab.report.answers import Report
+from backsweep.lab.report.soonest import soonest_sentence
+from backsweep.lab.studies.tabular.setting import METHODS
+
+OUTCOMES = (
+    ("reproduced", "{} reproduced"),
+    ("not reproduced", "{} not"),
+    ("inconclusive", "{} open"),
+    ("not run", "{} not run yet"),
+)
+
+
+def sentences(report: Report) -> list[str]:
+    """Return what the records say, in three sentences at the most."""
+    found = [] if report.soonest is None else [soonest_sentence(report.soonest)]
+    return [text for text in (*found, _about_order(report), _about_claims(report)) if text]
+
+
+def _about_order(report: Report) -> str:
+    """Return whether TER does better than the same rows in random order, by what stands beside C3."""
+    for answer in report.answers:
+        rows = [row for row in answer.verdict.table if row.get("against") == "ter-shuffled" and "p (Holm)" in row]
+        if answer.question.id == "C3" and answer.usual and rows:
+            row = rows[0]
+            lead, clear = row["difference"], row["p (Holm)"] <= 0.05
+            by = f"by {abs(lead.estimate):.2f} of a score from 0 to 1 over {row['tasks']} tasks (paper's settings)"
+            if clear and lead.estimate < 0:
+                return f"The order of TER's sweep is not what helps: the same rows in random order do better, {by}."
+            if clear:
+                return f"The order of TER's sweep helps: the same rows in random order do worse, {by}."
+            return "TER does about as well when its rows come in random order, so the order is not shown to help."
+    return ""
+
+
+def _about_claims(report: Report) -> str:
+    claims = [answer for answer in report.answers if answer.question.kind == "paper" and answer.usual]
+    counts: Counter[str] = Counter(answer.verdict.outcome for answer in claims)
+    parts = [words.format(counts[outcome]) for outcome, words in OUTCOMES if counts[outcome]]
+    return f"Of the {len(claims)} claims of the paper on Topological Experience Replay: {', '.join(parts)}."
+
+
+def chain_player(report: Report) -> dict[str, Any] | None:
+    """Return every backup of a few runs on the chain, for the reader to step through."""
+    traces = report.evidence.of_kind("trace")
+    if not traces:
+        return None
+    longest = max(record["length"] for record in traces)
+    traces = [record for record in traces if record["length"] == longest]
+    views = []
+    for target in sorted({record["target_every"] for record in traces}):
+        same = {record["method"]: record["steps"] for record in traces if record["target_every"] == target}
+        label = "no target table" if target == 0 else f"target table copied every {target} backups"
+        views.append({"label": label, "traces": {name: same[name] for name in in_order(METHODS) if name in same}})
+    return {"length": longest, "views": views}
+
+
+def hero_html(report: Report, with_chain: bool) -> str:
+    """Return the first screen."""
+    said = "".join(f"<li>{escape(text)}</li>" for text in sentences(report))
+    parts = []
+    if report.soonest is not None:
+        parts.append(
+            '<figure id="soonest" class="panel-card" data-chart="soonest"><figcaption>How soon each method solves each '
+            "task: environment steps until 90% of episodes are solved for good</figcaption></figure>"
+        )
+    if with_chain:
+        parts.append(
+            '<section id="chain" class="panel-card"><h2>Watch values flow back along a chain</h2><p class="soft small">'
+            "Each strip is the same chain and the same experience, one transition per backup. The fuller a cell, the "
+            "higher its value; arrows show the best action, the frame the state just backed up.</p>"
+            '<div id="nchain-player"></div></section>'
+        )
+    return (
+        '<section id="top"><h1>Which replay learns soonest?</h1>'
+        f'<ul class="lead">{said}</ul><div class="first">{"".join(parts)}</div></section>'
+    )

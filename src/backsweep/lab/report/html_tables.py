@@ -1,0 +1,52 @@
+"""Tables as HTML: numbers stand to the right under headers that do, and a wide table scrolls by itself."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Any
+
+from backsweep.agent.palette import METHODS, title_of
+from backsweep.lab.report.chart import task_title
+from backsweep.lab.report.tables import shown
+from backsweep.tasks import TASKS
+
+MOST_ROWS = 400
+NUMBERS = re.compile(r"(?:-?[\d.,]+|never|-|no)(?:$|[\s%,\[(])")
+
+
+def table_html(rows: list[dict[str, Any]], name: str) -> str:
+    """Return rows as an HTML table; `name` is what a screen reader calls it."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    right = {column: _is_number([row.get(column) for row in rows]) for column in columns}
+
+    def cell(tag: str, column: str, text: str) -> str:
+        kind = " class=number" if right[column] else ""
+        scope = " scope=col" if tag == "th" else ""
+        return f"<{tag}{scope}{kind}>{escape(text)}</{tag}>"
+
+    head = "".join(cell("th", column, _title(column)) for column in columns)
+    body = "".join(
+        "<tr>" + "".join(cell("td", column, _title(shown(row.get(column)))) for column in columns) + "</tr>"
+        for row in rows[:MOST_ROWS]
+    )
+    more = f"<p class=soft>{len(rows) - MOST_ROWS} more rows are in the CSV.</p>" if len(rows) > MOST_ROWS else ""
+    return (
+        f'<div class=wide role=region aria-label="{escape(name)}"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>{more}"
+    )
+
+
+def _title(text: str) -> str:
+    """Return a method or a task as the charts call it; other text as it is."""
+    if text in METHODS:
+        return title_of(text)
+    return task_title(text) if text in TASKS else text
+
+
+def _is_number(values: list[Any]) -> bool:
+    """Say whether a column holds numbers, or text that begins with one, and nothing else."""
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) == len(values):
+        return all(NUMBERS.match(text) for text in texts) and any(text[:1].isdigit() for text in texts)
+    return all(NUMBERS.match(text) for text in texts) and not any(isinstance(value, bool) for value in values)

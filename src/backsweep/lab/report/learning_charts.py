@@ -1,0 +1,232 @@
+"""What is drawn for the questions about training runs: leads, curves, and who has solved a task when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.agent.palette import title_of
+from backsweep.jit.random_streams import named_generator
+from backsweep.lab.claims.evidence import Evidence, TrainedRun
+from backsweep.lab.claims.goal_rules import SOLVED, kept
+from backsweep.lab.claims.groups import Group, comparable, complete, final_score, groups_for, scores
+from backsweep.lab.claims.lead_rules import GrowsWithSize
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.task_by_task import TITLE as BY_TASK
+from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.report.chart import AnyChart, Chart, DotChart, DotRow, Dots, Facet, Series, Unit, task_title
+from backsweep.lab.stats.intervals import curve_bands, performance_profile
+from backsweep.lab.stats.survival import kaplan_meier
+
+MOST_PANELS = 8  # in one picture file
+
+
+def learning(question: Question, evidence: Evidence, slug: str, verdict: Verdict) -> list[AnyChart]:
+    """Return the charts of a question about training; the first one shows what its verdict is about."""
+    groups = groups_for(question, evidence)
+    bounded = all(run.bounded for group in groups.values() for runs in group.runs.values() for run in runs.values())
+    success: Callable[[TrainedRun], NDArray[np.float64]] = lambda run: run.numbers["exact_success"]  # noqa: E731
+    curves = [
+        _curves(
+            question,
+            groups,
+            slug,
+            "score",
+            "Score (0 the worst episode, 1 the best)" if bounded else "Return",
+            lambda run: run.score,
+            (0.0, 1.0) if bounded else (),
+        ),
+        _curves(question, groups, slug, "success", "Episodes that reach the goal", success, (0.0, 1.0), unit="percent"),
+        _curves(
+            question,
+            groups,
+            slug,
+            "value error",
+            "Mean |Q - Q*| over all states and actions",
+            lambda run: run.numbers["value_error"],
+            log_y=True,
+        ),
+    ]
+    found: list[AnyChart] = [chart for chart in curves if chart is not None]
+    if question.kind == "graph values":
+        return [*_soonest(question, groups, slug), *found]
+    ahead = _lead_by_task(question, verdict, slug)
+    return [*ahead, *found[:1], *_profiles(question, groups, slug), *found[1:], *_leads(question, groups, slug)]
+
+
+def _in_order(question: Question, groups: dict[str, Group]) -> list[tuple[str, Group]]:
+    """Return the tasks in the order in which the claim names them, so that all of its charts have the same."""
+    known = list(question.tasks)
+    return sorted(groups.items(), key=lambda item: (known.index(item[0]) if item[0] in known else len(known), item[0]))
+
+
+def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyChart]:
+    """Return how far the winner is ahead of each other method on each task; nothing where there is no one winner."""
+    rows = verdict.more.get(BY_TASK, [])
+    rules = getattr(question.rule, "rules", (question.rule,))
+    winners = {rule.winner for rule in rules if hasattr(rule, "winner")}
+    if not rows or len(winners) != 1:
+        return []
+    measure = rows[0]["measure"]
+    rows = [row for row in rows if row["measure"] == measure]
+    tasks = [task for task in question.tasks if any(row["task"] == task for row in rows)]
+    winner = title_of(winners.pop())
+    dot_rows = [
+        DotRow(
+            task_title(task),
+            [
+                Dots(row["against"], [d.estimate], d.estimate, d.low, d.high, f"{row['seeds ahead']} seeds")
+                for row in rows
+                if row["task"] == task
+                for d in [row["difference"]]
+            ],
+            task,
+        )
+        for task in tasks
+    ]
+    title = f"{winner} minus each other method: {measure} by task, with 95% intervals"
+    return [DotChart(f"{slug}-ahead", title, f"how far {winner} is above the other", dot_rows)]
+
+
+def _soonest(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
+    """Return which share of runs has solved its task by each step, on all tasks and on each; nothing where unknown."""
+    known = {
+        task: group
+        for task, group in _in_order(question, groups)
+        if not any(
+            np.isnan(run.numbers["exact_success"]).any() for runs in group.runs.values() for run in runs.values()
+        )
+    }
+    places: dict[str, list[Group]] = {task: [group] for task, group in known.items()}
+    if len(known) > 1:
+        places = {f"all {len(known)} tasks": list(known.values()), **places}
+    facets = []
+    for place, members in places.items():
+        found = {
+            variant.label: [run for group in members for run in group.runs.get(variant.label, {}).values()]
+            for variant in question.variants
+        }
+        task = place if place in known else ""
+        series = [_solved_runs(label, runs) for label, runs in found.items() if runs]
+        facets.append(Facet(task_title(task) if task else place, series, task))
+    if not facets:
+        return []
+    title = f"Share of runs that solve {SOLVED:.0%} of episodes from there on (one minus Kaplan-Meier)"
+    return [
+        Chart(
+            f"{slug}-soonest",
+            title,
+            "environment steps",
+            "runs",
+            facets,
+            y_shows=(0.0, 1.0),
+            y_unit="percent",
+            pictured=tuple(range(min(len(facets), MOST_PANELS))),
+        )
+    ]
+
+
+def _solved_runs(label: str, runs: Sequence[TrainedRun]) -> Series:
+    found = [kept(run) for run in runs]
+    at, waiting = kaplan_meier([time for time, _ in found], [done for _, done in found])
+    share = (1.0 - waiting).tolist()
+    length = max(float(run.steps[-1]) for run in runs)
+    return Series(label, [0.0, *at.tolist(), length], [0.0, *share, share[-1] if share else 0.0], steps=True)
+
+
+def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
+    """Return which share of runs ends above each score: all of the distribution, not its middle alone."""
+    groups = complete(groups, question.compared)
+    labels = comparable(question, groups)
+    values = scores(groups, labels, final_score)
+    if not values:
+        return []
+    everything = np.concatenate([found.ravel() for found in values.values()])
+    thresholds = np.linspace(min(0.0, everything.min()), max(1.0, everything.max()), 60)
+    series = []
+    for label, found in values.items():
+        share, low, high = performance_profile(found, thresholds, generator=named_generator(0, "profile", label))
+        series.append(Series(label, thresholds.tolist(), share.tolist(), low.tolist(), high.tolist()))
+    count, tasks = values[labels[0]].shape
+    facet = Facet(f"{count} paired seeds on {tasks} {'task' if tasks == 1 else 'tasks'}", series)
+    title = "Share of runs that end above a score (performance profile)"
+    return [Chart(f"{slug}-profile", title, "score", "share of runs", [facet], y_unit="percent")]
+
+
+def _leads(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
+    """Return the lead on each task against the task's size and against the density of the measured graph."""
+    charts: list[AnyChart] = []
+    rules = getattr(question.rule, "rules", (question.rule,))
+    for rule in (rule for rule in rules if isinstance(rule, GrowsWithSize)):
+        leads = rule.leads(complete(groups, rule.compared))
+        for name, x, of in (
+            ("size", "ways to place player and boxes", lambda lead: float(lead.size)),
+            ("density", "edges per state of the measured graph", lambda lead: lead.edges_per_vertex),
+        ):
+            series = [
+                Series(
+                    task_title(lead.task),
+                    [of(lead)],
+                    [lead.interval.estimate],
+                    [lead.interval.low],
+                    [lead.interval.high],
+                    points=True,
+                )
+                for lead in leads
+                if math.isfinite(of(lead))
+            ]
+            if series:
+                title = f"Lead of {title_of(rule.winner)} over the mean of the others, in {rule.measure[0]}, by task"
+                facet = Facet(f"{len(series)} tasks, 95% intervals", series)
+                charts.append(Chart(f"{slug}-lead-{name}", title, x, "lead", [facet], log_x=name == "size"))
+    return charts
+
+
+def _curves(
+    question: Question,
+    groups: dict[str, Group],
+    slug: str,
+    name: str,
+    title: str,
+    measure: Callable[[TrainedRun], NDArray[np.float64]],
+    y_shows: tuple[float, ...] = (),
+    *,
+    log_y: bool = False,
+    unit: Unit = "",
+) -> Chart | None:
+    """Return how something developed on each task; None if no task has it."""
+    facets = [
+        Facet(f"{task_title(task)}, {group.size} runs", lines, task)
+        for task, group in _in_order(question, groups)
+        if (lines := _lines(question, group, measure))
+    ]
+    if not facets:
+        return None
+    return Chart(
+        f"{slug}-{name.replace(' ', '-')}",
+        f"{title}: interquartile mean over seeds, 95% intervals",
+        "environment steps",
+        name,
+        facets,
+        y_shows=y_shows,
+        y_unit=unit,
+        log_y=log_y,
+        pictured=tuple(range(min(len(facets), MOST_PANELS))),
+    )
+
+
+def _lines(question: Question, group: Group, measure: Callable[[TrainedRun], NDArray[np.float64]]) -> list[Series]:
+    series = []
+    for variant in question.variants:
+        runs = [run for run in group.runs.get(variant.label, {}).values() if not np.isnan(measure(run)).any()]
+        if not runs:
+            continue
+        count = min(len(run.steps) for run in runs)
+        steps = runs[0].steps[:count]
+        curves = np.array([measure(run)[:count] for run in runs if np.array_equal(run.steps[:count], steps)])
+        middle, low, high = curve_bands(curves, generator=named_generator(0, variant.label), repeats=300)
+        series.append(Series(variant.label, steps.tolist(), middle.tolist(), low.tolist(), high.tolist()))
+    return series

@@ -1,0 +1,98 @@
+"""What is drawn for what is measured or checked directly: C11, C16, C20, C21 and C22. One dot for each measurement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from backsweep.agent.palette import title_of
+from backsweep.lab.claims.evidence import Evidence
+from backsweep.lab.claims.measured_rules import ORDER_TEXTS, reported
+from backsweep.lab.report.chart import AnyChart, DotChart, DotRow, Dots
+from backsweep.lab.studies.graphs import KINDS
+
+
+def _row(label: str, name: str, values: list[float], note: str = "") -> DotRow:
+    return DotRow(label, [Dots(name, values, float(np.median(values)), note=note)])
+
+
+def speeds(evidence: Evidence) -> list[AnyChart]:
+    """Return what a batch and a step cost, a dot for each round (C11)."""
+    records = reported(evidence, "speed")
+    charts: list[AnyChart] = []
+    for operation, what in (("sample", "Drawing a batch"), ("add", "Adding a step")):
+        rows = []
+        for method in dict.fromkeys(record["method"] for record in records):
+            rounds = [r for r in records if r["method"] == method and r["operation"] == operation]
+            if rounds:
+                worst = float(np.median([r["max"] for r in rounds])) * 1e6
+                note = f"slowest {worst:,.0f} µs"
+                rows.append(_row(title_of(method), method, [r["mean"] * 1e6 for r in rounds], note))
+        if rows:
+            title = f"{what}: mean of each round, in microseconds"
+            charts.append(DotChart(f"c11-{operation}", title, "µs", rows, bars=True))
+    return charts
+
+
+def collisions(evidence: Evidence) -> list[AnyChart]:
+    """Return how many pairs of states share a key at each dimension (C16)."""
+    records = reported(evidence, "collisions")
+    rows = []
+    for dimension in sorted({record["dimension"] for record in records}):
+        tasks: dict[str, int] = {}
+        for record in (record for record in records if record["dimension"] == dimension):
+            tasks[record["task"]] = tasks.get(record["task"], 0) + record["collisions"]
+        note = f"{sum(tasks.values())} on {len(tasks)} tasks"
+        rows.append(
+            _row(f"{dimension} numbers" if dimension > 1 else "1 number", "collisions", [sum(tasks.values())], note)
+        )
+    if not rows:
+        return []
+    title = "Pairs of states with the same key, by the size of the key"
+    return [DotChart("c16-collisions", title, "pairs on all tasks", rows, bars=True, x_shows=(0.0, 5.0))]
+
+
+def one_sweep(evidence: Evidence) -> list[AnyChart]:
+    """Return which share of graphs one reverse sweep solves, by what their steps pay (C20)."""
+    records = reported(evidence, "sweep-order")
+    rows = []
+    for kind in KINDS:
+        same = [record for record in records if record["rewards"] == kind]
+        graphs, exact = sum(r["graphs"] for r in same), sum(r["exact"] for r in same)
+        if graphs:
+            rows.append(_row(ORDER_TEXTS[kind], "one sweep", [exact / graphs], f"{exact:,} of {graphs:,} graphs"))
+    if not rows:
+        return []
+    title = "Graphs that one reverse sweep solves exactly"
+    return [DotChart("c20-solved", title, "graphs", rows, unit="percent", bars=True, x_shows=(0.0, 1.0))]
+
+
+def coverage(evidence: Evidence) -> list[AnyChart]:
+    """Return after how many batches every stored row was drawn, a dot for each seed (C21)."""
+    records = reported(evidence, "coverage")
+    rows = []
+    for eta, mixed in dict.fromkeys((r["eta"], r["mixed_in"]) for r in records):
+        same = [r for r in records if (r["eta"], r["mixed_in"]) == (eta, mixed)]
+        values = [float(r["batches"]) if not r["never_drawn"] else np.inf for r in same]
+        left = max(r["never_drawn"] for r in same)
+        note = f"up to {left:,} rows never drawn" if left else "every row drawn"
+        label = f"{eta:.0%} from {title_of(mixed)}" if eta else "no mixing"
+        rows.append(_row(label, "batches", values, note))
+    if not rows:
+        return []
+    title = "Batches until every stored row was drawn, a dot for each seed"
+    return [DotChart("c21-batches", title, "batches", rows, bars=True, beyond="never")]
+
+
+def whole_episodes(evidence: Evidence) -> list[AnyChart]:
+    """Return which share of stretches of rows is one episode from its end to its start (C22)."""
+    records = reported(evidence, "no-repeats")
+    rows = []
+    for sampler in dict.fromkeys(record["sampler"] for record in records):
+        same = [record for record in records if record["sampler"] == sampler]
+        total, whole = sum(r["stretches"] for r in same), sum(r["whole_episodes"] for r in same)
+        line = "ebu" if sampler == "ebu" else "ter"
+        rows.append(_row(title_of(sampler), line, [whole / total], f"{whole:,} of {total:,}"))
+    if not rows:
+        return []
+    title = "Stretches of rows that are one episode, last step first"
+    return [DotChart("c22-episodes", title, "stretches", rows, unit="percent", bars=True, x_shows=(0.0, 1.0))]

@@ -1,0 +1,153 @@
+"""What charts are made of: one look for each method, plain numbers, lines that coincide, pictures of tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backsweep.agent.palette import METHODS, SPARE, in_order, looks, title_of
+from backsweep.lab.claims.evidence import read_evidence
+from backsweep.lab.claims.measured_rules import reported
+from backsweep.lab.claims.registry import QUESTIONS, find_question
+from backsweep.lab.report.chart import DotChart, DotRow, Dots, Series, short_number, task_title
+from backsweep.lab.report.coinciding import COLUMNS, turns
+from backsweep.lab.report.figures import draw
+from backsweep.lab.report.measured_charts import coverage, speeds
+from backsweep.lab.report.soonest import read_soonest, soonest_chart, soonest_sentence
+from backsweep.lab.report.thumbnails import thumbnail, thumbnails
+from result_folders import write_straight_runs
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of a colour, as WCAG defines it."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_every_method_has_a_colour_that_can_be_seen_on_light_and_dark() -> None:
+    pairs = [(look.light, look.dark) for look in METHODS.values()] + list(SPARE)
+    assert min(contrast(light, "#ffffff") for light, _ in pairs) >= 3
+    assert min(contrast(dark, "#1a2026") for _, dark in pairs) >= 3
+    assert (
+        len({look.light for look in METHODS.values()}) == len({look.dark for look in METHODS.values()}) == len(METHODS)
+    )
+
+
+def test_a_method_has_one_colour_and_one_place_whatever_else_is_shown() -> None:
+    for question in QUESTIONS:
+        names = [variant.label for variant in question.variants]
+        shown = looks(names)
+        assert list(shown) == in_order(names)
+        assert all(shown[name] == METHODS[name] for name in names if name in METHODS)
+        if len(names) <= len(SPARE):
+            assert len({look.light for look in shown.values()}) == len(shown), question.id
+    assert in_order(["uer", "something", "ter", "graph", "ter"]) == ["graph", "ter", "uer", "something"]
+    assert title_of("ebu, beta 0, no timeouts") == "EBU (beta 0, no timeouts)"
+    assert title_of("uer at 0.25") == "uniform at 0.25"
+    assert title_of("eta 0.5") == "eta 0.5"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1e11, "", "100 billion"),
+        (2.5e12, "", "2.5 trillion"),
+        (1_500_000, "", "1.5M"),
+        (25_000, "", "25k"),
+        (9_999, "", "9,999"),
+        (0.25, "", "0.25"),
+        (0.00001, "", "1e-05"),
+        (0, "", "0"),
+        (0.9, "percent", "90%"),
+        (1e20, "", "1e20"),
+    ],
+)
+def test_axes_have_plain_numbers(value: float, unit: str, text: str) -> None:
+    assert short_number(value, unit) == text  # type: ignore[arg-type]
+
+
+def test_tasks_are_called_what_readers_call_them() -> None:
+    names = ["minigrid/doorkey", "minigrid/simplecrossing-hard", "sokoban/7x7-2", "lunarlander", "nchain-20"]
+    found = [task_title(name) for name in names]
+    assert found == ["DoorKey", "SimpleCrossing-Hard", "Sokoban 7x7-2", "LunarLander", "nchain-20"]
+
+
+def test_lines_on_top_of_each_other_take_turns_where_they_meet_and_only_there() -> None:
+    x = np.linspace(0, 100, 201).tolist()
+    flat, rising = [0.0] * 201, [max(0.0, at - 50) / 50 for at in x]
+    apart = [1.0] * 201
+    found = turns([Series("a", x, flat), Series("b", x, rising), Series("c", x, apart)])
+    assert set(found) == {"a", "b"}
+    width = 100 / COLUMNS
+    for name in ("a", "b"):
+        first = [stretch for stretch in found[name] if stretch[1] <= 50 - width]
+        second = [stretch for stretch in found[name] if stretch[0] >= 50 + width]
+        assert len(first) == pytest.approx(COLUMNS / 4, abs=1.5)
+        assert len(second) == pytest.approx(COLUMNS / 2, abs=1.5)
+    assert not {stretch for stretch in found["a"] if stretch[1] <= 48} & set(found["b"])
+    assert turns([Series("a", x, flat)]) == {}
+    same = turns([Series(name, [1.0, 10.0, 100.0], [0.0, 0.5, 1.0], steps=True) for name in "abc"], log_x=True)
+    assert [len(same[name]) for name in "abc"] == [COLUMNS / 3] * 3
+
+
+def test_small_pictures_of_tasks() -> None:
+    found = thumbnails(["minigrid/doorkey", "", "no such task", "minigrid/doorkey"])
+    assert list(found) == ["minigrid/doorkey"]
+    assert len(found["minigrid/doorkey"]) < 20_000
+    assert thumbnail("minigrid/unlock") != found["minigrid/doorkey"]
+
+
+def test_who_is_first_is_read_from_the_runs_and_from_those_that_were_stopped(tmp_path: Path) -> None:
+    write_straight_runs(tmp_path, {"graph": 1.0, "ter": 0.5, "uer": 0.95})
+    found = read_soonest(read_evidence(tmp_path), find_question("G1"))
+    assert found is not None
+    assert found.methods == ["graph", "ter", "uer"]
+    assert found.medians("minigrid/doorkey") == {"graph": 900.0, "ter": np.inf, "uer": 1_000.0}
+    assert found.reached("minigrid/unlock", "ter") == (0, 3)
+    assert soonest_sentence(found) == (
+        "Graph values solve all 2 tasks first, after 900 steps by the median seed; "
+        "the next best needs 1.1 times as many."
+    )
+    chart = soonest_chart(found)
+    assert [row.label for row in chart.dot_rows] == ["DoorKey", "Unlock"]
+    assert chart.dot_rows[0].dots[1] == Dots("ter", [np.inf] * 3, np.inf, note="0 of 3 runs get there")
+    draw(chart, tmp_path / "soonest.png")
+    assert (tmp_path / "soonest.png").stat().st_size > 2_000
+    # A stopped run counts up to where it came, and not where the same run is there whole.
+    config = {"task": "minigrid/unlock", "method": "graph", "seed": 103}
+    again = {"config": {**config, "seed": 100}, "evaluations": {"step": [100], "exact_success": [1.0]}}
+    entry = {"config": config, "evaluations": {"step": [100, 200], "exact_success": [0.0, 1.0]}}
+    steps = next(run.config["steps"] for run in read_evidence(tmp_path).runs)
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "g1-stopped.json").write_text(
+        json.dumps({"shared": {"steps": steps}, "runs": [entry, again]})
+    )
+    found = read_soonest(read_evidence(tmp_path), find_question("G1"))
+    assert found is not None
+    assert sorted(found.steps["minigrid/unlock", "graph"].values()) == [200.0, 900.0, 900.0, 900.0]
+
+
+def test_one_method_alone_is_no_comparison(tmp_path: Path) -> None:
+    write_straight_runs(tmp_path, {"graph": 1.0})
+    assert read_soonest(read_evidence(tmp_path), find_question("G1")) is None
+
+
+def test_rounds_and_seeds_are_dots_not_lines() -> None:
+    evidence = read_evidence(Path(__file__).parents[3] / "results")
+    drawn = [*speeds(evidence), *coverage(evidence)]
+    assert [chart.name for chart in drawn] == ["c11-sample", "c11-add", "c21-batches"]
+    assert all(isinstance(chart, DotChart) for chart in drawn)
+    rounds = {record["round"] for record in reported(evidence, "speed")}
+    assert all(len(dots.values) == len(rounds) for row in drawn[0].dot_rows for dots in row.dots)  # type: ignore[union-attr]
+    unmixed = drawn[2].dot_rows[0]  # type: ignore[union-attr]
+    assert unmixed == DotRow("no mixing", unmixed.dots)
+    assert np.isinf(unmixed.dots[0].values).all()
