@@ -9,6 +9,7 @@ from typing import Any
 
 SCALES = ("smoke", "laptop", "paper")
 CHECKPOINT_INTERVALS = {"process": 50_000, "fleet": 500_000}
+MOST_LANES = {"process": 1, "fleet": 128, "ray": 1}
 
 
 def add_commands(subparsers: Any) -> None:
@@ -36,12 +37,19 @@ def add_commands(subparsers: Any) -> None:
     )
     running.add_argument(
         "--engine",
-        choices=("process", "fleet"),
+        choices=("process", "fleet", "ray"),
         default="process",
-        help="a process per run, or all runs that can in lock-step",
+        help="a process per run, all runs that can in lock-step, or either over the nodes of a Ray cluster",
     )
-    running.add_argument("--lanes", type=int, default=128, help="runs in a fleet at the most (default: 128)")
-    running.add_argument("--results", type=Path, default=Path("results"), help="where records go (default: results)")
+    running.add_argument(
+        "--lanes", type=int, help="runs in a fleet at the most (default: 128; with --engine ray 1, a run by itself)"
+    )
+    running.add_argument(
+        "--results",
+        type=_results_folder,
+        default=Path("results"),
+        help="where records go; with --engine ray a folder that all nodes see, or a URL of fsspec (default: results)",
+    )
     running.add_argument(
         "--jobs",
         type=int,
@@ -59,6 +67,11 @@ def add_commands(subparsers: Any) -> None:
         type=int,
         help="steps between checkpoints, each as large as the replays (default: 50000, or 500000 for fleets)",
     )
+    clusters = running.add_argument_group("with --engine ray")
+    clusters.add_argument("--address", help="of the cluster, or auto (default: one is made of this machine)")
+    clusters.add_argument("--cores", type=float, default=1.0, help="of each run or fleet (default: 1)")
+    clusters.add_argument("--gpus", type=float, default=0.0, help="of each run or fleet, such as 0.25 (default: 0)")
+    clusters.add_argument("--retries", type=int, default=3, help="if a run's node or process is lost (default: 3)")
     running.add_argument("--dry-run", action="store_true", help="print the runs, the steps and an estimate of the time")
     running.add_argument(
         "--steps-per-second",
@@ -110,17 +123,83 @@ def show_command(parsed: argparse.Namespace) -> int:
 
 def run_command(parsed: argparse.Namespace) -> int:
     """Carry out what is left of some questions' runs."""
-    from backsweep.lab.claims.question import Grid, Study, parts
-    from backsweep.lab.claims.registry import find_question
-    from backsweep.lab.runs.engine import kernels_take_turns, run_jobs, usable_cores
-    from backsweep.lab.runs.jobs import plan
-    from backsweep.lab.runs.progress import JobProgress, duration
+    from backsweep.lab.runs.remote_folder import is_url
 
     for name in ("jobs", "lanes", "groups", "steps_per_second", "checkpoint_interval"):
         if (value := getattr(parsed, name)) is not None and not value > 0:
             raise ValueError(f"--{name.replace('_', '-')} must be above 0, got {value}")
+    if parsed.lanes is None:
+        parsed.lanes = MOST_LANES[parsed.engine]
+    if parsed.engine != "ray":
+        if is_url(parsed.results):
+            raise ValueError(f"--results must be a folder, got {parsed.results}: URLs are for --engine ray")
+        return _run_here(parsed)
+    import tempfile
+
+    from backsweep.lab.runs.ray_engine import Resources, connected
+
+    resources = Resources(parsed.cores, parsed.gpus, parsed.retries)
+    with (
+        tempfile.TemporaryDirectory(prefix="backsweep-") as scratch,
+        connected(parsed.address, str(parsed.results), Path(scratch), resources) as cluster,
+    ):
+        return _run_on_cluster(parsed, cluster)
+
+
+def _run_here(parsed: argparse.Namespace) -> int:
+    from backsweep.lab.runs.engine import kernels_take_turns, run_jobs, usable_cores
+    from backsweep.lab.runs.progress import JobProgress
+
     cores = usable_cores()
     workers = parsed.jobs if parsed.jobs is not None else (cores if parsed.engine == "process" else 1)
+    found = _planned(parsed, parsed.results, workers)
+    if parsed.dry_run:
+        return _show_plan(parsed, found, workers)
+    if not found.jobs:
+        print(f"all {found.total} runs are finished")
+        return 0
+    todo = len(found.jobs)
+    print(f"{found.total} runs, {found.finished} finished; {todo} processes to do, {workers} at a time", flush=True)
+    if min(workers, todo) > 1 and kernels_take_turns(parsed.device):
+        print(
+            "several processes share a GPU several times faster under NVIDIA's MPS, which does not run here: stop this "
+            "with Ctrl-C, start it with 'nvidia-cuda-mps-control -d', and give the same command again",
+            file=sys.stderr,
+            flush=True,
+        )
+    progress = JobProgress(found.jobs)
+    failures, interrupted = run_jobs(found.jobs, parsed.results / "logs", workers, progress, cores)
+    return _report(failures, interrupted, progress, todo, parsed.results)
+
+
+def _run_on_cluster(parsed: argparse.Namespace, cluster: Any) -> int:
+    from backsweep.lab.runs.progress import JobProgress
+    from backsweep.lab.runs.ray_engine import run_jobs_on_ray
+
+    room = cluster.room()
+    workers = max(1, room if parsed.jobs is None else min(room, parsed.jobs))
+    found = _planned(parsed, cluster.root, workers)
+    if parsed.dry_run:
+        return _show_plan(parsed, found, workers)
+    if not found.jobs:
+        print(f"all {found.total} runs are finished")
+        return 0
+    todo = len(found.jobs)
+    print(
+        f"{found.total} runs, {found.finished} finished; {todo} tasks to do; the cluster has room for {room} at a time",
+        flush=True,
+    )
+    progress = JobProgress(found.jobs)
+    failures, interrupted = run_jobs_on_ray(found.jobs, cluster, progress, parsed.jobs)
+    return _report(failures, interrupted, progress, todo, parsed.results)
+
+
+def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
+    """Return what is left to do of the questions that are asked."""
+    from backsweep.lab.claims.question import Grid, Study, parts
+    from backsweep.lab.claims.registry import find_question
+    from backsweep.lab.runs.jobs import plan
+
     grids: list[Grid] = []
     studies: list[Study] = []
     for name in parsed.question:
@@ -133,53 +212,55 @@ def run_command(parsed: argparse.Namespace) -> int:
         else:
             studies.append(what)
     chosen = parts(grids, parsed.tasks, parsed.lines, parsed.seeds)
-    found = plan(parsed.results, [*chosen, *studies], parsed.engine, parsed.device, parsed.lanes, workers)
+    engine: Any = parsed.engine
+    if engine == "ray":
+        engine = "process" if parsed.lanes == 1 else "fleet"
+    found = plan(root, [*chosen, *studies], engine, parsed.device, parsed.lanes, workers)
     interval = parsed.checkpoint_interval
     if interval is None:
-        interval = CHECKPOINT_INTERVALS[parsed.engine]
+        interval = CHECKPOINT_INTERVALS[engine]
     groups = parsed.groups if parsed.groups is not None else (2 if min(workers, len(found.jobs)) == 1 else 1)
     for job in found.jobs:
         job.order["session"] = {"checkpoint_interval": interval, "groups": groups}
-    todo, finished, total = found.jobs, found.finished, found.total
-    if parsed.dry_run:
-        from backsweep.lab.runs.estimate import estimate
+    return found
 
-        for job in todo:
-            lanes = f" in {job.runs} lanes" if job.runs > 1 else ""
-            print(f"  {'goes on' if job.resumed else 'new    '}  {job.name}  {job.steps_left:,} {_unit(job)}{lanes}")
-        print(f"{total} runs, {finished} finished, {sum(job.runs for job in todo)} to do in {len(todo)} processes,")
-        seconds = estimate(todo, workers, parsed.steps_per_second)
-        print(
-            f"{sum(job.steps_left for job in todo):,} steps; about {duration(seconds)} with {workers} "
-            f"{'process' if workers == 1 else 'processes'} at a time on {parsed.device}, {cores} cores"
-        )
-        return 0
-    if not todo:
-        print(f"all {total} runs are finished")
-        return 0
-    print(f"{total} runs, {finished} finished; {len(todo)} processes to do, {workers} at a time", flush=True)
-    if min(workers, len(todo)) > 1 and kernels_take_turns(parsed.device):
-        print(
-            "several processes share a GPU several times faster under NVIDIA's MPS, which does not run here: stop this "
-            "with Ctrl-C, start it with 'nvidia-cuda-mps-control -d', and give the same command again",
-            file=sys.stderr,
-            flush=True,
-        )
-    progress = JobProgress(todo)
-    failures, interrupted = run_jobs(todo, parsed.results / "logs", workers, progress, cores)
+
+def _show_plan(parsed: argparse.Namespace, found: Any, workers: int) -> int:
+    """Print what would be done."""
+    from backsweep.lab.runs.engine import usable_cores
+    from backsweep.lab.runs.estimate import estimate
+    from backsweep.lab.runs.progress import duration
+
+    todo = found.jobs
+    for job in todo:
+        lanes = f" in {job.runs} lanes" if job.runs > 1 else ""
+        print(f"  {'goes on' if job.resumed else 'new    '}  {job.name}  {job.steps_left:,} {_unit(job)}{lanes}")
+    to_do = sum(job.runs for job in todo)
+    print(f"{found.total} runs, {found.finished} finished, {to_do} to do in {len(todo)} processes,")
+    seconds = estimate(todo, workers, parsed.steps_per_second)
+    cores = f"{usable_cores()} cores" if parsed.engine != "ray" else f"{parsed.cores:g} cores each"
+    print(
+        f"{sum(job.steps_left for job in todo):,} steps; about {duration(seconds)} with {workers} "
+        f"{'process' if workers == 1 else 'processes'} at a time on {parsed.device}, {cores}"
+    )
+    return 0
+
+
+def _report(failures: list[Any], interrupted: bool, progress: Any, todo: int, results: Any) -> int:
+    """Say what came of it and return the exit code."""
     for failure in failures:
         print(
             f"\n{failure.job.name} failed with exit code {failure.code}; its log {failure.log} ends:", file=sys.stderr
         )
         print(failure.tail(), file=sys.stderr)
-    for line in progress.summary(parsed.results):
+    for line in progress.summary(results):
         print(line)
     if interrupted:
         print("interrupted; the same command goes on", file=sys.stderr)
         return 130
     if failures:
-        others = "; the others are done" if len(failures) < len(todo) else ""
-        print(f"\n{len(failures)} of {len(todo)} failed{others}", file=sys.stderr)
+        others = "; the others are done" if len(failures) < todo else ""
+        print(f"\n{len(failures)} of {todo} failed{others}", file=sys.stderr)
         return 1
     return 0
 
@@ -196,6 +277,11 @@ def pack_command(parsed: argparse.Namespace) -> int:
         f"out; {len(result.files)} files written, {result.nbytes:,} bytes"
     )
     return 1 if result.conflicts else 0
+
+
+def _results_folder(text: str) -> Any:
+    """Return a folder as a path, and a URL as it is."""
+    return text if "://" in text else Path(text)
 
 
 def _scale_line(scale: str, what: Any) -> str:

@@ -120,13 +120,15 @@ def shares_of(cores: int, workers: int) -> list[int]:
 
 def _start(job: Job, logs: Path, threads: int) -> Running:
     log = logs / job.log_name
+    return Running(job, worker_process(job.order, log, job.runs, threads), log, threads, time.monotonic())
+
+
+def worker_process(order: dict[str, Any], log: Path, runs: int, threads: int) -> subprocess.Popen[bytes]:
+    """Start a process that carries out an order and writes to a log."""
     environment: dict[str, Any] = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
-    if job.runs > 1:
+    if runs > 1:
         environment["NUMBA_NUM_THREADS"] = str(threads)
-    command = [sys.executable, "-m", "backsweep.lab.runs.worker", json.dumps(job.order)]
+    command = [sys.executable, "-m", "backsweep.lab.runs.worker", json.dumps(order)]
     with open(log, "ab") as file:
         # A group of its own, so that Ctrl-C reaches it once, through us.
-        process = subprocess.Popen(
-            command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True
-        )
-    return Running(job, process, log, threads, time.monotonic())
+        return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True)

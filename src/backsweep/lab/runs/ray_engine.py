@@ -1,0 +1,200 @@
+"""Jobs over the nodes of a Ray cluster, as plain tasks.
+
+Each job is a task that asks for some cores and a share of a GPU. If its node dies, or its process is killed, the task
+is started again on another node, where the run resumes from its last checkpoint in the results folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from backsweep.lab.runs.engine import Failure, terminated_like_interrupted
+from backsweep.lab.runs.jobs import Job
+from backsweep.lab.runs.node import Assignment, carry_out
+from backsweep.lab.runs.progress import JobProgress
+from backsweep.lab.runs.remote_folder import RemoteFolder, is_url
+from backsweep.lab.runs.worker import clear_away
+
+PATIENCE = 0.5
+WAITING = 2
+"""Tasks beyond what the cluster has room for, so that it has something to start at once and to grow for."""
+LOST = 137
+"""The exit code of a job whose process or node was lost once too often: as if it had been killed."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What each job asks for, and how often it is begun again."""
+
+    cores: float = 1.0
+    gpus: float = 0.0
+    retries: int = 3
+
+    def check(self) -> None:
+        """Raise an error that names the option."""
+        for name, least in (("cores", 0.0), ("gpus", -1e-9)):
+            value = getattr(self, name)
+            if not least < value < 1e6:
+                raise ValueError(f"--{name} must be above {max(least, 0):g}, got {value}")
+        if self.gpus > 1 and self.gpus != int(self.gpus):
+            raise ValueError(f"--gpus must be a part of one GPU or a whole number, got {self.gpus}")
+        if self.retries < 0:
+            raise ValueError(f"--retries must be 0 or more, got {self.retries}")
+
+
+@dataclass
+class Cluster:
+    """A Ray cluster and what jobs ask of it."""
+
+    results: str
+    """A folder that all nodes see under this path, or a URL."""
+    root: Path
+    """The same folder here: itself, or a copy without checkpoints."""
+    resources: Resources = field(default_factory=Resources)
+    remote: RemoteFolder | None = None
+
+    def room(self) -> int:
+        """Return how many jobs the nodes that are there can run at a time."""
+        import ray
+
+        ask: Any = ray.cluster_resources
+        there: dict[str, float] = ask()
+        wanted = {"CPU": self.resources.cores, "GPU": self.resources.gpus}
+        return int(min(there.get(name, 0.0) / amount for name, amount in wanted.items() if amount > 0))
+
+    def submit(self, job: Job) -> Any:
+        """Give a job to the cluster."""
+        import ray
+
+        task: Any = ray.remote(carry_out).options(
+            num_cpus=self.resources.cores, num_gpus=self.resources.gpus, max_retries=0, name=job.name[:100]
+        )
+        threads = max(1, int(self.resources.cores))
+        return task.remote(Assignment(job.order, str(self.root), self.results, job.log_name, job.runs, threads))
+
+    def fetch(self, job: Job) -> None:
+        """Bring here what a job has made, if it is elsewhere."""
+        if self.remote is None:
+            return
+        study = job.order["kind"] == "study"
+        place = Path(job.order["file"] if study else job.order["folder"])
+        self.remote.pull(place.relative_to(self.root).as_posix(), checkpoints=False)
+        self.remote.pull(f"logs/{job.log_name}", checkpoints=False)
+
+
+@contextlib.contextmanager
+def connected(address: str | None, results: str, scratch: Path, resources: Resources) -> Iterator[Cluster]:
+    """Connect to a cluster, or make one of this machine, and prepare the results folder."""
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("--engine ray needs Ray: pip install 'backsweep[ray]'") from error
+    resources.check()
+    mine = not ray.is_initialized()
+    if mine:
+        try:
+            ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+        except ConnectionError as error:
+            raise ValueError(f"--address: there is no Ray cluster at {address!r} ({error})") from error
+    try:
+        if not is_url(results):
+            root = Path(results).absolute()
+            yield Cluster(str(root), root, resources)
+            return
+        remote = RemoteFolder(results, scratch)
+        remote.pull("", checkpoints=False)
+        yield Cluster(results, scratch, resources, remote)
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def run_jobs_on_ray(
+    jobs: list[Job], cluster: Cluster, progress: JobProgress, most: int | None = None
+) -> tuple[list[Failure], bool]:
+    """Carry out all jobs on a cluster, `most` at a time; return those that failed, and whether it was interrupted."""
+    waiting = list(jobs)
+    failures: list[Failure] = []
+    running: dict[Any, tuple[Job, float]] = {}
+    tries: dict[int, int] = {}
+    for job in jobs:
+        _clear_stale(job, cluster)
+    with progress, terminated_like_interrupted():
+        try:
+            while waiting or running:
+                limit = cluster.room() + WAITING if most is None else most
+                while waiting and len(running) < max(1, limit):
+                    job = waiting.pop(0)
+                    running[cluster.submit(job)] = job, time.monotonic()
+                for reference in _ended(running, PATIENCE):
+                    job, since = running.pop(reference)
+                    code = _code_of(reference)
+                    if _may_begin_again(code) and tries.get(id(job), 0) < cluster.resources.retries:
+                        tries[id(job)] = tries.get(id(job), 0) + 1
+                        waiting.insert(0, job)
+                        continue
+                    _note(job, code, since, cluster, progress, failures)
+                progress.show([job for job, _ in running.values()], len(waiting))
+        except KeyboardInterrupt:
+            _cancel(running, cluster)
+            return failures, True
+    return failures, False
+
+
+def _note(job: Job, code: int, since: float, cluster: Cluster, progress: JobProgress, failures: list[Failure]) -> None:
+    cluster.fetch(job)
+    progress.ended(job, code, time.monotonic() - since)
+    if code:
+        failures.append(Failure(job, code, cluster.root / "logs" / job.log_name))
+
+
+def _ended(running: dict[Any, Any], seconds: float) -> list[Any]:
+    import ray
+
+    ended: list[Any] = ray.wait(list(running), num_returns=len(running), timeout=seconds)[0] if running else []
+    return ended
+
+
+def _code_of(reference: Any) -> int:
+    """Return a job's exit code, and that of a killed process for one whose node or process is gone."""
+    import ray
+
+    try:
+        return int(ray.get(reference))
+    except (ray.exceptions.RayTaskError, ray.exceptions.TaskCancelledError):
+        raise
+    except ray.exceptions.RayError:
+        return LOST
+
+
+def _may_begin_again(code: int) -> bool:
+    """Say whether a job was stopped from outside, and not by an error of its own."""
+    return code < 0 or code > 128
+
+
+def _clear_stale(job: Job, cluster: Cluster) -> None:
+    """Remove unfinished runs that a job begins again from the beginning."""
+    for place in job.order.pop("removed", []):
+        if cluster.remote is not None:
+            cluster.remote.remove(Path(place).relative_to(cluster.root).as_posix())
+        clear_away(Path(place))
+    if job.order["kind"] == "train":
+        job.order["removed"] = []
+
+
+def _cancel(running: dict[Any, tuple[Job, float]], cluster: Cluster) -> None:
+    """Ask every job to stop in good order, and wait until each has made its checkpoint."""
+    import ray
+
+    for reference in running:
+        ray.cancel(reference, force=False)
+    for reference, (job, _) in running.items():
+        with contextlib.suppress(ray.exceptions.RayError):
+            ray.get(reference)
+        with contextlib.suppress(OSError):
+            cluster.fetch(job)

@@ -1,0 +1,135 @@
+"""A results folder behind a URL, such as s3://bucket/results: parts of it are copied here, and back when they change.
+
+Whatever fsspec reads and writes will do. A run's checkpoint is sent such that the remote folder can be resumed from at
+any moment: from a copy made at one instant, after the records that belong to it, its newest slot alone. The other
+slot, which the checkpoint before it is in, stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from backsweep.lab.claims.evidence import FINISHED
+from backsweep.snapshot.files import TEMPORARY, traits
+from backsweep.snapshot.lock import LOCK_NAME
+
+CHECKPOINTS = "checkpoints"
+STATE = PurePosixPath("state/manifest.json")
+
+
+def is_url(place: object) -> bool:
+    """Say whether a results folder lies elsewhere."""
+    return "://" in str(place)
+
+
+class RemoteFolder:
+    """A folder behind a URL and a local folder with parts of it."""
+
+    def __init__(self, url: str, local: Path) -> None:
+        try:
+            import fsspec
+        except ImportError as error:
+            raise ImportError(f"the results folder {url} needs fsspec: pip install fsspec") from error
+        self._files, root = fsspec.core.url_to_fs(url)
+        self._root = str(root).rstrip("/")
+        self.local = local
+        self._same: dict[str, tuple[int, ...]] = {}
+        """Files that are the same on both sides, with what would change if the local one did."""
+
+    def pull(self, folder: str, *, checkpoints: bool) -> None:
+        """Copy a folder here; without `checkpoints`, only the folders that hold them are made."""
+        for path in self._found(folder):
+            name = path.removeprefix(f"{self._root}/")
+            here = self.local / name
+            here.parent.mkdir(parents=True, exist_ok=True)
+            if checkpoints or CHECKPOINTS not in here.parts:
+                self._files.get_file(path, str(here))
+                self._same[name] = traits(here)
+
+    def _found(self, folder: str) -> list[str]:
+        place = f"{self._root}/{folder}" if folder else self._root
+        return [str(path) for path in self._files.find(place)] if self._files.exists(place) else []
+
+    def push(self, folder: str) -> None:
+        """Copy a run's or fleet's folder back, a newer checkpoint after the records that belong to it."""
+        place = self.local / folder
+        with tempfile.TemporaryDirectory(dir=self.local, prefix=".checkpoint-") as scratch:
+            slot = _newest_slot(place)
+            frozen = None if slot is None else _frozen(slot, Path(scratch) / slot.name)
+            kept = [path for path in _files_below(place) if CHECKPOINTS not in path.relative_to(place).parts]
+            for path in sorted(kept, key=lambda each: (each.name == FINISHED, str(each))):
+                self._send(path, path.relative_to(self.local).as_posix())
+            if slot is not None and frozen is not None:
+                name = slot.relative_to(self.local).as_posix()
+                for path in sorted(_files_below(frozen), key=_state_last):
+                    self._send(path, f"{name}/{path.relative_to(frozen).as_posix()}")
+                self._forget_all_but(f"{name}/", {path.relative_to(frozen).as_posix() for path in _files_below(frozen)})
+            elif not (place / CHECKPOINTS).exists():
+                self._forget_all_but(f"{folder}/{CHECKPOINTS}/", set())
+
+    def push_file(self, name: str) -> None:
+        """Copy one file back."""
+        self._send(self.local / name, name)
+
+    def remove(self, folder: str) -> None:
+        """Delete a folder on both sides."""
+        shutil.rmtree(self.local / folder, ignore_errors=True)
+        if self._files.exists(f"{self._root}/{folder}"):
+            self._files.rm(f"{self._root}/{folder}", recursive=True)
+
+    def _send(self, path: Path, name: str) -> None:
+        now = traits(path)
+        if not now or self._same.get(name) == now:
+            return
+        target = f"{self._root}/{name}"
+        self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+        self._files.put_file(str(path), target)
+        self._same[name] = now
+
+    def _forget_all_but(self, prefix: str, wanted: set[str]) -> None:
+        """Delete remote files below a folder that are gone here."""
+        for path in self._found(prefix.rstrip("/")):
+            name = path.removeprefix(f"{self._root}/")
+            if name.removeprefix(prefix) not in wanted:
+                self._files.rm_file(path)
+                self._same.pop(name, None)
+
+
+def newest_state(folder: Path) -> tuple[int, ...]:
+    """Return what changes when a run or fleet has made another checkpoint."""
+    slot = _newest_slot(folder)
+    return () if slot is None else traits(slot / STATE)
+
+
+def _newest_slot(folder: Path) -> Path | None:
+    states = [(traits(slot / STATE), slot) for slot in (folder / CHECKPOINTS).glob("*")]
+    whole = [(found[3], slot) for found, slot in states if found]
+    return max(whole)[1] if whole else None
+
+
+def _frozen(slot: Path, copy: Path) -> Path | None:
+    """Return a copy of a slot as of one instant, None if it was being written: files are replaced, never changed."""
+    before = traits(slot / STATE)
+    try:
+        shutil.copytree(slot, copy, copy_function=os.link)
+    except (OSError, shutil.Error):
+        return None
+    # A link changes a file's count of links, and with that the time of its change; not what it is.
+    return copy if traits(slot / STATE)[:4] == before[:4] else None
+
+
+def _files_below(folder: Path) -> list[Path]:
+    unwanted: tuple[Any, ...] = (LOCK_NAME,)
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in unwanted and path.suffix != TEMPORARY
+    ]
+
+
+def _state_last(path: Path) -> tuple[bool, bool, str]:
+    return path.parent.name == "state", path.name == "manifest.json", str(path)

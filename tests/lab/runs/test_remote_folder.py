@@ -1,0 +1,119 @@
+"""Results behind a URL: what is sent can be resumed from, wherever sending stops."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fsspec", reason="needs fsspec")
+
+from backsweep.agent import train
+from backsweep.agent.session import checkpoint
+from backsweep.lab.runs.remote_folder import RemoteFolder, is_url, newest_state
+from trainer_helpers import paper_config
+
+CHAIN: dict[str, Any] = {
+    "warmup_steps": 50,
+    "evaluation_interval": 100,
+    "evaluation_episodes": 1,
+    "record_interval": 50,
+    "probe_size": 4,
+    "capacity": 200,
+}
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The folder of a run after its first, second and third checkpoint."""
+    made: list[Path] = []
+    save = checkpoint.save
+
+    def save_and_copy(folder: Path, *more: Any) -> None:
+        save(folder, *more)
+        made.append(tmp_path_factory.mktemp("stage") / "run")
+        shutil.copytree(folder, made[-1])
+
+    config = paper_config("nchain-6", method="ter", seed=1, steps=300, **CHAIN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "save", save_and_copy)
+        train(config, tmp_path_factory.mktemp("run") / "run", quiet=True, checkpoint_interval=100)
+    assert len(made) >= 3
+    return made[:3]
+
+
+def become(folder: Path, stage: Path) -> None:
+    """Let a folder be as it was at another stage."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(stage, folder)
+
+
+def test_a_run_goes_there_and_comes_back(stages: list[Path], tmp_path: Path) -> None:
+    here, bucket = tmp_path / "here", tmp_path / "bucket"
+    remote = RemoteFolder(f"file://{bucket}", here)
+    for stage in stages:
+        become(here / "runs" / "it", stage)
+        assert newest_state(here / "runs" / "it") != ()
+        remote.push("runs/it")
+    again = RemoteFolder(f"file://{bucket}", tmp_path / "again")
+    again.pull("runs/it", checkpoints=True)
+    found = tmp_path / "again" / "runs" / "it"
+    assert checkpoint.there_is_one(found)
+    assert (found / "records.jsonl").read_bytes() == (stages[-1] / "records.jsonl").read_bytes()
+    assert not (found / "writer.lock").exists()
+    light = RemoteFolder(f"file://{bucket}", tmp_path / "light")
+    light.pull("", checkpoints=False)
+    assert any((tmp_path / "light" / "runs" / "it" / "checkpoints").glob("*"))
+    assert not list((tmp_path / "light").rglob("*.safetensors"))[5:]  # the agent's own at the most
+    shutil.rmtree(here / "runs" / "it" / "checkpoints")
+    (here / "runs" / "it" / "finished.json").write_text("{}")
+    remote.push("runs/it")
+    assert not [path for path in (bucket / "runs" / "it" / "checkpoints").rglob("*") if path.is_file()]
+    remote.remove("runs/it")
+    assert not (bucket / "runs" / "it").exists()
+    assert not (here / "runs" / "it").exists()
+
+
+def test_wherever_sending_stops_there_is_a_checkpoint(
+    stages: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = 0
+    while True:
+        here, bucket = tmp_path / f"here-{cut}", tmp_path / f"bucket-{cut}"
+        remote = RemoteFolder(f"file://{bucket}", here)
+        become(here / "it", stages[0])
+        remote.push("it")
+        become(here / "it", stages[1])
+        sent, put = [0], remote._files.put_file
+
+        def stop(*arguments: Any, sent: list[int] = sent, put: Any = put, **more: Any) -> None:
+            sent[0] += 1
+            if sent[0] > cut:  # noqa: B023 - called before it changes
+                raise OSError("the network is gone")
+            put(*arguments, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(remote._files, "put_file", stop)
+            try:
+                remote.push("it")
+                whole = True
+            except OSError:
+                whole = False
+        again = RemoteFolder(f"file://{bucket}", tmp_path / f"again-{cut}")
+        again.pull("it", checkpoints=True)
+        loaded = checkpoint.load(tmp_path / f"again-{cut}" / "it", device="cpu", warn=lambda _: None)
+        assert loaded.fleet.step in (100, 200)
+        if whole:
+            assert loaded.fleet.step == 200
+            break
+        cut += 1
+    assert cut > 5
+
+
+def test_urls_are_told_from_folders() -> None:
+    assert is_url("s3://bucket/results")
+    assert is_url("file:///results")
+    assert not is_url(Path("results"))
+    assert not is_url("/nfs/results")
