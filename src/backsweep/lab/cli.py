@@ -1,4 +1,4 @@
-"""The commands of the questions: `backsweep experiment list`, `show`, `run` and `pack`."""
+"""The commands `backsweep experiment list`, `show`, `run` and `pack`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_LANES = {"process": 1, "fleet": 128, "ray": 1}
 
 def add_commands(subparsers: Any) -> None:
     """Add ``backsweep experiment``; each command sets `run`, from the parsed arguments to an exit code."""
-    parser = subparsers.add_parser("experiment", help="questions with rules: list them, look at one, run it")
+    parser = subparsers.add_parser("experiment", help="list, show and run the questions")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     listing = commands.add_parser("list", help="all questions, one line each")
@@ -24,43 +24,43 @@ def add_commands(subparsers: Any) -> None:
     showing.add_argument("question", help="such as C3")
     showing.set_defaults(run=show_command)
 
-    running = commands.add_parser("run", help="carry out a question's runs; what is done already is not done again")
+    running = commands.add_parser("run", help="do a question's runs; finished runs are not repeated")
     running.add_argument("question", nargs="+", help="such as C3; several share their runs")
-    running.add_argument("--scale", choices=SCALES, default="smoke", help="how much to run (default: smoke)")
-    running.add_argument("--tasks", nargs="+", default=[], help="of the questions' tasks only these")
-    running.add_argument("--lines", nargs="+", default=[], help="of the questions' lines (methods) only these")
-    running.add_argument("--seeds", nargs="+", type=int, default=[], help="these seeds in place of the questions' own")
+    running.add_argument("--scale", choices=SCALES, default="smoke", help="the size of the runs (default: smoke)")
+    running.add_argument("--tasks", nargs="+", default=[], help="only these of the questions' tasks")
+    running.add_argument("--lines", nargs="+", default=[], help="only these of the questions' lines (methods)")
+    running.add_argument("--seeds", nargs="+", type=int, default=[], help="these seeds instead of the questions' own")
     running.add_argument(
         "--settings",
         choices=("ours", "paper", "released"),
-        help="whose settings the runs have: ours, the paper's or its released code's (default: the question's own)",
+        help="settings of the runs: ours, the paper's or its released code's (default: the question's own)",
     )
     running.add_argument(
         "--engine",
         choices=("process", "fleet", "ray"),
         default="process",
-        help="a process per run, all runs that can in lock-step, or either over the nodes of a Ray cluster",
+        help="a process for each run, fleets of runs that train together, or either on the nodes of a Ray cluster",
     )
     running.add_argument(
-        "--lanes", type=int, help="runs in a fleet at the most (default: 128; with --engine ray 1, a run by itself)"
+        "--lanes", type=int, help="largest number of runs in a fleet (default: 128; 1 with --engine ray)"
     )
     running.add_argument(
         "--results",
         type=_results_folder,
         default=Path("results"),
-        help="where records go; with --engine ray a folder that all nodes see, or a URL of fsspec (default: results)",
+        help="folder of the records; with --engine ray a shared folder or an fsspec URL (default: results)",
     )
     running.add_argument(
         "--jobs",
         type=int,
-        help="processes at a time, fleets dealt out so that each has one (default: one per core, or one fleet)",
+        help="processes at a time; fleets are split so that each has one (default: one per core, or one fleet)",
     )
-    running.add_argument("--device", default="cpu", help="where networks live (default: cpu)")
+    running.add_argument("--device", default="cpu", help="device of the networks (default: cpu)")
     running.add_argument(
         "--groups",
         type=int,
-        help="groups of a fleet that take turns with the device (default: 2 if one fleet runs at a time, else 1: "
-        "fleets side by side take turns anyway)",
+        help="groups of a fleet that alternate on the device (default: 2 if one fleet runs at a time, else 1, because "
+        "several fleets alternate anyway)",
     )
     running.add_argument(
         "--checkpoint-interval",
@@ -76,13 +76,13 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument(
         "--steps-per-second",
         type=float,
-        help="for the estimate: how many steps a training process takes, its runs together (default: measured)",
+        help="for the estimate: steps per second of a training process, all its runs together (default: measured)",
     )
     running.set_defaults(run=run_command)
 
     packing = commands.add_parser("pack", help="copy finished runs into a results folder, as compact records")
-    packing.add_argument("source", type=Path, nargs="+", help="folders with runs or fleets anywhere below")
-    packing.add_argument("--results", type=Path, default=Path("results"), help="where to (default: results)")
+    packing.add_argument("source", type=Path, nargs="+", help="folders that contain runs or fleets at any depth")
+    packing.add_argument("--results", type=Path, default=Path("results"), help="target folder (default: results)")
     packing.set_defaults(run=pack_command)
 
 
@@ -94,12 +94,12 @@ def list_command(parsed: argparse.Namespace) -> int:
         if question.kind == "paper" and number and QUESTIONS[number - 1].kind != "paper":
             print("\nThe paper's claims:")
         print(f"{question.id:>4}  {question.title}")
-    print("\n'backsweep experiment show C3' says more about one of them.")
+    print("\n'backsweep experiment show C3' shows the details of one.")
     return 0
 
 
 def show_command(parsed: argparse.Namespace) -> int:
-    """Print all about one question."""
+    """Print the details of one question."""
     import textwrap
 
     from backsweep.lab.claims.registry import find_question
@@ -122,7 +122,7 @@ def show_command(parsed: argparse.Namespace) -> int:
 
 
 def run_command(parsed: argparse.Namespace) -> int:
-    """Carry out what is left of some questions' runs."""
+    """Do the remaining runs of some questions."""
     from backsweep.lab.runs.remote_folder import is_url
 
     for name in ("jobs", "lanes", "groups", "steps_per_second", "checkpoint_interval"):
@@ -162,7 +162,7 @@ def _run_here(parsed: argparse.Namespace) -> int:
     print(f"{found.total} runs, {found.finished} finished; {todo} processes to do, {workers} at a time", flush=True)
     if min(workers, todo) > 1 and kernels_take_turns(parsed.device):
         print(
-            "several processes share a GPU several times faster under NVIDIA's MPS, which does not run here: stop this "
+            "several processes on one GPU are several times faster with NVIDIA's MPS, which is not running: stop this "
             "with Ctrl-C, start it with 'nvidia-cuda-mps-control -d', and give the same command again",
             file=sys.stderr,
             flush=True,
@@ -234,7 +234,7 @@ def _show_plan(parsed: argparse.Namespace, found: Any, workers: int) -> int:
     todo = found.jobs
     for job in todo:
         lanes = f" in {job.runs} lanes" if job.runs > 1 else ""
-        print(f"  {'goes on' if job.resumed else 'new    '}  {job.name}  {job.steps_left:,} {_unit(job)}{lanes}")
+        print(f"  {'resumes' if job.resumed else 'new    '}  {job.name}  {job.steps_left:,} {_unit(job)}{lanes}")
     to_do = sum(job.runs for job in todo)
     print(f"{found.total} runs, {found.finished} finished, {to_do} to do in {len(todo)} processes,")
     seconds = estimate(todo, workers, parsed.steps_per_second)
@@ -247,7 +247,7 @@ def _show_plan(parsed: argparse.Namespace, found: Any, workers: int) -> int:
 
 
 def _report(failures: list[Any], interrupted: bool, progress: Any, todo: int, results: Any) -> int:
-    """Say what came of it and return the exit code."""
+    """Print the result and return the exit code."""
     for failure in failures:
         print(
             f"\n{failure.job.name} failed with exit code {failure.code}; its log {failure.log} ends:", file=sys.stderr
@@ -256,7 +256,7 @@ def _report(failures: list[Any], interrupted: bool, progress: Any, todo: int, re
     for line in progress.summary(results):
         print(line)
     if interrupted:
-        print("interrupted; the same command goes on", file=sys.stderr)
+        print("interrupted; the same command resumes", file=sys.stderr)
         return 130
     if failures:
         others = "; the others are done" if len(failures) < todo else ""

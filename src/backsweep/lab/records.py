@@ -1,8 +1,8 @@
 """Record files: JSON lines, plain or packed, and archives that hold many finished runs in one file.
 
 An archive has a line for each run: its configuration and its `finished.json` as the run wrote them, and its records by
-kind. Records of one kind have the same fields nearly always, so that a list for each field stands for all of them;
-where they differ, they are there one by one.
+kind. Records of one kind nearly always have the same fields, so they are stored as a list for each field; otherwise
+they are stored one by one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ARCHIVE = ".runs.jsonl.gz"
-"""What names of archives end in."""
+"""The suffix of archives."""
 
 
 def record_file(folder: Path) -> Path | None:
@@ -25,7 +25,7 @@ def record_file(folder: Path) -> Path | None:
 
 
 def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    """Yield each line, and whether it is whole; a packed file that ends early ends in a line that is not."""
+    """Yield each line and whether it is complete; a truncated packed file ends in an incomplete line."""
     with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
         try:
             for line in file:
@@ -36,7 +36,7 @@ def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
 
 @dataclass(frozen=True)
 class ArchivedRun:
-    """A finished run as an archive holds it."""
+    """A finished run in an archive."""
 
     config: dict[str, Any]
     finished: dict[str, Any]
@@ -52,7 +52,7 @@ class ArchivedRun:
 
     @classmethod
     def from_line(cls, line: bytes) -> ArchivedRun:
-        """Return the run that a line describes; ValueError if it describes none."""
+        """Return the run that a line describes; raise ValueError if it is invalid."""
         data = json.loads(line)
         try:
             run = cls(data["config"], data["finished"], data["records"])
@@ -63,7 +63,7 @@ class ArchivedRun:
         return run
 
     def to_json(self) -> dict[str, Any]:
-        """Return what its line holds."""
+        """Return the contents of its line."""
         return {"config": self.config, "finished": self.finished, "records": self.columns}
 
     def records(self, kind: str) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ class ArchivedRun:
         return [dict(zip(held, values, strict=True)) for values in zip(*held.values(), strict=True)]
 
     def column(self, kind: str, field: str) -> list[Any]:
-        """Return one field of its records of one kind, None where a record has none."""
+        """Return one field of its records of one kind, None for records without it."""
         held = self.columns.get(kind, [])
         if isinstance(held, list):
             return [record.get(field) for record in held]

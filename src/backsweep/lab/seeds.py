@@ -1,18 +1,17 @@
-"""Which seeds are for trying things out, and which for reporting; they share none.
+"""Which seeds are for tuning and which for reporting; the two are disjoint.
 
-A number may be chosen (a learning rate, a budget, a rule's threshold) by looking at seeds for tuning. Whatever the
-report shows comes from other seeds. A seed gives every method the same stream of levels, or the same data set, so runs
-with the same seed are pairs.
+Constants (a learning rate, a budget, a rule's threshold) may be chosen on tuning seeds. The report uses only other
+seeds. A seed gives every method the same stream of levels, or the same data set, so runs with the same seed are paired.
 """
 
 from __future__ import annotations
 
 TUNING = range(10_000, 10_100)
-FIRST_REPORTED = 100  # those below were looked at while the code was written
+FIRST_REPORTED = 100  # lower seeds were used while the code was written
 
 
 def purpose_of(seed: int) -> str:
-    """Return what a seed is for: "tuning" or "reporting"."""
+    """Return the purpose of a seed: "tuning" or "reporting"."""
     return "tuning" if seed in TUNING else "reporting"
 
 

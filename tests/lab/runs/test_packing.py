@@ -176,7 +176,7 @@ def test_another_run_is_never_overwritten(runs: Path, tmp_path: Path) -> None:
     result = pack([tmp_path / "evaluation", tmp_path / "timing"], tmp_path / "results")
     assert result.conflicts == 2
     assert "with other evaluations" in result.refused[0]
-    assert "alike but for its timings" in result.refused[1]
+    assert "equal except for its timings" in result.refused[1]
     assert digests(tmp_path / "results") == before
 
 

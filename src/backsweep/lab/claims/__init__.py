@@ -1,1 +1,1 @@
-"""The paper's claims: a question for each, the evidence for it, and the rule that decides."""
+"""The paper's claims: a question for each, its evidence, and the rule that decides it."""

@@ -1,4 +1,4 @@
-"""What an episode can pay, and whether a network's values left it."""
+"""Return bounds of episodes, and whether a network's values exceed them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backsweep.tasks import find_task
 
 
 def return_bounds(config: dict[str, Any]) -> tuple[float, float] | None:
-    """Return the worst and the best return of an episode of a run's task, None where they are not known."""
+    """Return the worst and the best return of an episode of a run's task, None if unknown."""
     if config.get("task") is None:
         return None
     task = find_task(str(config["task"]))
@@ -22,9 +22,9 @@ def return_bounds(config: dict[str, Any]) -> tuple[float, float] | None:
 
 
 def left_bounds(values: ArrayLike, bounds: tuple[float, float]) -> bool:
-    """Say whether a value is below the worst return of an episode or above the best; one that is not known is not.
+    """Return whether a value is below the worst return of an episode or above the best; False for an unknown value.
 
-    Values are of discounted returns, which may lie nearer to 0 than any return does.
+    Values are discounted returns, which may be nearer to 0 than any return.
     """
     given = np.asarray(values, np.float64)
     low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)

@@ -24,7 +24,7 @@ from backsweep.lab.studies.tabular.study import BATCHES, DIFFUSIONS, INITIALS, T
 FIRST = {"batch": 1, "target_every": 0}
 """The setting that decides: one transition per backup (the paper's Figure 1 moves a value one step back per backup)
 and no target table (Q-learning on a table has none)."""
-EARLY = 100  # backups that the paper's figure shows
+EARLY = 100  # the number of backups in the paper's figure
 
 
 def tabular_records(evidence: Evidence, **wanted: Any) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def backups_to_solve(records: Iterable[dict[str, Any]]) -> tuple[list[float], li
 
 
 def curve(record: dict[str, Any], name: str) -> NDArray[np.float64]:
-    """Return a run's curve at `moments(backups)`; after it came to rest it stays where it was."""
+    """Return a run's curve at `moments(backups)`; after its end it stays constant."""
     points = len(moments(record["backups"]))
     values = np.asarray(record[name], np.float64)
     return np.concatenate([values, np.full(points - len(values), values[-1])])
@@ -322,7 +322,7 @@ def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]], repeats: i
 
 
 def _below(found: Interval, bound: float) -> bool | None:
-    """Say whether an interval lies at or below a bound, above it, or around it (None)."""
+    """Return whether an interval is at or below a bound (True), above it (False), or around it (None)."""
     if found.high <= bound and math.isfinite(found.high):
         return True
     return False if found.low > bound else None

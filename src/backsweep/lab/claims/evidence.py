@@ -1,8 +1,8 @@
-"""Reading a results folder as a stream: what is kept of each run is its evaluations, and nothing else is parsed.
+"""Reads a results folder as a stream; only the evaluations of each run are parsed and kept.
 
 A folder with `config.json` and `records.jsonl` (or `.jsonl.gz`) is a training run, a `.runs.jsonl.gz` file holds many.
-Every other `.jsonl` or `.jsonl.gz` file holds one record of a study per line. Lines that cannot be read (a killed run's
-last one) are left out, counted and reported.
+Every other `.jsonl` or `.jsonl.gz` file holds one record of a study per line. Unreadable lines (the last one of a
+killed run) are skipped, counted and reported.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ADDED_LATER: dict[str, Any] = {
     "n_step": 3,
     "advantage": 0.9,
 }
-"""Options that came after the first runs were recorded, with the value that stands for what was done before. A run
-without the option and one with this value have the same name, so neither is run again and they may be compared."""
+"""Options added after the first runs were recorded, with the value that means the old behaviour. A run without the
+option and one with this value have the same name, so neither is run again and they may be compared."""
 
 
 def settings_of(config: dict[str, Any]) -> str:
@@ -56,19 +56,19 @@ def settings_of(config: dict[str, Any]) -> str:
 
 @dataclass(eq=False)
 class TrainedRun:
-    """One training run: its configuration and its evaluations, (evaluations,) each; NaN where a number is not known."""
+    """One training run: its configuration and its evaluations, (evaluations,) each; NaN for unknown numbers."""
 
     place: Path
-    """The folder of the run, or the archive that holds it among others."""
+    """The folder of the run, or the archive that contains it."""
     config: dict[str, Any]
     finished: bool
     steps: NDArray[np.float64]
     numbers: dict[str, NDArray[np.float64]]
     graph: dict[str, float]
-    """What the replay said last about its graph."""
+    """The last statistics of the replay's graph."""
 
     def shown(self, root: Path) -> str:
-        """Return what it is called in remarks."""
+        """Return its name in remarks."""
         place = str(self.place.relative_to(root))
         return f"{place}, {self.method} seed {self.seed}" if place.endswith(ARCHIVE) else place
 
@@ -98,12 +98,12 @@ class TrainedRun:
 
     @property
     def score(self) -> NDArray[np.float64]:
-        """The exact normalised return where there is one, else the one of the episodes played, else the plain mean."""
+        """The exact normalised return if known, else that of the episodes played, else the plain mean."""
         return self.numbers[self._scored_by]
 
     @property
     def bounded(self) -> bool:
-        """Whether the score lies between that of the worst and that of the best episode, 0 and 1."""
+        """Whether the score is on the scale from the worst episode, 0, to the best, 1."""
         return self._scored_by != "mean_return"
 
     @property
@@ -122,7 +122,7 @@ class Evidence:
     root: Path
     runs: list[TrainedRun] = field(default_factory=list)
     tuning: list[TrainedRun] = field(default_factory=list)
-    """Runs with seeds for tuning: no claim rests on them."""
+    """Runs with tuning seeds: no claim uses them."""
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Records of studies, by kind."""
     torn: dict[str, int] = field(default_factory=dict)
@@ -132,15 +132,15 @@ class Evidence:
     _made: dict[str, Any] = field(default_factory=dict)
 
     def following(self, whom: str) -> Evidence:
-        """Return the evidence with those runs only that have some settings (see `TrainedRun.follows`)."""
+        """Return the evidence with only the runs of some settings (see `TrainedRun.follows`)."""
         return replace(self, runs=[run for run in self.runs if run.follows == whom], _made={})
 
     def of_tuning(self) -> Evidence:
-        """Return the evidence with the runs for tuning in place of those that are reported."""
+        """Return the evidence with the tuning runs instead of those that are reported."""
         return replace(self, runs=self.tuning, tuning=[], _made={})
 
     def once(self, name: str, make: Callable[[Evidence], Any]) -> Any:
-        """Return what `make` makes of the evidence; it is made once."""
+        """Return `make(evidence)`, which is computed once and cached."""
         if name not in self._made:
             self._made[name] = make(self)
         return self._made[name]
@@ -182,9 +182,9 @@ def read_evidence(root: Path) -> Evidence:
 
 
 def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
-    """Return a short name for all of a configuration but some fields: what has another name is not averaged with it."""
+    """Return a short name of a configuration without some fields: runs with different names are never averaged."""
     kept = {
-        "faithful" if name == "settings" else name: value  # as the first runs called it, so that names stay
+        "faithful" if name == "settings" else name: value  # the first name of the field, so that names do not change
         for name, value in config.items()
         if name not in without and not (name in ADDED_LATER and value == ADDED_LATER[name])
     }

@@ -1,4 +1,4 @@
-"""Bringing runs that may be compared together: same task, same settings, same seeds.
+"""Groups of runs that may be compared: same task, same settings, same seeds.
 
 Two runs belong to one group if all of their configuration is the same but the seed, the method, and the options that
 the question itself varies. Only runs of one group are compared; only runs whose configuration is the same in
@@ -20,7 +20,7 @@ from backsweep.lab.stats.curves import area_under
 
 Measure = Callable[[TrainedRun], float]
 OWN_OF_METHODS = {"released": frozenset({"capacity"})}
-"""What the methods are given differently, besides a question's own options: D1, baselines with small memories."""
+"""Options that differ between methods apart from a question's own: D1, baselines with a small capacity."""
 FEWEST_SEEDS = 3  # fewer paired seeds decide nothing
 
 
@@ -53,7 +53,7 @@ def success_area(run: TrainedRun) -> float:
 
 
 def overestimate(run: TrainedRun) -> float:
-    """Return what the network promises at the start of an episode beyond what it keeps, at the end of the run."""
+    """Return the value of the first state minus the discounted return, at the end of the run."""
     return float(run.numbers["start_value"][-1] - run.numbers["discounted_return"][-1])
 
 
@@ -78,7 +78,7 @@ class Group:
         return sorted(set.intersection(*found)) if found else []
 
     def rank(self, compared: Sequence[str]) -> tuple[int, int, int, int]:
-        """Return how much is to be had from it: most of what is compared, enough seeds, long runs, many runs."""
+        """Return its rank: most compared variants, enough seeds, long runs, many runs."""
         there = [label for label in compared if label in self.runs]
         longest = max(int(run.steps[-1]) for seeds in self.runs.values() for run in seeds.values())
         return len(there), min(len(self.seeds(there)), FEWEST_SEEDS), longest, self.size
@@ -87,7 +87,7 @@ class Group:
 def groups_of(
     evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str] = (), compared: Sequence[str] = ()
 ) -> dict[str, Group]:
-    """Return for each task its best group of finished runs; the others are noted as left out.
+    """Return for each task its best group of finished runs; the others are reported as skipped.
 
     `compared` are the variants that matter in that choice, by default all of them.
     """
@@ -141,7 +141,7 @@ def complete(groups: dict[str, Group], labels: Sequence[str]) -> dict[str, Group
 
 
 def comparable(question: Question, groups: dict[str, Group]) -> list[str]:
-    """Return the variants that scores may be worked out for, in the question's order.
+    """Return the variants whose scores can be computed, in the question's order.
 
     Those that its rule compares, and of the others those that have all of their tasks and seeds.
     """
@@ -172,7 +172,7 @@ def scores(groups: dict[str, Group], labels: Sequence[str], measure: Measure) ->
 
 
 def belongs_to(run: TrainedRun, variant: Variant) -> bool:
-    """Say whether a run is one of a variant's; options must be equal as JSON has them."""
+    """Return whether a run belongs to a variant; options are compared as JSON."""
     if run.method != variant.method:
         return False
     wanted = variant.options_on(run.task, run.follows)

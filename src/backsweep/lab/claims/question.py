@@ -1,4 +1,4 @@
-"""What a question is: plain data, and the rule that decides it."""
+"""A question: plain data, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What the user is shown."""
+        """The displayed name."""
         return f"{self.task} {self.variant.label} seed {self.seed}"
 
 
@@ -99,7 +99,7 @@ class Grid:
 def parts(
     grids: Sequence[Grid], tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()
 ) -> list[Grid]:
-    """Return of each grid the part that is named; what no grid has is refused.
+    """Return the named part of each grid; names that no grid has raise.
 
     Any seed may be named, but none for tuning where runs are to be reported, and no other where they are not.
     """
@@ -134,7 +134,7 @@ class Rule(Protocol):
     """Turns evidence into a verdict."""
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Return the verdict; "not run" if there is nothing to go by."""
+        """Return the verdict; "not run" without evidence."""
         ...
 
 
@@ -156,13 +156,13 @@ class Question:
     scales: Mapping[Scale, Grid | Study | None] = field(default_factory=dict)
     """What is run at each scale; None where a question has nothing to run there."""
     missing: str = ""
-    """What this project cannot run yet, said plainly."""
+    """What this project cannot run yet."""
     kind: Kind = "paper"
     """Whether it is one of the paper's claims, about graph values, or a table of trials on seeds for tuning."""
 
     @property
     def settings(self) -> str:
-        """Whose settings its runs have unless others are asked for: the paper's claims are tested with the paper's."""
+        """The default settings of its runs: the paper's for the paper's claims."""
         return "paper" if self.kind == "paper" else "ours"
 
     def decide(self, evidence: Evidence) -> Verdict:
@@ -178,7 +178,7 @@ class Question:
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The variants that the rule compares; the others are shown beside them."""
+        """The variants that the rule compares; the others are only shown."""
         labels: tuple[str, ...] = getattr(self.rule, "compared", ())
         return labels or tuple(variant.label for variant in self.variants)
 

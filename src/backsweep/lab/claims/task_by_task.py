@@ -1,4 +1,4 @@
-"""Comparisons on each task alone. They stand beside a verdict and decide nothing.
+"""Comparisons on each task alone. They are shown with a verdict and decide nothing.
 
 A task has few seeds, and the fewer there are the more a bootstrap's p-value promises: with five pairs an exact sign
 test cannot go below 0.06, whatever the scores. That is why every row also says on how many seeds the winner was ahead.

@@ -29,7 +29,7 @@ class Verdict:
     records: int = 0
     """How many records or runs it rests on."""
     more: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Further tables that stand beside what decides, by title."""
+    """Additional tables that do not decide, by title."""
     about: str = ""
     """What part of the claim it is about ("4 of 7 tasks"), empty for all of it."""
     short: str = ""

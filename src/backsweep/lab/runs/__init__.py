@@ -1,1 +1,1 @@
-"""Carrying out a question's runs: what is left to do, how long it takes, and doing it on all cores."""
+"""Doing a question's runs: what is left, how long it takes, and running it on all cores."""

@@ -1,4 +1,4 @@
-"""Jobs over the cores of a machine, each in a process of its own; a single run has one thread."""
+"""Runs jobs on the cores of a machine, each in its own process; a single run has one thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE = 0.2
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that came to a bad end."""
+    """A job that failed."""
 
     job: Job
     code: int
@@ -53,12 +53,12 @@ class Running:
 def run_jobs(
     jobs: list[Job], logs: Path, workers: int, progress: JobProgress, cores: int = 1
 ) -> tuple[list[Failure], bool]:
-    """Carry out all jobs, `workers` at a time; return those that failed, and whether it was interrupted.
+    """Do all jobs, `workers` at a time; return those that failed, and whether it was interrupted.
 
-    Fleets share the `cores`: each moves its lanes by as many threads, while arithmetic on networks stays on one.
+    Fleets share the `cores`: each steps its lanes with its share of threads; networks use one thread.
 
-    A failing job does not keep the others from being done. Ctrl-C and SIGTERM ask every job to stop in good order:
-    training makes a checkpoint, from which the same command goes on.
+    A failing job does not stop the others. Ctrl-C and SIGTERM stop every job cleanly: training writes a checkpoint,
+    from which the same command resumes.
     """
     logs.mkdir(parents=True, exist_ok=True)
     waiting, failures = list(jobs), []
@@ -91,7 +91,7 @@ def run_jobs(
 
 @contextlib.contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM raise what Ctrl-C does: the jobs are in groups of their own and would go on without us."""
+    """Let SIGTERM raise KeyboardInterrupt: the jobs have their own process groups and would continue without us."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -103,18 +103,18 @@ def terminated_like_interrupted() -> Iterator[None]:
 
 
 def kernels_take_turns(device: str) -> bool:
-    """Say whether processes on this device get it one after another: on a GPU, unless NVIDIA's MPS runs."""
+    """Return whether processes take turns on this device, as on a GPU without NVIDIA's MPS."""
     pipes = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
     return device.startswith("cuda") and not (pipes / "control").exists()
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of usable cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shares_of(cores: int, workers: int) -> list[int]:
-    """Return how many cores each worker has: together all of them, as equally as they go, and one at least."""
+    """Return the number of cores of each worker: all cores, divided evenly, at least one each."""
     return [max(1, cores // workers + (worker < cores % workers)) for worker in range(workers)]
 
 
@@ -130,5 +130,5 @@ def worker_process(order: dict[str, Any], log: Path, runs: int, threads: int) ->
         environment["NUMBA_NUM_THREADS"] = str(threads)
     command = [sys.executable, "-m", "backsweep.lab.runs.worker", json.dumps(order)]
     with open(log, "ab") as file:
-        # A group of its own, so that Ctrl-C reaches it once, through us.
+        # Its own process group, so that Ctrl-C reaches it once, through us.
         return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True)

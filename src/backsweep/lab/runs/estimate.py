@@ -1,4 +1,4 @@
-"""How long it would take: a small piece of each kind of work is done, on the device that is meant, and timed."""
+"""Estimates the time of jobs by timing a short burst of each kind on the chosen device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backsweep.lab.claims.question import Study
 from backsweep.lab.runs.jobs import Job
 
 PROBE_WARMUP, PROBE_STEPS, PROBE_EPISODES = 40, 240, 10
-MOST_CPU_LANES = 8  # on a processor twice the lanes take twice the time, so a few of them tell
+MOST_CPU_LANES = 8  # on a CPU time is proportional to lanes, so a few are enough
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Pace:
 def estimate(jobs: list[Job], workers: int, steps_per_second: float | None = None) -> float:
     """Return seconds for all jobs, `workers` at a time.
 
-    `steps_per_second` says how fast one training process is, all of its runs and their evaluations together; without
-    it a short burst of each kind of process is measured.
+    `steps_per_second` is the speed of one training process, all its runs and evaluations together; without it a short
+    burst of each kind of process is measured.
     """
     seconds = [
         _study_seconds(job)
@@ -40,7 +40,7 @@ def estimate(jobs: list[Job], workers: int, steps_per_second: float | None = Non
     ]
     if not seconds:
         return 0.0
-    # Jobs cannot be cut: no better than the longest, no better than a fair share.
+    # Jobs cannot be split: the time is at least that of the longest, and at least a fair share.
     return max(max(seconds), sum(seconds) / min(workers, len(seconds)))
 
 
@@ -118,8 +118,8 @@ def _measure(configs: list[dict[str, Any]], device: str) -> Pace:
             place = place / "lane-0"
         lines = (place / "records.jsonl").read_text().splitlines()
     timings = [record["seconds"] for line in lines if (record := json.loads(line))["kind"] == "timing"]
-    # The first records pay for compilation; an evaluation stands in the record after it. An untrained agent plays to
-    # the time limit, so evaluations are counted as long as they can be.
+    # The first records include compilation; an evaluation is in the record after it. An untrained agent plays to the
+    # time limit, so the estimate assumes the longest evaluations.
     spent = sorted(sum(entry.values()) - entry.get("evaluation", 0.0) for entry in timings[-4:])
     evaluation = [entry["evaluation"] for entry in timings if entry.get("evaluation")][-1]
     per_turn = spent[len(spent) // 2] / 20

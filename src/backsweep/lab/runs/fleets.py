@@ -1,4 +1,4 @@
-"""Which runs may share a fleet, and what a fleet and its lanes are called."""
+"""Which runs may share a fleet, and the names of fleets and lanes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ class Member:
 def sharing_key(config: dict[str, Any]) -> str:
     """Return what runs of one fleet have in common: two runs with the same key may share one.
 
-    That is every field that the trainer does not leave to each run, how they learn, and the form of what the networks
-    see and answer.
+    That is every field that is not specific to a run, the kind of update, and the form of observations and actions.
     """
     from backsweep.agent import RunConfig, method_for
     from backsweep.agent.defaults import task_options
@@ -58,7 +57,7 @@ def sharing_key(config: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=64)
 def _form(task: str | None, env: str | None, options: tuple[tuple[str, Any], ...]) -> tuple[str, int]:
-    """Return what a task or environment shows and how many actions it takes, from the task itself."""
+    """Return the observation's form and the number of actions of a task or environment."""
     from backsweep.tasks.resumable import make_environments
 
     envs = make_environments(task, env, 1, 0, dict(options))
@@ -69,7 +68,7 @@ def _form(task: str | None, env: str | None, options: tuple[tuple[str, Any], ...
 
 
 def together(members: Sequence[Member], lanes: int, workers: int = 1) -> list[list[Member]]:
-    """Return the fleets: runs that may share one, at most `lanes` in each, and if it can be a fleet for each worker.
+    """Return the fleets: runs that may share one, at most `lanes` in each, with one for each worker if possible.
 
     Fleets of one kind are about equally large.
     """
@@ -79,7 +78,7 @@ def together(members: Sequence[Member], lanes: int, workers: int = 1) -> list[li
     counts = _shared_out([len(same) for same in kinds.values()], lanes, workers)
     fleets = []
     for same, count in zip(kinds.values(), counts, strict=True):
-        # Runs of one length end together: a fleet that thins out has the last ones pay for all.
+        # Runs of one length end together; in a fleet that shrinks, the last runs bear the whole cost.
         ordered = sorted(same, key=lambda member: -int(member.config["steps"]))
         ends = [place * len(ordered) // count for place in range(count + 1)]
         fleets += [ordered[start:end] for start, end in itertools.pairwise(ends)]
@@ -87,7 +86,7 @@ def together(members: Sequence[Member], lanes: int, workers: int = 1) -> list[li
 
 
 def _shared_out(sizes: Sequence[int], lanes: int, workers: int) -> list[int]:
-    """Return how many fleets there are of each kind: as `lanes` asks for, and more of the largest for idle workers."""
+    """Return the number of fleets of each kind: as `lanes` requires, and more of the largest for idle workers."""
     counts = [-(-size // lanes) for size in sizes]
     for _ in range(min(workers, sum(sizes)) - sum(counts)):
         largest = max(range(len(sizes)), key=lambda kind: sizes[kind] / counts[kind])
@@ -96,12 +95,12 @@ def _shared_out(sizes: Sequence[int], lanes: int, workers: int) -> list[int]:
 
 
 def run_folder(root: Path, config: dict[str, Any]) -> Path:
-    """Return where a run lies in a results folder: RESULTS/runs/TASK/METHOD-SETTINGS/seed-N."""
+    """Return the folder of a run: RESULTS/runs/TASK/METHOD-SETTINGS/seed-N."""
     return _settings_folder(root, config) / f"seed-{config['seed']}"
 
 
 def fleet_folder(root: Path, members: Sequence[Member]) -> Path:
-    """Return where a fleet goes; not where another one lies already."""
+    """Return an unused folder for a fleet."""
     if _alike(members):
         seeds = [member.run.seed for member in members]
         folder = _settings_folder(root, members[0].config) / f"fleet-{min(seeds)}-{max(seeds)}"
@@ -117,13 +116,13 @@ def fleet_folder(root: Path, members: Sequence[Member]) -> Path:
 
 
 def lane_names(members: Sequence[Member]) -> list[str]:
-    """Return a name for each lane that says what it is, and that no other lane has."""
+    """Return a unique, descriptive name for each lane."""
     if _alike(members):
         return [f"seed-{member.run.seed}" for member in members]
     names = [
         f"{member.run.task.split('/')[-1]}-{member.run.variant.method}-seed-{member.run.seed}" for member in members
     ]
-    # Two settings of one method: their short names tell them apart.
+    # Two settings of one method: their short names distinguish them.
     return [
         f"{name}-{member.settings}" if names.count(name) > 1 else name
         for name, member in zip(names, members, strict=True)
@@ -131,7 +130,7 @@ def lane_names(members: Sequence[Member]) -> list[str]:
 
 
 def fleet_title(folder: Path, members: Sequence[Member]) -> str:
-    """Return what the user is shown."""
+    """Return the displayed name."""
     tasks = list(dict.fromkeys(member.run.task for member in members))
     labels = list(dict.fromkeys(member.run.variant.label for member in members))
     seeds = [member.run.seed for member in members]

@@ -1,13 +1,13 @@
-"""From a question's plan to jobs: what is finished is left alone, what was interrupted goes on.
+"""From a question's plan to jobs: finished runs are skipped, interrupted ones resume.
 
     RESULTS/STUDY/seed-0100.jsonl.gz                     a study's records, there when it is finished
     RESULTS/runs/TASK/METHOD-SETTINGS/seed-100/          a training run
-    RESULTS/runs/TASK/METHOD-SETTINGS/fleet-100-104/     training runs in lock-step, one folder each below
+    RESULTS/runs/TASK/METHOD-SETTINGS/fleet-100-104/     a fleet of training runs, with a folder for each
     RESULTS/runs/fleets/NAME/TASK-METHOD-seed-100/       the same, of several tasks or methods
     RESULTS/runs/TASK.SETTINGS.runs.jsonl.gz             finished runs that were packed (see `packing`)
     RESULTS/logs/                                        what each job printed
 
-A training run is known by its whole configuration, not by its place, so a run that one question made is there for all.
+A training run is identified by its whole configuration, not by its folder, so all questions share it.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ _GYMNASIUM_ID = re.compile(r"-v\d+$")  # no task of the table ends in a version
 
 @dataclass
 class Job:
-    """One process's work."""
+    """The work of one process."""
 
     name: str
     order: dict[str, Any]
-    """What the worker is told, as plain JSON."""
+    """The worker's order, as plain JSON."""
     steps: int
     """Environment steps, or the study's units of work."""
     runs: int = 1
     resumed: bool = False
     watched: list[Path] = field(default_factory=list)
-    """Record files that say how far it is."""
+    """Record files that show its progress."""
 
     @property
     def log_name(self) -> str:
         """A file name for its log."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
-        if len(name) > 150:  # many file systems end at 255
+        if len(name) > 150:  # many file systems allow only 255
             name = f"{name[:140]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
         return f"{name}.log"
 
     @property
     def steps_left(self) -> int:
-        """Environment steps that are still to be taken."""
+        """Remaining environment steps."""
         return max(0, self.steps - (sum(map(last_step, self.watched)) if self.resumed else 0))
 
 
@@ -77,7 +77,7 @@ class Plan:
 
 
 def study_file(root: Path, study: Study, seed: int) -> Path:
-    """Return where a study's records go; other arguments than its own defaults make another file."""
+    """Return the file of a study's records; other arguments than the defaults give another file."""
     suffix = ""
     if study.arguments:
         suffix = "-" + hashlib.sha256(json.dumps(dict(study.arguments), sort_keys=True).encode()).hexdigest()[:8]
@@ -85,7 +85,7 @@ def study_file(root: Path, study: Study, seed: int) -> Path:
 
 
 def plan_study(root: Path, study: Study) -> Plan:
-    """Return the seeds of a study that are still to be done."""
+    """Return the jobs for the remaining seeds of a study."""
     from backsweep.lab.studies.registry import STUDIES
 
     jobs = []
@@ -102,7 +102,7 @@ def plan_study(root: Path, study: Study) -> Plan:
 def plan_training(
     root: Path, runs: Iterable[Run], engine: Engine, device: str, lanes: int = MOST_LANES, workers: int = 1
 ) -> Plan:
-    """Return the training that is still to be done; a run that is asked for twice is done once."""
+    """Return the remaining training jobs; a run that is requested twice is done once."""
     known, archived = _known_runs(root), _archived_runs(root)
     members = {member.key: member for run in runs for member in [Member(run, run_configuration(run))]}
     fresh: list[Member] = []
@@ -145,7 +145,7 @@ def plan(
     lanes: int = MOST_LANES,
     workers: int = 1,
 ) -> Plan:
-    """Return what is left to do of some questions' plans, taken together, by so many processes at a time."""
+    """Return the remaining jobs of some questions together, for a number of processes."""
     studies = [what for place, what in enumerate(whats) if isinstance(what, Study) and what not in whats[:place]]
     plans = [plan_study(root, study) for study in studies]
     runs = [run for what in whats if isinstance(what, Grid) for run in what.runs()]
@@ -182,9 +182,9 @@ def _resumed_job(place: Path, lanes: dict[Path, Member], device: str) -> Job:
 
 
 def _goes_on_at(folder: Path) -> Path | None:
-    """Return the folder whose checkpoint an unfinished run goes on from, with its fleet if it has one.
+    """Return the folder whose checkpoint an unfinished run resumes from, with its fleet if it has one.
 
-    None if it has to begin again: killed before the first checkpoint, or failed and left behind by its fleet.
+    None if it has to restart: killed before the first checkpoint, or failed and left by its fleet.
     """
     place = folder.parent if (folder.parent / FLEET_FILE).exists() else folder
     if not any((place / "checkpoints").glob("*")) or (place != folder and _failed(folder)):
@@ -211,7 +211,7 @@ def _archived_runs(root: Path) -> set[str]:
 
 
 def _known_runs(root: Path) -> dict[str, Path]:
-    """Return the folder of every run that is there, by its whole configuration; a finished one comes before others."""
+    """Return the folder of every existing run by its whole configuration; finished runs take precedence."""
     found: dict[str, Path] = {}
     for path in sorted(root.rglob(CONFIG)):
         try:

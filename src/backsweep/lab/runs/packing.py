@@ -1,11 +1,11 @@
-"""Finished training runs as compact records in a few files, from which reports are drawn.
+"""Packs finished training runs as compact records into a few files, from which reports are made.
 
-    RESULTS/runs/TASK.SETTINGS.runs.jsonl.gz           runs whose seeds are reported, a line each
-    RESULTS/runs/TASK.SETTINGS.tuning.runs.jsonl.gz    runs whose seeds are for tuning
+    RESULTS/runs/TASK.SETTINGS.runs.jsonl.gz           runs with reporting seeds, a line each
+    RESULTS/runs/TASK.SETTINGS.tuning.runs.jsonl.gz    runs with tuning seeds
 
-Of each run: its configuration and its end as it wrote them, every evaluation, the seconds between evaluations added up,
-and of the other kinds at most `MOST_RECORDS`. The same runs give the same bytes, wherever they were, in whatever order
-and however often they are packed.
+A run is stored with its exact configuration and end, every evaluation, the total seconds between evaluations, and at
+most `MOST_RECORDS` of each other kind. The same runs give the same bytes, in whatever order and however often they are
+packed.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ MOST_RECORDS = 40
 
 @dataclass
 class Packing:
-    """What came of it."""
+    """The result of packing."""
 
     packed: int = 0
     known: int = 0
-    """Runs that were there already."""
+    """Runs that were already packed."""
     refused: list[str] = field(default_factory=list)
-    """Runs that were left out, and why."""
+    """Runs that were skipped, and why."""
     conflicts: int = 0
-    """How many of these were left out because another run of their configuration is there."""
+    """How many of these were skipped because a different run of their configuration is packed."""
     files: list[Path] = field(default_factory=list)
     """Archives that were written."""
 
     @property
     def nbytes(self) -> int:
-        """How large these are."""
+        """Their total size."""
         return sum(path.stat().st_size for path in self.files)
 
 
@@ -59,7 +59,7 @@ def pack(sources: Sequence[Path], results: Path) -> Packing:
         if not source.is_dir():
             raise ValueError(f"{source} is not a folder of runs")
         if source.resolve().is_relative_to(results.resolve()):
-            raise ValueError(f"{source} lies in {results} itself: packing copies runs from elsewhere")
+            raise ValueError(f"{source} is inside {results}: packing copies runs from elsewhere")
     for source in sources:
         for name, run in _runs_below(source, results, result):
             path = archive_of(results, run.config)
@@ -89,10 +89,11 @@ def archive_of(results: Path, config: dict[str, Any]) -> Path:
 
 
 def compact(records: Iterable[dict[str, Any]], lanes: int = 1) -> dict[str, list[dict[str, Any]]]:
-    """Return what is kept of a run's records, by kind and without it.
+    """Return the records of a run to keep, by kind.
 
-    Every evaluation; timing records added up from one evaluation to the next, so that no second, step or update is lost
-    (`lanes` is how many runs shared the seconds); of the others the last before each evaluation, evenly thinned.
+    Every evaluation; timing records summed from one evaluation to the next, so that no second, step or update is lost
+    (`lanes` is the number of runs that shared the seconds); of the others the last before each evaluation, evenly
+    thinned.
     """
     kept: dict[str, list[dict[str, Any]]] = {}
     last: dict[str, dict[str, Any]] = {}
@@ -121,16 +122,16 @@ def compact(records: Iterable[dict[str, Any]], lanes: int = 1) -> dict[str, list
 
 
 def thinned(records: list[dict[str, Any]], most: int = MOST_RECORDS) -> list[dict[str, Any]]:
-    """Return at most so many records, evenly spread, the last among them."""
+    """Return at most `most` records, evenly spread, including the last."""
     count = min(most, len(records))
     return [records[-(-(place + 1) * len(records) // count) - 1] for place in range(count)]
 
 
 def _runs_below(source: Path, results: Path, result: Packing) -> Iterator[tuple[str, ArchivedRun]]:
-    """Yield every run that can be packed with what it is called, from folders and from archives."""
+    """Yield every run that can be packed, with its name, from folders and archives."""
 
     def outside(path: Path) -> bool:
-        # A results folder below the source (runs/ beside results/, say) is not a source.
+        # A results folder inside the source is not a source.
         return not path.resolve().is_relative_to(results.resolve())
 
     for path in filter(outside, sorted(source.rglob(CONFIG))):
@@ -159,7 +160,7 @@ def _read_run(folder: Path) -> ArchivedRun:
 
 
 def _check(run: ArchivedRun, there: dict[str, ArchivedRun], path: Path, result: Packing) -> bool:
-    """Say whether a run is there already; another one in its place is refused.
+    """Return whether a run is already packed; a different run of the same configuration is refused.
 
     Running a configuration again only changes its timings.
     """
@@ -170,12 +171,12 @@ def _check(run: ArchivedRun, there: dict[str, ArchivedRun], path: Path, result: 
         return True
     result.conflicts += 1
     if run.records("evaluation") == rival.records("evaluation"):
-        raise RefusedError(f"{path} holds another run of this configuration, alike but for its timings or form")
+        raise RefusedError(f"{path} holds another run of this configuration, equal except for its timings or form")
     raise RefusedError(f"{path} holds another run of this configuration, with other evaluations")
 
 
 def _held(path: Path) -> dict[str, ArchivedRun]:
-    """Return the runs of an archive by configuration; one that cannot be read is not written over."""
+    """Return the runs of an archive by configuration; raise if it cannot be read, so that it is not overwritten."""
     runs: dict[str, ArchivedRun] = {}
     for number, run in enumerate(read_archive(path) if path.exists() else (), start=1):
         if run is None:
@@ -204,7 +205,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _sum(timings: list[dict[str, Any]], lanes: int) -> dict[str, Any]:
-    """Return one timing record for several; a fleet's seconds are those of all of its lanes together."""
+    """Return the sum of several timing records; a fleet's seconds are those of all its lanes together."""
     names = dict.fromkeys(name for record in timings for name in record["seconds"])
     seconds = {
         name: round(math.fsum(record["seconds"].get(name, 0.0) for record in timings), 6)  # to the microsecond

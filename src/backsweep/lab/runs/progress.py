@@ -20,11 +20,11 @@ from backsweep.lab.runs.watch import JobWatch, trained
 
 LINE_EVERY = 60.0
 LOOK_EVERY = 2.0
-PACE_OVER = 120.0  # seconds whose steps tell the pace: long enough for evaluations to even out
+PACE_OVER = 120.0  # seconds over which speed is measured: long enough to average out evaluations
 
 
 class JobProgress:
-    """Shows how far each job is, and all of them together; at the end, what was made."""
+    """Shows the progress of each job and of all together, and a summary at the end."""
 
     def __init__(
         self, jobs: Sequence[Job], console: Console | None = None, clock: Callable[[], float] = time.monotonic
@@ -52,7 +52,7 @@ class JobProgress:
             self._live.stop()
 
     def show(self, active: list[Job], waiting: int) -> None:
-        """Show the state of things, if it is time."""
+        """Show the current state, if it is time."""
         now = self._clock()
         if now - self._last < (LOOK_EVERY if self._live is not None else LINE_EVERY):
             return
@@ -71,7 +71,7 @@ class JobProgress:
         self._print(f"[{len(self._ended)}/{len(self._watches)}] {job.name}: {ending} after {duration(seconds)}")
 
     def summary(self, results: Path) -> list[str]:
-        """Return in lines what was made, and what to do next."""
+        """Return the lines of the summary: what was made, and what to do next."""
         watches = list(self._watches.values())
         self._look(watches, self._clock())
         training = trained(watches)
@@ -105,12 +105,12 @@ class JobProgress:
         return sum(watch.step for watch in self._watches.values())
 
     def _pace(self) -> float:
-        """Return the steps a second of all jobs together in the last minutes."""
+        """Return the steps per second of all jobs together in the last minutes."""
         (since, before), (now, after) = self._history[0], self._history[-1]
         return max(0.0, (after - before) / (now - since)) if now > since else 0.0
 
     def _together(self) -> str:
-        """Return all of it in a line."""
+        """Return the overall progress in one line."""
         watches = list(self._watches.values())
         training = trained(watches)
         parts = [f"{len(self._ended)} of {len(watches)} processes done"]
@@ -131,7 +131,7 @@ class JobProgress:
 
     def _table(self, active: Sequence[Job]) -> Table:
         """Return a row for each job that runs."""
-        # Names are long: they give way, the numbers do not.
+        # Long names are shortened, numbers are not.
         table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
         table.add_column("process", overflow="ellipsis", no_wrap=True, ratio=1)
         table.add_column("", width=20)

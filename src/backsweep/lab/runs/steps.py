@@ -1,4 +1,4 @@
-"""How far a run is, from the end of its record file."""
+"""The progress of a run, from the end of its record file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STEP = re.compile(rb'"step":(\d+)')
 
 
 def last_step(path: Path) -> int:
-    """Return the last step that a record file tells of, 0 if there is none."""
+    """Return the step of the last record in a file, 0 if there is none."""
     try:
         with open(path, "rb") as file:
             file.seek(0, os.SEEK_END)

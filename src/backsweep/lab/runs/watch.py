@@ -1,4 +1,4 @@
-"""How far running jobs are, from the files that their runs write."""
+"""The progress of running jobs, from the files that their runs write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EVALUATION = b'{"kind":"evaluation"'
 
 
 class RunWatch:
-    """One run: its step, whether it is finished, and whether its values left what an episode can pay."""
+    """One run: its step, whether it is finished, and whether its values exceeded what an episode can pay."""
 
     def __init__(self, records: Path, config: dict[str, Any]) -> None:
         self.records = records
@@ -29,13 +29,13 @@ class RunWatch:
         self._read = 0
 
     def look(self) -> None:
-        """Read what was written since the last look, whole lines only."""
+        """Read the complete lines written since the last call."""
         if self.finished:
             return
-        self.finished = (self.records.parent / FINISHED).exists()  # first: then all records are there
+        self.finished = (self.records.parent / FINISHED).exists()  # read first: all records are then written
         try:
             with open(self.records, "rb") as file:
-                if file.seek(0, 2) < self._read:  # an interrupted run goes on from before its last records
+                if file.seek(0, 2) < self._read:  # an interrupted run resumes before its last records
                     self._read = 0
                 file.seek(self._read)
                 new = file.read()
@@ -62,36 +62,36 @@ class JobWatch:
         self.runs = [RunWatch(records, config) for records, config in zip(job.watched, configs, strict=True)]
         self.look()
         self.begun_at = self.step if job.resumed else 0
-        """Steps that were taken before this command began."""
+        """Steps taken before this command started."""
 
     def look(self) -> None:
-        """Look at all of them."""
+        """Update all of them."""
         for run in self.runs:
             run.look()
 
     @property
     def step(self) -> int:
-        """Steps that all of its runs took."""
+        """Steps taken by all its runs."""
         return sum(run.step for run in self.runs)
 
     @property
     def share(self) -> float:
-        """How much of it is done; studies do not say."""
+        """The share that is done; None for studies."""
         return min(1.0, self.step / self.job.steps) if self.runs and self.job.steps else 0.0
 
     @property
     def finished(self) -> int:
-        """How many of its runs are finished."""
+        """The number of finished runs."""
         return sum(run.finished for run in self.runs)
 
     @property
     def ran_away(self) -> list[RunWatch]:
-        """Those of its runs whose values left what an episode can pay."""
+        """The runs whose values exceeded what an episode can pay."""
         return [run for run in self.runs if run.ran_away]
 
 
 def trained(watches: Iterable[JobWatch]) -> list[JobWatch]:
-    """Return the jobs that train; studies have no steps to speak of."""
+    """Return the training jobs; studies have no steps."""
     return [watch for watch in watches if watch.runs]
 
 

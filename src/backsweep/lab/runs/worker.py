@@ -1,4 +1,4 @@
-"""One job in a process of its own: `python -m backsweep.lab.runs.worker ORDER`, ORDER being JSON."""
+"""One job in its own process: `python -m backsweep.lab.runs.worker ORDER`, where ORDER is JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def work(order: dict[str, Any]) -> int:
-    """Carry out an order; return the exit code: 0 done, 1 failed, above 128 stopped by a signal."""
+    """Do an order; return the exit code: 0 done, 1 failed, above 128 stopped by a signal."""
     if order["kind"] == "study":
         from backsweep.lab.runs.lines import write_lines
         from backsweep.lab.studies.registry import STUDIES
@@ -38,7 +38,7 @@ def _train(order: dict[str, Any]) -> int:
     from backsweep.agent.session.training import start
 
     folder = Path(order["folder"])
-    # What a run needs to go on is as large as its replay, and a finished run does not go on.
+    # A checkpoint is as large as the replay, and a finished run needs none.
     session: dict[str, Any] = {"device": order["device"], "quiet": True, "threads": 1, "final_checkpoint": False}
     session.update(order.get("session", {}))
     kind, configs = order["kind"], order["configs"]
@@ -99,7 +99,7 @@ def die_with(parent: int) -> None:
 
 
 def clear_away(folder: Path) -> None:
-    """Remove an unfinished run that begins again, and its fleet's folder if it was the last run there."""
+    """Remove an unfinished run that restarts, and its fleet's folder if it was the last run there."""
     if not folder.exists() or (folder / FINISHED).exists():
         return
     shutil.rmtree(folder)
