@@ -1,6 +1,7 @@
 """How long a fleet's act and update take on the learner's device.
 
     python -m benchmarks.learner --device cuda --lanes 25 50 100 200
+    python -m benchmarks.learner --device cuda --lanes 25 100 --engines fused graphs compiled autotuned
 
 An environment step of every lane costs one act and a quarter of an update. The table says how many environment steps a
 second that allows in all, and which limit is the nearest: bytes that must move (each parameter, moment, gradient,
@@ -29,6 +30,13 @@ BANDWIDTH = 4.8e12  # bytes a second, an H200's by its data sheet
 RATE = 990e12  # half-precision operations a second, likewise
 STEPS_PER_UPDATE = 4
 BANK_ROWS = 20_000
+ENGINES = {
+    "fused": "the hand-written Triton kernels, recorded as CUDA graphs: what training uses for images",
+    "graphs": "torch's own operations, recorded as CUDA graphs",
+    "compiled": "torch.compile over torch's own operations, recorded as CUDA graphs",
+    "autotuned": "the same with mode max-autotune",
+    "plain": "torch's own operations, launched one by one",
+}
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,14 @@ def median_seconds(call: Callable[[], None], wait: Callable[[], None], repeats: 
     return float(np.median(times))
 
 
-def filled(task: Task, lanes: int, device: str, rule: TargetRule, fused: bool | None) -> Stepper:
+def compile_learner(learner: Learner, mode: str) -> None:
+    """Let torch.compile make the kernels of an update; recording them is left to the stepper, whatever the engine."""
+    options = {} if mode == "compiled" else {"mode": "max-autotune-no-cudagraphs"}
+    torch.set_float32_matmul_precision("high")  # TF32, which is as exact as what the fused kernels do
+    learner.learn = torch.compile(learner.learn, **options)  # type: ignore[method-assign, call-overload]
+
+
+def filled(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> Stepper:
     """Return a stepper with random pictures and a random batch."""
     generator = np.random.default_rng(0)
     learner = Learner(task.network, rule, LearnerSettings(device=device), (0,))
@@ -92,7 +107,10 @@ def filled(task: Task, lanes: int, device: str, rule: TargetRule, fused: bool | 
     bank.rows.random_(0, 256)
     if device == "cuda":
         torch.cuda.synchronize()
-    stepper = Stepper(learner, bank, task.batch_size, fused=fused)
+    if engine in ("compiled", "autotuned"):
+        compile_learner(learner, engine)
+    fused = None if engine == "fused" else False
+    stepper = Stepper(learner, bank, task.batch_size, fused=fused, graphs=engine != "plain")
     shape = stepper.action.shape
     stepper.first[:], stepper.second[:] = generator.integers(0, rows, (2, *shape))
     stepper.current[:] = generator.integers(0, rows, lanes)
@@ -105,9 +123,9 @@ def filled(task: Task, lanes: int, device: str, rule: TargetRule, fused: bool | 
     return stepper
 
 
-def row(task: Task, lanes: int, device: str, rule: TargetRule, fused: bool | None) -> str:
+def row(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> str:
     """Return one line of the table."""
-    stepper = filled(task, lanes, device, rule, fused)
+    stepper = filled(task, lanes, device, rule, engine)
     on_gpu = device == "cuda"
     repeats = 30 if on_gpu else 3
     act = median_seconds(stepper.act, stepper.wait, repeats, on_gpu)
@@ -117,14 +135,14 @@ def row(task: Task, lanes: int, device: str, rule: TargetRule, fused: bool | Non
     nearest = max(limits, key=lambda name: limits[name])
     steps = STEPS_PER_UPDATE * lanes / (STEPS_PER_UPDATE * act + update)
     return (
-        f"{task.name:9} {rule.kind:9} {lanes:5} {1e3 * act:9.3f} {1e3 * update:10.3f} {steps:13,.0f}"
+        f"{task.name:9} {rule.kind:9} {engine:9} {lanes:5} {1e3 * act:9.3f} {1e3 * update:10.3f} {steps:13,.0f}"
         f"   {nearest} {1e3 * limits[nearest]:.3f} ms, {limits[nearest] / update:.0%} of it reached"
     )
 
 
 def side_by_side(task: Task, lanes: int, rule: TargetRule, streams: int) -> str:
     """Return a line on several fleets of so many lanes that share a GPU, each with a stream of its own."""
-    steppers = [filled(task, lanes, "cuda", rule, None) for _ in range(streams)]
+    steppers = [filled(task, lanes, "cuda", rule, "fused") for _ in range(streams)]
 
     def go() -> None:
         for stepper in steppers:
@@ -149,19 +167,21 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--lanes", type=int, nargs="+", default=[25, 50, 100, 200])
     parser.add_argument("--rules", nargs="+", default=["one-step"], choices=["one-step", "backward", "discor"])
-    parser.add_argument("--plain", action="store_true", help="torch's arithmetic instead of the fused kernels")
+    parser.add_argument("--engines", nargs="+", default=["fused"], choices=list(ENGINES), help=f"{ENGINES}")
+    parser.add_argument("--tasks", nargs="+", default=[task.name for task in TASKS])
     parser.add_argument("--streams", type=int, nargs="+", default=[], help="also so many fleets side by side on a GPU")
     options = parser.parse_args()
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{name}, torch {torch.__version__}")
     print(
-        f"{'task':9} {'rule':9} {'lanes':>5} {'act ms':>9} {'update ms':>10} {'env steps/s':>13}   nearest limit (H200)"
+        f"{'task':9} {'rule':9} {'engine':9} {'lanes':>5} {'act ms':>9} {'update ms':>10} {'env steps/s':>13}"
+        "   nearest limit (H200)"
     )
-    for task in TASKS:
+    for task in [task for task in TASKS if task.name in options.tasks]:
         for kind in options.rules:
             for lanes in options.lanes:
-                fused = False if options.plain else None
-                print(row(task, lanes, options.device, TargetRule(kind=kind), fused), flush=True)
+                for engine in options.engines:
+                    print(row(task, lanes, options.device, TargetRule(kind=kind), engine), flush=True)
                 for streams in options.streams if options.device == "cuda" else []:
                     print(side_by_side(task, lanes, TargetRule(kind=kind), streams), flush=True)
 
