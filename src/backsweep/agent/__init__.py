@@ -1,10 +1,10 @@
-"""The trainer: from a task and a method to a trained agent, its curves and its checkpoint.
+"""The trainer: it turns a task and a method into a trained agent, its curves and its checkpoint.
 
     from backsweep.agent import run_config, train
 
     train(run_config("nchain-20", method="ter", steps=5_000), folder="runs/chain")
 
-Names are loaded when they are first asked for, so that the command line can list its commands without torch.
+Names are loaded on first use, so that the command line can list its commands without torch.
 """
 
 from __future__ import annotations

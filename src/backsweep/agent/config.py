@@ -1,7 +1,7 @@
-"""Every knob of a run, typed and documented in one place; this is also the command line.
+"""All settings of a run, typed and documented in one place; they are also the command-line options.
 
-`RunConfig` is what the results depend on, `SessionConfig` is where and how it is run. Defaults that depend on the task
-and the method are worked out by `run_config` in `defaults.py`, so a `RunConfig` has no gaps.
+`RunConfig` holds what the results depend on, `SessionConfig` where and how it is run. `run_config` in `defaults.py`
+fills in the defaults that depend on the task and the method, so a `RunConfig` is always complete.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class RunConfig:
     steps: int = 100_000
     """Environment steps of the run."""
     num_envs: int = 1
-    """Environments stepped side by side within the run."""
+    """Environments stepped in parallel within the run."""
 
     capacity: int = 1_000_000
-    """Transitions that the replay holds."""
+    """Capacity of the replay, in transitions."""
     frame_stack: int = 1
-    """Observations are stacks of so many frames along their first axis, of which the replay keeps each once."""
+    """Number of frames stacked along the first axis of an observation; the replay stores each frame once."""
     encoder: Literal["projection", "bytes", "quantized"] = "projection"
-    """TER: what tells states apart: the paper's random projection, an observation's bytes, or the cell of a grid that
-    it lies in, so that near states are one. Tasks whose observations are state numbers need none."""
+    """How states are identified: by the paper's random projection, by an observation's bytes, or by its cell in a
+    grid, which merges near states. Tasks whose observations are state numbers need none."""
     dimension: int = 3
     """TER: dimension of the random projection."""
     cell: tuple[float, ...] = (0.1,)
@@ -56,13 +56,13 @@ class RunConfig:
     mix_with: Literal["per", "uniform"] = "per"
     """What batch mixing mixes in."""
     gap: float = 30.0
-    """Graph values: what the difference between an action's value and the best one is multiplied with."""
+    """Graph values: factor for the difference between an action's value and the best one."""
     gap_floor: float | None = None
-    """Graph values: how far below the best action a target may lie; by default 0.15 of what returns range over."""
+    """Graph values: largest distance of a target below the best action; by default 0.15 of the range of returns."""
     untried: Literal["network", "never"] = "network"
-    """Graph values: what an action that was never tried counts for."""
+    """Graph values: the value of untried actions."""
     refresh: float = 0.25
-    """Graph values: share of the states that the network is asked about again at a renewal, in turn."""
+    """Graph values: share of the states evaluated again by the network at each renewal, in turn."""
     graph_share: float = 0.2
     """CEER: share of the graph's value in a target."""
     erlam_weight: float = 0.5
@@ -70,17 +70,17 @@ class RunConfig:
     backup_depth: int = 20
     """Graph Backup: depth of the backup."""
     n_step: int = 3
-    """n-step: steps that are folded into a transition."""
+    """n-step: number of steps in a transition."""
     advantage: float = 0.9
     """gap: how much of the difference to the best action is added to a target."""
     roots: int = 8
-    """TER: how many states a sweep starts from."""
+    """TER: number of roots of a sweep."""
     predecessors: int = 3
-    """TER: at most how many predecessors of a state are followed."""
+    """TER: largest number of predecessors followed at a state."""
     trees: Literal["separate", "shared"] = "separate"
     """TER: sweep the roots one by one, or all in one queue."""
     shuffle: int = 10_000
-    """TER-shuffled: size of the window that destroys the order."""
+    """TER-shuffled: size of the window in which rows are shuffled."""
     kappa: float = 0.01
     """TER-pseudo: temperature of the choice of pseudo-terminal states."""
     per_alpha: float = 0.6
@@ -88,9 +88,9 @@ class RunConfig:
     per_beta: float = 0.4
     """PER: exponent of the importance weights at the start."""
     per_final_beta: float = 1.0
-    """PER: what the exponent rises to."""
+    """PER: final value of the exponent."""
     per_beta_fraction: float = 0.25
-    """PER: over which fraction of the run the exponent rises."""
+    """PER: fraction of the run over which the exponent rises."""
     per_epsilon: float = 0.01
     """PER: added to every absolute TD error."""
     per_clip: float | None = None
@@ -100,7 +100,7 @@ class RunConfig:
     ebu_double: bool = True
     """EBU: whether the best next action is the online network's."""
     ebu_skipped_steps: int = 0
-    """EBU: how many first steps of an episode are left out."""
+    """EBU: number of first steps of an episode that are skipped."""
     discor_temperature: float = 10.0
     """DisCor: temperature at the start."""
     discor_error_target: bool = True
@@ -113,14 +113,14 @@ class RunConfig:
     warmup_steps: int = 50_000
     """Environment steps before the first update."""
     random_warmup: bool = True
-    """Whether actions are random during warm-up, whatever epsilon says."""
+    """Whether all actions are random during warm-up, regardless of epsilon."""
     discount: float = 0.99
     """Gamma."""
     reward_scale: float | Literal["auto"] = 1.0
-    """What rewards are multiplied with before they are learned from. auto brings returns to about -1..1: by the task's
-    bounds where they are known, else by what was stored before the first update. Records stay in the task's units."""
+    """Factor for rewards before learning. auto scales returns to about -1..1: by the task's bounds if known, else by
+    the rewards stored before the first update. Records keep the task's units."""
     bootstrap_at_timeout: bool = True
-    """Whether the value after a time limit counts; False treats time limits as ends, as the released code does."""
+    """Whether truncated steps bootstrap; False treats time limits as terminations, as the released code does."""
     target_interval: int = 1_000
     """Environment steps between copies of the target network."""
     optimiser: Literal["adam", "rmsprop", "sgd"] = "adam"
@@ -140,11 +140,11 @@ class RunConfig:
     linear: tuple[int, ...] = ()
     """Widths of the hidden linear layers; without any layer, values are a table."""
     epsilon_start: float = 1.0
-    """Chance of a random action at the start."""
+    """Probability of a random action at the start."""
     epsilon_end: float = 0.01
-    """Chance of a random action at the end."""
+    """Probability of a random action at the end."""
     epsilon_steps: int = 1_000_000
-    """Environment steps over which the chance falls."""
+    """Environment steps over which that probability decreases."""
     dtype: Literal["float32", "float64"] = "float32"
     """Precision of the network."""
 
@@ -153,16 +153,16 @@ class RunConfig:
     evaluation_episodes: int = 100
     """Episodes of an evaluation."""
     evaluation_random_chance: float = 0.05
-    """Chance of a random action in evaluations."""
+    """Probability of a random action in evaluations."""
     exact: bool = False
-    """Whether evaluations also work out the exact expected return and the error against Q* (small tasks only)."""
+    """Whether evaluations also compute the exact expected return and the error against Q* (small tasks only)."""
     probe_size: int = 512
     """States of the fixed set on which the average Q is taken."""
     record_interval: int = 1_000
     """Environment steps between training and replay records."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run, naming the option."""
+        """Refuse invalid options by name."""
         if (self.task is None) == (self.env is None):
             raise ValueError(
                 "give either a task or --env, not both" if self.task else "give a task, or --env and an id"
@@ -218,42 +218,41 @@ class RunConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionConfig:
-    """Where and how a run is carried out; results do not depend on it."""
+    """Where and how a run is executed; results do not depend on it."""
 
     folder: Path | None = None
-    """Where the run goes; by default runs/TASK/METHOD-seedSEED, numbered if that is taken."""
+    """The run's folder; by default runs/TASK/METHOD-seedSEED, numbered if that exists."""
     checkpoint_interval: int = 50_000
-    """Environment steps between checkpoints; 0 makes one at the end only."""
+    """Environment steps between checkpoints; 0 writes one only at the end."""
     final_checkpoint: bool = True
-    """Whether a run that has come to its end keeps a checkpoint, which is as large as its replay. Its agent it keeps
-    anyway."""
+    """Whether a finished run keeps its last checkpoint, which is as large as its replay. The agent is kept anyway."""
     threads: int = 1
     """Threads of torch."""
     device: str = "cpu"
-    """Where the networks live: cpu, or cuda."""
+    """Device of the networks: cpu or cuda."""
     engine: Literal["auto", "compiled", "plain"] = "auto"
-    """How lanes are moved: all together by threads, or one by one by plain calls. The results are the same. Of itself,
-    fleets of the project's own tasks are moved together."""
+    """How lanes are stepped: together by compiled code and threads, or one by one by plain calls. The results are the
+    same. auto uses compiled code for fleets of the project's own tasks."""
     lane_threads: int | None = None
-    """Threads that move the lanes of a fleet; by default as many as there are cores."""
+    """Threads that step the lanes of a fleet; by default one per core."""
     groups: int = 2
-    """Groups of lanes that take turns on the device, so that it works for one while threads move another."""
+    """Groups of lanes that alternate on the device, so that it works for one while threads step another."""
     observations_per_run: int | None = None
-    """For how many distinct observations of each run there is to be room on the device; by default all that the task
-    has where that is known; elsewhere room is made as they are seen."""
+    """Distinct observations of each run that the device has memory for; by default all that the task has, if known;
+    otherwise memory is allocated as they are seen."""
     tensorboard: bool = False
     """Also write TensorBoard files."""
     wandb: str | None = None
     """Also log to this Weights & Biases project."""
     restart: bool = False
-    """Where the folder holds a run already: set that aside, under another name, and start anew."""
+    """If the folder already holds a run, rename that run and start over."""
     allow_import: bool = False
     """When resuming: whether the run's environment ("module:Id") may import its module."""
     quiet: bool = False
     """Print nothing but errors."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse invalid options."""
         if self.checkpoint_interval < 0:
             raise ValueError(f"checkpoint_interval must be 0 or more, got {self.checkpoint_interval}")
         if self.threads < 1:

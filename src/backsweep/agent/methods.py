@@ -1,4 +1,4 @@
-"""The methods: which rows are drawn, what they are pulled towards, and whether the graph is planned on."""
+"""The methods: how rows are drawn, how targets are computed, and whether graph values are used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backsweep.sweep import PseudoTerminals
 
 @dataclass(frozen=True)
 class Method:
-    """Which rows are drawn, and what they are pulled towards."""
+    """How rows are drawn, and how their targets are computed."""
 
     sampler: Sampler
     """Chooses the rows."""
@@ -24,7 +24,7 @@ class Method:
     title: str
     """The name in reports."""
     values: GraphValues | None = None
-    """How the graph is planned on; None for methods that do not."""
+    """Configuration of graph values; None for methods without."""
     n_step: int = 1
     """How many steps a transition spans."""
 
@@ -132,7 +132,7 @@ METHOD_NAMES: tuple[str, ...] = (
 
 
 def checked_method(name: str) -> str:
-    """Return `name` if there is such a method, else say which one may have been meant."""
+    """Return `name` if there is such a method; raise with a suggestion if not."""
     if name in METHOD_NAMES:
         return name
     near = difflib.get_close_matches(name.lower(), METHOD_NAMES, n=1, cutoff=0.4)

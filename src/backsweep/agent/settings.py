@@ -18,10 +18,10 @@ Where the paper and its released code differ:
 | D14 | trees                    | separate         | shared                                     |
 | D15 | random_warmup            | True             | False: epsilon-greedy from the start       |
 
-D12 (how returns are normalised) and D16 (on which states the average Q is taken) change what is read off a run, not the
-run: records hold the plain returns beside the normalised ones, and the average Q of the method's own batches
-(`batch_q`) beside that of the fixed probe set (`probe_q`). D3's other half, filler indices below zero, reads rows that
-nobody meant, and is not rebuilt.
+D12 (how returns are normalised) and D16 (on which states the average Q is taken) change how a run is measured, not the
+run: records hold plain and normalised returns, and the average Q both of the method's own batches (`batch_q`) and of
+the fixed probe set (`probe_q`). The other half of D3, filler indices below zero, reads unintended rows and is not
+reproduced.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ CHOICES = ("ours", "paper", "released")
 
 
 def settings_fields(settings: str, family: str | None, method: str, steps: int) -> dict[str, Any]:
-    """Return the fields of a configuration that the choice decides; the paper's side is `RunConfig`'s own defaults.
+    """Return the fields of a configuration that the choice of settings decides; the paper's are `RunConfig`'s defaults.
 
-    `steps` is the length of the run, which our schedule fits itself to.
+    `steps` is the length of the run, which our schedule depends on.
     """
     if settings == "ours":
         return _our_fields(family, method, steps)
@@ -42,7 +42,7 @@ def settings_fields(settings: str, family: str | None, method: str, steps: int) 
 
 
 def _our_fields(family: str | None, method: str, steps: int) -> dict[str, Any]:
-    """Return what did best on tuning seeds; docs/training.md says how it was chosen."""
+    """Return the settings that were best on tuning seeds; docs/training.md says how they were chosen."""
     fields: dict[str, Any] = {"reward_scale": "auto", "predecessors": 1, "evaluation_random_chance": 0.01}
     if method == "graph":
         fields["eta"] = 1.0  # rows by priority alone: sweeps help where few ends are failures, and hurt with lava

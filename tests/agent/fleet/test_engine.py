@@ -211,7 +211,7 @@ def test_which_fleets_are_moved_together() -> None:
 
 
 def test_methods_with_other_targets_are_refused() -> None:
-    with pytest.raises(ValueError, match="methods that learn alike, got discor, ter"):
+    with pytest.raises(ValueError, match="methods with the same kind of update, got discor, ter"):
         Fleet([chain(method="ter"), chain(method="discor")])
 
 

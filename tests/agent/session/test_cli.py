@@ -38,7 +38,7 @@ def test_from_an_empty_folder_to_an_agent_on_film(tmp_path: Path) -> None:
     output, errors = started.communicate(timeout=120)
     assert started.returncode == 128 + signal.SIGTERM, errors
     assert "run folder: runs/nchain-10/ter-seed0" in output
-    assert re.search(r"stopped at step [\d,]+; 'backsweep resume runs/nchain-10/ter-seed0' goes on", output)
+    assert re.search(r"stopped at step [\d,]+; 'backsweep resume runs/nchain-10/ter-seed0' resumes it", output)
 
     config = json.loads((run / "config.json").read_text())
     assert (config["task"], config["method"], config["seed"], config["batch_size"]) == ("nchain-10", "ter", 0, 64)
@@ -72,9 +72,9 @@ def test_evaluate_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     record = json.loads(capsys.readouterr().out)
     assert (record["kind"], record["episodes"], record["step"]) == ("evaluation", 7, 1200)
     assert main(["resume", folder]) == 2
-    assert "end already" in capsys.readouterr().err
+    assert "already finished" in capsys.readouterr().err
     assert main(["train", "nchain-10", *QUICK, "--folder", folder]) == 2
-    assert "holds a run already" in capsys.readouterr().err
+    assert "already holds a run" in capsys.readouterr().err
 
 
 def test_every_knob_is_an_option() -> None:
@@ -96,7 +96,7 @@ def test_every_knob_is_an_option() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train"], "say first what to train on"),
+        (["train"], "name a task first"),
         (["train", "nchain-10", "--method", "tre"], "did you mean 'ter'"),
         (["train", "minigrid/dorkey"], "did you mean 'minigrid/doorkey'"),
         (["train", "nchain-10", "--env", "CartPole-v1"], "not both"),

@@ -89,7 +89,7 @@ def test_a_run_without_a_checkpoint_can_be_started_anew(
     create_run(Path("run"), chain(method="ter"))
     with pytest.raises(RunError, match=r"no checkpoint yet.*--restart"):
         resume("run", quiet=True)
-    with pytest.raises(RunError, match=r"holds a run already.*--restart"):
+    with pytest.raises(RunError, match=r"already holds a run.*--restart"):
         train(chain(method="ter"), "run", quiet=True)
     for number in (1, 2):
         assert train(chain(method="ter", steps=700), "run", restart=True).finished

@@ -1,4 +1,4 @@
-"""Where the time goes."""
+"""Time spent in each part of the loop."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ PARTS = ("environment", "replay", "lanes", "values", "network", "evaluation", "c
 
 
 class Clock:
-    """Adds up seconds by part. Each `lap` puts the time since the last one on the account of a part."""
+    """Adds up seconds by part. Each `lap` adds the time since the last one to a part."""
 
     def __init__(self) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._last = perf_counter()
 
     def lap(self, part: str) -> None:
-        """Put the time since the last lap on the account of `part`."""
+        """Add the time since the last lap to `part`."""
         now = perf_counter()
         self._seconds[part] += now - self._last
         self._last = now

@@ -1,4 +1,4 @@
-"""A fleet: runs that advance in lock-step, with their networks stacked. A single run is a fleet of one."""
+"""A fleet: runs that train together, with their networks stacked. A single run is a fleet of one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OWN_FIELDS = (
     ),
     *("eta", "mix_with", "roots", "predecessors"),
 )
-"""What may differ between the runs of a fleet; methods only if they learn alike."""
+"""The fields that may differ between the runs of a fleet; methods only if they have the same kind of update."""
 
 
 class Fleet:
@@ -86,7 +86,7 @@ class Fleet:
             lane.renew_values(partial(self.learner.values, index, target=True))
 
     def copy_target(self) -> None:
-        """Copy the target networks; values that rest on them are due."""
+        """Copy the target networks; graph values that depend on them are due."""
         self.learner.copy_target()
         for lane in self.lanes:
             lane.values_due = lane.method.values is not None
@@ -94,7 +94,7 @@ class Fleet:
     def given_targets(self, batches: Sequence[Batch]) -> NDArray[np.float64] | None:
         """Return targets that are known before an update (lanes, batch), None if no lane has any.
 
-        Rows that EBU leaves out lose their weight.
+        Rows that EBU skips get weight 0.
         """
         if not self.learner.rule.gives_targets:
             return None
@@ -111,7 +111,7 @@ class Fleet:
         return np.stack(rows)
 
     def drop(self, gone: Sequence[int]) -> list[Lane]:
-        """Go on without some lanes; return them."""
+        """Remove some lanes and return them."""
         dropped = [self.lanes[index] for index in gone]
         kept = [index for index in range(len(self.lanes)) if index not in set(gone)]
         self.lanes = [self.lanes[index] for index in kept]
@@ -139,11 +139,11 @@ def check_same(configs: Sequence[RunConfig]) -> None:
 
 
 def shared_rule(configs: Sequence[RunConfig]) -> TargetRule:
-    """Return the rule by which runs learn together; refuse methods that cannot."""
+    """Return the common update rule of the runs; refuse methods without one."""
     rule = common_rule([method_for(config).rule for config in configs])
     if rule is None:
         methods = ", ".join(sorted({config.method for config in configs}))
-        raise ValueError(f"runs of a fleet must have methods that learn alike, got {methods}")
+        raise ValueError(f"runs of a fleet must have methods with the same kind of update, got {methods}")
     return rule
 
 
@@ -155,7 +155,7 @@ def check_same_form(lanes: Sequence[Lane]) -> None:
 
 
 def lane_network(lane: Lane) -> Network:
-    """Return the shape of a lane's network; environments of other packages get one that suits their observations."""
+    """Return the shape of a lane's network; for other environments it depends on their observations."""
     return config_network(lane.config, lane.envs.observation_space, lane.envs.num_actions)
 
 

@@ -1,4 +1,4 @@
-"""What a fleet will need, reckoned before it starts: room on the device, and memory of the machine."""
+"""The memory that a fleet needs on the device and the machine, estimated before it starts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from backsweep.agent.learner.memory_estimate import working_bytes
 from backsweep.jit.memory import physical_memory
 
 MARGIN = 0.92
-"""Share of the free memory that is counted on."""
+"""Share of the free memory that may be used."""
 BYTES_PER_ROW = 260
-"""Of a replay besides its observations, with a graph and priorities, at its fullest."""
+"""Bytes per row of a full replay with graph and priorities, without its observations."""
 
 
 def rooms_on_device(fleet: Fleet, session: SessionConfig) -> Rooms | None:
@@ -37,7 +37,7 @@ def uses_engine(fleet: Fleet, session: SessionConfig) -> bool:
 
 
 def check_memory(fleet: Fleet, session: SessionConfig) -> None:
-    """Refuse a fleet that would not fit, and say how large a one would."""
+    """Refuse a fleet that does not fit into memory, and name the number of runs that would."""
     if not uses_engine(fleet, session):
         return
     rooms, frame = Rooms(fleet.lanes, session), _observation_bytes(fleet)
@@ -80,7 +80,7 @@ def without_room(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int
 
 
 def free_on(device: str) -> int | None:
-    """Return how many bytes of a device nobody uses; None on the CPU, whose memory may be paged out."""
+    """Return the free bytes of a device; None on the CPU, whose memory may be paged out."""
     if device == "cpu":
         return None
     torch.cuda.empty_cache()

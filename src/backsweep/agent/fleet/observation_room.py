@@ -1,8 +1,8 @@
-"""For how many distinct observations of each run there is room on the device, and making more.
+"""Device memory for the distinct observations of each run.
 
-Where a task's observations can be counted, all of them have room from the start. Elsewhere (Sokoban) their number shows
-as a run goes: some tasks have thousands, others a fifth of the rows. So a run begins with a little room and gets twice
-what it has used whenever that might not last.
+If a task's observations can be counted, there is memory for all of them from the start. Otherwise (Sokoban) their
+number is unknown: some tasks have thousands, others a fifth of the rows. So a run starts with little memory and gets
+twice what it has used whenever that might not suffice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from backsweep.agent.fleet.run import Lane
 from backsweep.tasks import exact, find_task
 
 FIRST_ROOM = 16_384
-"""Observations that a run has room for at first, where nobody knows how many there are."""
+"""Initial number of observations of a run, if their total is unknown."""
 
 
 class Rooms:
@@ -60,7 +60,7 @@ def most_room(config: RunConfig, session: SessionConfig) -> int:
 
 
 def known_observations(config: RunConfig) -> int | None:
-    """Return how many observations a task has, None if nobody knows."""
+    """Return the number of observations of a task, None if unknown."""
     assert config.task is not None
     if find_task(config.task).family not in ("nchain", "minigrid"):
         return None

@@ -1,4 +1,4 @@
-"""Plain environments as a source of the loop: runs move one after another, and every call is done when it returns."""
+"""Plain environments as a source of the loop: runs step one after another, and every call is synchronous."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Failed = Callable[[Lane, Exception], None]
 
 
 class PlainSource:
-    """A fleet whose runs use nothing but their own objects."""
+    """A fleet whose runs use only their own objects."""
 
     waits = False
 
@@ -41,7 +41,7 @@ class PlainSource:
         """Everything is there already."""
 
     def act_at_random(self, last: int) -> bool:
-        """Random actions are taken turn by turn as well."""
+        """Return False: random actions are taken turn by turn as well."""
         return False
 
     def act(self) -> None:
@@ -59,7 +59,7 @@ class PlainSource:
         self._fleet.step += self.schedule.steps_per_turn
 
     def prepare_to_learn(self) -> None:
-        """Settle reward scales, and graph values if they are due."""
+        """Set reward scales, and renew graph values if they are due."""
         self._fleet.prepare_to_learn()
         self.clock.lap("values")
 
@@ -69,7 +69,7 @@ class PlainSource:
         self.clock.lap("replay")
 
     def update(self) -> None:
-        """Learn, and take the TD errors to the priorities."""
+        """Update the networks, and the priorities with the TD errors."""
         fleet = self._fleet
         result = fleet.learner.update(self._batches, fleet.given_targets(self._batches))
         self.clock.lap("network")
@@ -98,7 +98,7 @@ def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
 
 
 def retire(fleet: Fleet, index: int, error: Exception, failed: Failed) -> None:
-    """A run that cannot go on is reported and leaves; the others go on, and the last one's error is raised."""
+    """A run that fails is reported and leaves; the others continue, and the error of the last one is raised."""
     (lane,) = fleet.drop([index])
     failed(lane, error)
     if not fleet.lanes:

@@ -1,4 +1,4 @@
-"""A lane: everything that belongs to one run but its network parameters, which are stacked with those of others."""
+"""A lane: everything that belongs to one run except its network parameters, which are stacked with those of others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Lane:
             else None
         )
         self.reward_scale = given_reward_scale(config)
-        """What rewards are multiplied with to learn from them; None until it is estimated."""
+        """The factor of rewards for learning; None until it is estimated."""
         self.bounds = return_bounds(config)
         self.values_due = self.method.values is not None
         """Whether graph values have to be renewed before the next update."""
@@ -51,7 +51,7 @@ class Lane:
         self.finished_lengths: list[int] = []
 
     def step(self, actions: NDArray[np.int64], clock: Clock) -> None:
-        """Carry out the actions, and remember what came of them."""
+        """Execute the actions and store the transitions."""
         outcome = self.envs.step(actions)
         clock.lap("environment")
         self._remember(actions, outcome)
@@ -89,27 +89,27 @@ class Lane:
         )
 
     def sample(self) -> Batch:
-        """Draw a batch; where time limits are to count as ends, nothing is bootstrapped past them."""
+        """Draw a batch; if time limits count as terminations, truncated rows do not bootstrap."""
         batch = self.replay.sample(self.config.batch_size)
         if not self.config.bootstrap_at_timeout:
             batch.discount = batch.discount * ~self.replay.truncated(batch.row)
         return batch
 
     def estimate_reward_scale(self) -> float:
-        """Choose the scale by what is stored, if nothing else has decided it; from here on it stays."""
+        """Set the reward scale from the stored rewards, unless it is already set; it then stays fixed."""
         if self.reward_scale is None:
             largest = max(map(abs, self.replay.return_range()))
             self.reward_scale = 1.0 / largest if largest > 0 else 1.0
         return self.reward_scale
 
     def renew_values(self, q_values: QValues) -> None:
-        """Plan on the stored graph, if targets come from there and the networks they rest on have changed."""
+        """Plan on the stored graph, if the method uses graph values and they are due."""
         if self.values_due:
             self.replay.renew_values(q_values, bounds=self.bounds)
             self.values_due = False
 
     def state(self) -> State:
-        """Return all of the lane but its replay, as arrays and plain JSON values."""
+        """Return the state of the lane without its replay, as arrays and plain JSON values."""
         env_arrays, env_values = self.envs.state()
         arrays = {f"envs/{name}": array for name, array in env_arrays.items()}
         arrays.update(observations=self.observations, returns=self.returns, lengths=self.lengths)
@@ -126,7 +126,7 @@ class Lane:
         }
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Go on from what `state` returned; the replay was given to the constructor."""
+        """Restore what `state` returned; the replay was given to the constructor."""
         self.envs.load_state(part(arrays, "envs/"), values["envs"])
         self.observations = arrays["observations"].copy()
         self.returns, self.lengths = arrays["returns"].copy(), arrays["lengths"].copy()
@@ -146,7 +146,7 @@ def part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]
 
 
 def lane_environments(config: RunConfig, purpose: str, num_envs: int, *, render: bool = False) -> Environments:
-    """Return a run's environments for a purpose; each purpose has its own seed, which the method has no part in."""
+    """Return a run's environments for a purpose; each purpose has its own seed, independent of the method."""
     seed = environment_seed(config, purpose)
     return make_environments(config.task, config.env, num_envs, seed, task_options(config), render=render)
 
@@ -157,7 +157,7 @@ def environment_seed(config: RunConfig, purpose: str) -> int:
 
 
 def return_bounds(config: RunConfig) -> tuple[float, float] | None:
-    """Return the worst and best return of an episode, None where they are not known."""
+    """Return the worst and best return of an episode, None if unknown."""
     task = task_of(config)
     if task is None:
         return None
@@ -166,7 +166,7 @@ def return_bounds(config: RunConfig) -> tuple[float, float] | None:
 
 
 def given_reward_scale(config: RunConfig) -> float | None:
-    """Return what a run's rewards are multiplied with, None if that is to be estimated from what it stores."""
+    """Return the factor of a run's rewards, None if it is to be estimated from the stored rewards."""
     if config.reward_scale != "auto":
         return config.reward_scale
     bounds = return_bounds(config)
@@ -174,7 +174,7 @@ def given_reward_scale(config: RunConfig) -> float | None:
 
 
 def epsilon_schedule(config: RunConfig) -> EpsilonSchedule:
-    """Return the chance of random actions over the run."""
+    """Return the schedule of the probability of random actions."""
     return EpsilonSchedule(
         start=config.epsilon_start,
         end=config.epsilon_end,
@@ -184,7 +184,7 @@ def epsilon_schedule(config: RunConfig) -> EpsilonSchedule:
 
 
 def encoder_for(config: RunConfig) -> Encoder:
-    """Return what tells the run's states apart."""
+    """Return the run's encoder."""
     if config.encoder == "quantized":
         return Quantized(config.cell[0] if len(config.cell) == 1 else config.cell)
     return ExactBytes() if config.encoder == "bytes" else RandomProjection(dim=config.dimension)
@@ -201,7 +201,7 @@ def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay
         values=method.values,
         n_step=method.n_step,
         num_envs=config.num_envs,
-        check_autoreset="off",  # the loop hands over true last observations, and small tasks may end where they start
+        check_autoreset="off",  # the loop passes true last observations, and small tasks may end where they start
         frame_stack=config.frame_stack,
         gamma=config.discount,
         seed=config.seed,

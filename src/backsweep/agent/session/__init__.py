@@ -1,1 +1,1 @@
-"""What happens around the loop: run folders, records, evaluations, checkpoints, progress and the command line."""
+"""Everything around the loop: run folders, records, evaluations, checkpoints, progress and the command line."""

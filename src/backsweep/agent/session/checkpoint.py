@@ -1,12 +1,12 @@
-"""Checkpoints: everything that a fleet needs to go on, in two slots that are written in turn.
+"""Checkpoints: everything needed to resume a fleet, in two alternating slots.
 
     checkpoints/a/replay-0 ... replay-N     one snapshot per lane, only what changed is written
     checkpoints/a/state                     networks, optimiser, generators, environments, positions of the records
     checkpoints/b/...
 
-The state is written last and names the replays that belong to it by the digests of their manifests. A slot whose
-digests do not fit was being written when the process died; the other slot is then the newest whole one. At any moment
-at least one slot is whole, once there has been a first checkpoint.
+The state is written last and names its replays by the digests of their manifests. A slot whose digests do not match was
+being written when the process died; the other slot is then the newest complete one. After the first checkpoint at least
+one slot is always complete.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a checkpoint gave back."""
+    """A loaded checkpoint."""
 
     fleet: Fleet
     names: list[str]
-    """The lanes that are still under way."""
+    """The unfinished lanes."""
     positions: list[int]
     """Where each lane's records ended."""
     digests: list[str | None]
@@ -78,7 +78,7 @@ def newest_replay(folder: Path, name: str | None = None) -> SavedReplay:
 
 
 def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[RecordWriter]) -> None:
-    """Write a checkpoint to the slot that does not hold the newest one."""
+    """Write a checkpoint to the older slot."""
     slot = _next_slot(folder)
     digests = []
     for index, lane in enumerate(fleet.lanes):
@@ -103,12 +103,12 @@ def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[Rec
 
 
 def load(folder: Path, *, device: str, warn: Callable[[str], None], allow_import: bool = False) -> Loaded:
-    """Return the fleet of the newest checkpoint that is whole; say so if the newest of all is not."""
+    """Return the fleet of the newest complete checkpoint; warn if the very newest is damaged."""
     slots = _slots(folder)
     if not slots:
         raise RunError(
-            f"{folder} has no checkpoint yet: the run stopped before its first one. Start it anew with the command "
-            "that started it and --restart, which keeps what is there aside"
+            f"{folder} has no checkpoint yet: the run stopped before its first one. Start it again with the command "
+            "that started it and --restart, which renames the old folder"
         )
     reasons = []
     for step, slot, reason in slots:
@@ -125,23 +125,23 @@ def load(folder: Path, *, device: str, warn: Callable[[str], None], allow_import
 
 
 def keep_newest(folder: Path) -> None:
-    """Delete the older slot of a run that has come to its end."""
+    """Delete the older slot of a finished run."""
     for _, slot, _ in _slots(folder)[1:]:
         shutil.rmtree(slot, ignore_errors=True)
 
 
 def there_is_one(folder: Path) -> bool:
-    """Say whether there is a checkpoint to go on from."""
+    """Return whether there is a checkpoint to resume from."""
     return any(reason is None for _, _, reason in _slots(folder))
 
 
 def remove(folder: Path) -> None:
-    """Delete all checkpoints of a run that has come to its end."""
+    """Delete all checkpoints of a finished run."""
     shutil.rmtree(folder / FOLDER, ignore_errors=True)
 
 
 def save_agent(folder: Path, fleet: Fleet, lane: int) -> None:
-    """Write one lane's network by itself, for those who want the agent and not its training."""
+    """Write one lane's network separately, for uses that need only the agent."""
     parameters = fleet.learner.online[lane].cpu().numpy()
     config = fleet.lanes[lane].config.to_json()
     metadata = {"step": fleet.step, "config": config, "reward_scale": float(fleet.learner.scales[lane])}
@@ -190,7 +190,7 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
 
 
 def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:
-    """Return the slots that hold something, newest first; one that cannot say how new it is counts as the newest."""
+    """Return the used slots, newest first; a slot of unknown age counts as the newest."""
     found: list[tuple[int, Path, SnapshotError | None]] = []
     for name in SLOTS:
         slot = folder / FOLDER / name

@@ -1,7 +1,7 @@
 """The trainer's commands: train, resume, evaluate and watch.
 
-`train` takes every field of `RunConfig` and `SessionConfig` as an option. Its defaults are those of the task and method
-asked for, so that `backsweep train minigrid/doorkey --help` shows what would be run.
+`train` takes every field of `RunConfig` and `SessionConfig` as an option. Its defaults are those of the given task and
+method, so that `backsweep train minigrid/doorkey --help` shows what would run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from backsweep import agent
 if TYPE_CHECKING:
     from backsweep.agent import RunConfig, RunResult, SessionConfig
 
-# An option that no argument can begin with: everything after the command is passed on as it is.
+# An option that no argument can begin with: everything after the command is passed on unchanged.
 PASS_ON = "\x00"
 ALLOW_IMPORT = "let an environment named 'module:Id' import its module, which runs its code"
 
@@ -31,15 +31,15 @@ def add_commands(subparsers: Any) -> None:
     training.add_argument("arguments", nargs="*")
     training.set_defaults(run=lambda parsed: train_command(parsed.arguments))
 
-    resuming = subparsers.add_parser("resume", help="go on with a run from its last checkpoint")
+    resuming = subparsers.add_parser("resume", help="resume a run from its last checkpoint")
     resuming.add_argument("folder", type=Path, help="the run's folder")
     resuming.add_argument("--threads", type=int, default=1, help="threads of torch")
-    resuming.add_argument("--device", default="cpu", help="where the networks live")
+    resuming.add_argument("--device", default="cpu", help="device of the networks")
     engines = ("auto", "compiled", "plain")
-    resuming.add_argument("--engine", choices=engines, default="auto", help="how a fleet's runs are moved")
-    resuming.add_argument("--lane-threads", type=int, help="threads that move a fleet's runs (default: all cores)")
-    resuming.add_argument("--groups", type=int, default=2, help="groups of runs that take turns on the device")
-    resuming.add_argument("--observations-per-run", type=int, help="room for distinct observations on the device")
+    resuming.add_argument("--engine", choices=engines, default="auto", help="how a fleet's runs are stepped")
+    resuming.add_argument("--lane-threads", type=int, help="threads that step a fleet's runs (default: all cores)")
+    resuming.add_argument("--groups", type=int, default=2, help="groups of runs that alternate on the device")
+    resuming.add_argument("--observations-per-run", type=int, help="distinct observations per run on the device")
     resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between checkpoints")
     resuming.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
     resuming.add_argument("--wandb", help="also log to this Weights & Biases project")
@@ -47,19 +47,19 @@ def add_commands(subparsers: Any) -> None:
     resuming.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
     resuming.set_defaults(run=resume_command)
 
-    evaluating = subparsers.add_parser("evaluate", help="say how good a run's agent is")
+    evaluating = subparsers.add_parser("evaluate", help="evaluate a run's agent")
     evaluating.add_argument("folder", type=Path, help="the run's folder")
-    evaluating.add_argument("--episodes", type=int, help="how many episodes (default: the run's own number)")
-    evaluating.add_argument("--random-chance", type=float, help="chance of a random action (default: the run's own)")
+    evaluating.add_argument("--episodes", type=int, help="number of episodes (default: the run's own)")
+    evaluating.add_argument("--random-chance", type=float, help="random actions' probability (default: the run's own)")
     evaluating.add_argument("--json", action="store_true", help="print the record as JSON")
     evaluating.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
     evaluating.set_defaults(run=evaluate_command)
 
     watching = subparsers.add_parser("watch", help="write a GIF of an episode of a run's agent")
     watching.add_argument("folder", type=Path, help="the run's folder")
-    watching.add_argument("--out", type=Path, help="where to (default: episode.gif in the run's folder)")
-    watching.add_argument("--episode", type=int, default=0, help="which episode: every number is another level")
-    watching.add_argument("--random-chance", type=float, default=0.0, help="chance of a random action")
+    watching.add_argument("--out", type=Path, help="output file (default: episode.gif in the run's folder)")
+    watching.add_argument("--episode", type=int, default=0, help="number of the episode: each is another level")
+    watching.add_argument("--random-chance", type=float, default=0.0, help="probability of a random action")
     watching.add_argument("--fps", type=int, default=8, help="steps per second")
     watching.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
     watching.set_defaults(run=watch_command)
@@ -95,9 +95,7 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
         if {"-h", "--help"} & set(arguments):
             task = "nchain-20"
         else:
-            raise agent.RunError(
-                "say first what to train on: a task such as minigrid/doorkey, or --env and a Gymnasium id"
-            )
+            raise agent.RunError("name a task first, such as minigrid/doorkey, or use --env with a Gymnasium id")
     named = {name: value for name in ("method", "settings", "steps") if (value := getattr(asked, name)) is not None}
     if task is not None and asked.env is not None:
         raise agent.RunError("give either a task or --env, not both")
@@ -122,13 +120,13 @@ def _steps(text: str) -> int:
 
 
 def resume_command(parsed: argparse.Namespace) -> int:
-    """Go on with a run."""
+    """Resume a run."""
     session = {name: value for name, value in vars(parsed).items() if name not in ("folder", "run")}
     return _ending(agent.resume(parsed.folder, **session), parsed.quiet)
 
 
 def evaluate_command(parsed: argparse.Namespace) -> int:
-    """Print how good a run's agent is."""
+    """Evaluate a run's agent and print the result."""
     from backsweep.agent.session.evaluation.evaluate import evaluate
     from backsweep.agent.session.watch import Agent
 
@@ -170,7 +168,7 @@ def watch_command(parsed: argparse.Namespace) -> int:
 
 
 def _ending(results: list[RunResult], quiet: bool) -> int:
-    """Say how it ended; the exit code tells a run that was stopped from one that came to its end."""
+    """Print how the runs ended; the exit code differs for finished and stopped runs."""
     for result in results:
         if result.error is not None:
             print(f"{result.folder}: failed at step {result.step:,}: {result.error}", file=sys.stderr)
@@ -179,7 +177,7 @@ def _ending(results: list[RunResult], quiet: bool) -> int:
         elif result.finished:
             print(f"{result.folder}: finished at step {result.step:,}")
         else:
-            print(f"{result.folder}: stopped at step {result.step:,}; 'backsweep resume {result.folder}' goes on")
+            print(f"{result.folder}: stopped at step {result.step:,}; 'backsweep resume {result.folder}' resumes it")
     if any(result.error is not None for result in results):
         return 1
     signals = [result.stopped_by for result in results if result.stopped_by is not None]

@@ -1,12 +1,12 @@
-"""A run's folder, which says everything about the run.
+"""The folder of a run.
 
     config.json       the configuration, complete
     machine.json      versions and machine of the session that started it
     sessions.jsonl    when it was started, resumed, stopped and finished, and whether its values ran away
-    records.jsonl     what it found (see `backsweep.agent.session.records`)
+    records.jsonl     evaluations and statistics (see `backsweep.agent.session.records`)
     agent/            the network as of the last checkpoint, for `evaluate` and `watch`
-    checkpoints/      two slots, written in turn, each with everything that the run needs to go on
-    finished.json     there when the run has come to its end
+    checkpoints/      two alternating slots, each with everything needed to resume
+    finished.json     exists when the run is complete
 
 A fleet of several runs has a folder with `fleet.json` and `checkpoints/`, and in it one folder per run.
 """
@@ -40,11 +40,11 @@ PACKAGES = ("backsweep", "torch", "numpy", "numba", "gymnasium")
 
 
 class RunError(ValueError):
-    """Something about a run that its user can mend; shown without a traceback."""
+    """A problem with a run that the user can fix; shown without a traceback."""
 
 
 def default_folder(config: RunConfig, root: Path = Path("runs")) -> Path:
-    """Return runs/TASK/METHOD-seedSEED, with a number behind it if that is taken."""
+    """Return runs/TASK/METHOD-seedSEED, with a number appended if that exists."""
     base = root / re.sub(r"[^A-Za-z0-9._-]+", "-", config.environment) / f"{config.method}-seed{config.seed}"
     folder, number = base, 1
     while folder.exists():
@@ -57,8 +57,8 @@ def create_run(folder: Path, config: RunConfig) -> None:
     """Make a run's folder, which must not hold a run yet."""
     if (folder / CONFIG).exists():
         raise RunError(
-            f"{folder} holds a run already: resume it with 'backsweep resume {folder}', choose another folder, or give "
-            "--restart, which sets that run aside and starts anew"
+            f"{folder} already holds a run: resume it with 'backsweep resume {folder}', choose another folder, or use "
+            "--restart, which renames that run and starts over"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def create_run(folder: Path, config: RunConfig) -> None:
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Give the run or fleet in a folder another name beside it, and return that; None if there is none."""
+    """Rename the run or fleet in a folder and return its new path; None if there is none."""
     if not ((folder / CONFIG).exists() or (folder / FLEET).exists()):
         return None
     with only_user(folder):
@@ -81,7 +81,7 @@ def set_aside(folder: Path) -> Path | None:
 
 
 def check_import(config: RunConfig, allowed: bool) -> None:
-    """Refuse an environment of a run's folder that would import a module nobody has asked for."""
+    """Refuse an environment of a run's folder that would import a module without permission."""
     module = (config.env or "").partition(":")[0] if ":" in (config.env or "") else None
     if module is not None and not allowed and module not in sys.modules:
         raise RunError(
@@ -102,14 +102,14 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def note_session(folder: Path, event: str, **values: Any) -> None:
-    """Write down that something happened to the run, with the time of day."""
+    """Record an event of the run, with the time."""
     line = json.dumps({"event": event, "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **values})
     with open(folder / SESSIONS, "a") as file:
         file.write(line + "\n")
 
 
 def is_finished(folder: str | os.PathLike[str]) -> bool:
-    """Say whether the run in a folder has come to its end."""
+    """Return whether the run in a folder is finished."""
     return (Path(folder) / FINISHED).exists()
 
 
@@ -121,7 +121,7 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextlib.contextmanager
 def only_user(folder: Path) -> Iterator[None]:
-    """Hold the run's folder, so that no second process trains the same run."""
+    """Lock the run's folder, so that no second process trains the same run."""
     lock = writer_lock(folder)
     try:
         lock.__enter__()

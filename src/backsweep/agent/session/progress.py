@@ -1,4 +1,4 @@
-"""What the user sees: a live table on a terminal, plain lines elsewhere, nothing if asked to be quiet."""
+"""Progress display: a live table on a terminal, plain lines elsewhere, nothing if quiet."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LIVE_EVERY = 0.25
 LINE_EVERY = 30.0
 WINDOW = 60.0  # seconds over which speeds are taken
 MOST_ROWS = 20
-"""Runs that have a row of their own; more are shown side by side, with less of each."""
+"""The largest number of runs with a row each; more runs are shown in a compact form."""
 
 
 class Progress:
-    """Shows how the lanes are doing; looks at the clock only now and then, so that it costs the loop nothing."""
+    """Shows the progress of the lanes; it checks the clock only now and then, so that the loop is not slowed down."""
 
     def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
         self._total = total
@@ -51,7 +51,7 @@ class Progress:
             self._live = None
 
     def step(self, fleet: Fleet, shown: list[tuple[str, EvaluationRecord | None]]) -> None:
-        """Take note of a turn; show it if it is time. `shown` has each lane's name and last evaluation."""
+        """Called after each turn; shows it if it is time. `shown` has each lane's name and last evaluation."""
         if not self._turns:
             self._started, self._first_step, self._first_updates = time.monotonic(), fleet.step, fleet.learner.updates
         self._turns += 1
@@ -72,11 +72,11 @@ class Progress:
             self._print(self._line(fleet))
 
     def evaluated(self, name: str, record: EvaluationRecord) -> None:
-        """Show an evaluation, as a line of its own."""
+        """Show an evaluation on a separate line."""
         parts = [f"{name}  step {record.step:,}", f"return {record.mean_return:.4g}"]
         if record.normalised_return is not None:
             parts.append(f"normalised {record.normalised_return:.3f}")
-        parts.append(f"ended by itself {record.terminated:.0%}")
+        parts.append(f"terminated {record.terminated:.0%}")
         if record.exact_return is not None:
             parts.append(f"exact return {record.exact_return:.4g}")
         if record.value_error is not None:
@@ -85,7 +85,7 @@ class Progress:
 
     def failed(self, name: str, error: Exception) -> None:
         """Show that a lane has failed."""
-        print(f"{name} failed and is left out: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{name} failed and leaves the fleet: {type(error).__name__}: {error}", file=sys.stderr)
 
     def warn(self, message: str) -> None:
         """Show a warning."""
@@ -157,7 +157,7 @@ def _speed(steps: float, fleet: Fleet) -> str:
 
 
 def _score(record: EvaluationRecord | None) -> str:
-    """Return the last evaluation in a word."""
+    """Return the score of the last evaluation."""
     if record is None:
         return "-"
     return f"{record.mean_return:.4g}" if record.normalised_return is None else f"{record.normalised_return:.3f}"

@@ -1,4 +1,4 @@
-"""What goes on around the loop: records, evaluations, checkpoints, the display, and stopping in good order."""
+"""Everything around the loop: records, evaluations, checkpoints, the display, and a clean stop."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from backsweep.agent.session.records import RecordWriter, ReplayRecord, TimingRe
 from backsweep.agent.session.records.rows import EvaluationRecord
 
 MOST_STEPS_UNSEEN = 1_000
-"""Steps that an engine takes at most before the display and signals are looked at."""
+"""The largest number of steps before the display is updated and signals are handled."""
 BEYOND_BELIEF = 1.5
-"""Values so many times as large as the largest return are not an overestimate that training mends: they run away."""
+"""Values this many times as large as the largest return do not recover with training: they have diverged."""
 
 
 @dataclass(eq=False)
@@ -42,15 +42,15 @@ class LaneFiles:
     """A lane's folder and its open records."""
 
     name: str
-    """The folder below the fleet's."""
+    """The name of its folder inside the fleet's."""
     shown: str
-    """What the user is shown."""
+    """The displayed name."""
     folder: Path
     lane: Lane
     writer: RecordWriter
     last: EvaluationRecord | None = None
     ran_away: bool = False
-    """Whether the user has been told that its values run away."""
+    """Whether the user has been warned that its values diverged."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RunResult:
 
 @dataclass
 class Session:
-    """One sitting of a fleet: from its start, or from a checkpoint, until it ends or is stopped."""
+    """One session of a fleet: from its start, or from a checkpoint, until it ends or is stopped."""
 
     folder: Path
     fleet: Fleet
@@ -90,13 +90,14 @@ class Session:
     _engine: Engine | None = None
 
     def run(self) -> list[RunResult]:
-        """Go on until every lane has come to its end, or somebody asks to stop."""
+        """Run until every lane is finished or a signal stops it."""
         fleet = self.fleet
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
         with self._closing(), self._signals(), self.progress:
             for files in self.files:
                 note_session(files.folder, "started" if fleet.step == 0 else "resumed", step=fleet.step)
-            # A checkpoint may have been made at a lane's very end, and the process killed before it could say so.
+            # A checkpoint may have been written at a lane's last step, and the process killed before marking it
+            # finished.
             if ended := [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]:
                 self._finish(ended)
             while fleet.lanes and self.stopped_by is None:
@@ -160,7 +161,7 @@ class Session:
             retire(self.fleet, index, error, self._failed)
 
     def _steps_until_due(self) -> int:
-        """Return how many steps there are until the next record, evaluation, checkpoint or end."""
+        """Return the number of steps until the next record, evaluation, checkpoint or end."""
         fleet, shared = self.fleet, self.fleet.shared
         intervals = (shared.record_interval, shared.evaluation_interval, self.config.checkpoint_interval)
         ends = [fleet.step + interval - fleet.step % interval for interval in intervals if interval]
@@ -177,7 +178,7 @@ class Session:
             self._engine.hand_back()
 
     def _look_around(self) -> None:
-        """Do what is due after a turn; none of it changes what the next turn does."""
+        """Do what is due after a turn; it does not affect the next turn."""
         fleet, shared = self.fleet, self.fleet.shared
         ending = [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]
         if fleet.passes(shared.record_interval) or ending:
@@ -227,7 +228,7 @@ class Session:
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
 
     def _look_at_values(self, files: LaneFiles, batch_q: float | None) -> None:
-        """Tell the user once if a run's values are beyond what any episode can pay."""
+        """Warn once if a run's values exceed what any episode can pay."""
         bounds = return_bounds(files.lane.config)
         if files.ran_away or batch_q is None or bounds is None:
             return
@@ -270,7 +271,7 @@ class Session:
         self.clock.lap("checkpoint")
 
     def _finish(self, lanes: list[int]) -> None:
-        """Close the lanes that have come to their end; the others go on without them."""
+        """Close the finished lanes; the others continue without them."""
         going_on = len(lanes) < len(self.fleet.lanes)
         self._checkpoint(agents_only=not self.config.final_checkpoint and not going_on)
         for index in reversed(lanes):
@@ -301,7 +302,7 @@ class Session:
 
     @contextlib.contextmanager
     def _closing(self) -> Iterator[None]:
-        """Close whatever is still open, however the session ends."""
+        """Close everything that is still open, however the session ends."""
         try:
             yield
         finally:
@@ -312,7 +313,7 @@ class Session:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Turn Ctrl-C and SIGTERM into a checkpoint and a good end; a second one ends at once."""
+        """Turn Ctrl-C and SIGTERM into a checkpoint and a clean stop; a second one stops at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -1,4 +1,4 @@
-"""Starting runs and going on with them: what the command line and Python both call."""
+"""Starts and resumes runs, for the command line and Python."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **ses
     config
         From `run_config`.
     folder
-        Where it goes; by default runs/TASK/METHOD-seedSEED.
+        The run's folder; by default runs/TASK/METHOD-seedSEED.
     session
         Fields of `SessionConfig`, such as `checkpoint_interval` or `quiet`.
     """
@@ -57,7 +57,7 @@ def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **ses
 
 
 def train_fleet(configs: dict[str, RunConfig], folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
-    """Train several runs in lock-step, each in a folder of its own (named by its key) below `folder`."""
+    """Train several runs together as a fleet, each in its own folder (named by its key) inside `folder`."""
     return start(Path(folder), configs, SessionConfig(**session))
 
 
@@ -84,13 +84,13 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
 
 
 def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
-    """Go on with the run or fleet in a folder from its newest whole checkpoint, to its end."""
+    """Resume the run or fleet in a folder from its newest complete checkpoint, to its end."""
     place, chosen = Path(folder), SessionConfig(**session)
     check_session(chosen)
     if not (place / FLEET).exists():
         read_config(place)
         if is_finished(place):
-            raise RunError(f"{place} has come to its end already; 'backsweep evaluate {place}' shows how good it is")
+            raise RunError(f"{place} is already finished; 'backsweep evaluate {place}' shows how good it is")
     with only_user(place), torch_threads(chosen.threads):
         progress = Progress(0, quiet=chosen.quiet)
         try:
@@ -103,7 +103,7 @@ def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
 
 
 def check_session(session: SessionConfig) -> None:
-    """Refuse what cannot be on this machine, before anything is made or imported."""
+    """Refuse options that this machine does not support, before anything is made or imported."""
     try:
         device = torch.device(session.device)
     except RuntimeError:
@@ -162,7 +162,7 @@ def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sin
 
 @contextlib.contextmanager
 def lane_threads(count: int | None) -> Iterator[None]:
-    """Let lanes be moved by `count` threads for a while, None for all there are."""
+    """Step lanes with `count` threads within the block, None for all there are."""
     before = threads_in_use()
     use_threads(None if count is None else min(count, most_threads()))
     try:
@@ -173,7 +173,7 @@ def lane_threads(count: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch use `count` threads for a while: small networks run faster on one, and results do not vary."""
+    """Let torch use `count` threads within the block: small networks are faster on one, and results do not vary."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

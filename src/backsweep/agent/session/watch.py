@@ -1,4 +1,4 @@
-"""An episode of a trained agent as a moving picture."""
+"""An episode of a trained agent as an animation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from backsweep.agent.session.folder import RunError, check_import, read_config
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks.resumable import Environments
 
-SMALLEST_SIDE = 240  # pixels; smaller pictures are enlarged by a whole factor
+SMALLEST_SIDE = 240  # pixels; smaller images are enlarged by an integer factor
 
 
 class Agent:
@@ -76,7 +76,7 @@ def film(
 def play_frames(
     envs: Environments, values: ActionValues, random_chance: float, episode: int
 ) -> tuple[list[NDArray[np.uint8]], float]:
-    """Play one episode; return a picture before every step, one after the last, and the return."""
+    """Play one episode; return an image before every step, one after the last, and the return."""
     generator = named_generator(episode, "watch")
     observations, total = envs.reset(), 0.0
     frames = [envs.picture()]

@@ -1,4 +1,4 @@
-"""How good an agent is: rollouts on levels of their own, exact values, average Q on a fixed set of states."""
+"""Evaluation of agents: rollouts on separate levels, exact values, average Q on a fixed set of states."""
 
 from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, ExactScores, exact_evaluator
 from backsweep.agent.session.evaluation.probe import probe_states

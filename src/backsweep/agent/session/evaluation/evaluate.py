@@ -38,7 +38,7 @@ PROBE_SEED = 0
 
 
 def evaluate(config: RunConfig, values: ActionValues, step: int) -> EvaluationRecord:
-    """Return how good the policy is that is greedy in `values`: a fleet of one."""
+    """Evaluate the policy that is greedy in `values`: a fleet of one."""
 
     def alone(lanes: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
         return values(observations[0])[None]
@@ -47,10 +47,10 @@ def evaluate(config: RunConfig, values: ActionValues, step: int) -> EvaluationRe
 
 
 def evaluate_fleet(configs: Sequence[RunConfig], values: FleetValues, step: int) -> list[EvaluationRecord]:
-    """Return how good the policies of several runs are; `values` is asked for runs by their place in `configs`.
+    """Evaluate the policies of several runs; `values` takes runs by their index in `configs`.
 
-    Levels and random actions depend on a run's seed and the step alone, and share nothing with those of training. Runs
-    that differ in nothing but seeds and methods are evaluated together, if they are on one of the project's own tasks.
+    Levels and random actions depend only on a run's seed and the step, and are independent of those of training. Runs
+    that differ only in seeds and methods are evaluated together, if they are on one of the project's own tasks.
     """
     together: dict[str, list[int]] = {}
     for lane, config in enumerate(configs):
@@ -89,7 +89,7 @@ def _evaluate_together(
 
 
 def _environments(configs: Sequence[RunConfig], purpose: str) -> Environments | FleetEnvironments:
-    """Return environments for the runs' episodes: one for each, or a few where they may be large."""
+    """Return environments for the runs' episodes: one for each, or a few if they may be large."""
     one = configs[0]
     if not is_own(one):
         return lane_environments(one, purpose, min(one.evaluation_episodes, MOST_OTHER_ENVIRONMENTS))
@@ -133,7 +133,7 @@ def _record(
 def evaluate_lanes(
     configs: Sequence[RunConfig], learner: Learner, lanes: Sequence[int], step: int
 ) -> list[EvaluationRecord]:
-    """Return how good some lanes of a learner are; `configs` are theirs."""
+    """Evaluate some lanes of a learner; `configs` are theirs."""
 
     def values(places: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
         return values_of_lanes(learner, [lanes[place] for place in places], observations)
@@ -148,7 +148,7 @@ def exact_for(config: RunConfig) -> ExactEvaluator:
 
 
 def is_own(config: RunConfig) -> bool:
-    """Say whether a run is on one of the project's own tasks, of which hundreds of copies cost next to nothing."""
+    """Return whether a run is on one of the project's own tasks, of which hundreds of copies are cheap."""
     task = task_of(config)
     return task is not None and task.family not in ("atari", "lunarlander")
 

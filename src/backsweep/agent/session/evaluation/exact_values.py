@@ -1,4 +1,4 @@
-"""Exact scores of a network on tasks whose states can all be listed."""
+"""Exact scores of a network on tasks whose states can be enumerated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BATCH = 1024
 
 @dataclass(frozen=True)
 class ExactScores:
-    """What a greedy policy gets in expectation, and how far its values are from the best ones."""
+    """The expected return of a greedy policy, and the error of its values against Q*."""
 
     mean_return: float
     normalised: float
@@ -41,7 +41,7 @@ class ExactEvaluator:
     def scores(self, values: FleetValues, lanes: Sequence[int], random_chance: float = 0.0) -> list[ExactScores]:
         """Return the scores of several lanes' policies: each state is shown to all of them at once.
 
-        Painting the states and following the policies is left to threads, for which no interpreter lock is needed.
+        Threads draw the states and evaluate the policies without the interpreter lock.
         """
         tables: list[NDArray[np.floating]] = []
         with ThreadPoolExecutor(threads_in_use()) as pool:
@@ -54,7 +54,7 @@ class ExactEvaluator:
             return list(pool.map(lambda table: self._scores_of(table.astype(np.float64), random_chance), tables))
 
     def _batches_ahead(self, pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Give (states, observations) as `ExactTask.batches` does, with the next few already being painted."""
+        """Yield (states, observations) as `ExactTask.batches` does, while threads draw the next few."""
         waiting: deque[tuple[NDArray[np.int64], Future[NDArray[Any]]]] = deque()
         for first in range(0, self._task.num_states, BATCH):
             states = np.arange(first, min(first + BATCH, self._task.num_states))

@@ -1,4 +1,4 @@
-"""What the networks of several lanes of a learner say, in pieces that fit in memory."""
+"""Values of the networks of several lanes, computed in chunks that fit in memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.learner.networks import Network, Parameters, network_tensor
 
 PIECE_BYTES = {"cpu": 1 << 24, "cuda": 1 << 31}
-"""How much the layers of a piece may take. On a CPU small pieces are twice as fast: they stay in the cache, and the
-allocator hands out the same memory again rather than asking the system for fresh pages."""
+"""Memory for the layers of a chunk. On a CPU small chunks are twice as fast: they stay in the cache, and the
+allocator reuses the same memory instead of new pages."""
 
 
 @torch.no_grad()
@@ -57,7 +57,7 @@ def _prepared(learner: Learner, observations: NDArray[Any]) -> torch.Tensor:
 
 
 def _parameters(learner: Learner, lanes: Sequence[int]) -> Parameters:
-    """Return some lanes' parameters: as views where the lanes are neighbours, which they mostly are."""
+    """Return some lanes' parameters, as views if the lanes are adjacent, which they mostly are."""
     if list(lanes) == list(range(lanes[0], lanes[0] + len(lanes))):
         return learner.network.layout.views(learner.online[lanes[0] : lanes[0] + len(lanes)])
     return learner.network.layout.views(learner.online[torch.tensor(list(lanes), device=learner.device)])

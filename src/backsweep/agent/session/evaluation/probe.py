@@ -14,7 +14,7 @@ STRIDE = 7  # steps between two states taken, so that neighbours are not almost 
 
 
 def probe_states(envs: Environments, size: int) -> NDArray[Any]:
-    """Return `size` observations from random play; what they are depends on the environments and their seed alone."""
+    """Return `size` observations from random play; they depend only on the environments and their seed."""
     generator = named_generator(0, "probe")
     observations, taken, count, step = envs.reset(), [], 0, 0
     while count < size:

@@ -2,7 +2,7 @@
 
         episode 0   episode 1   ...
 lane 0  ..........  ....                  every environment plays its share of a lane's episodes;
-lane 1  ...         ...........           those that have no more rest until all have played theirs
+lane 1  ...         ...........           those that are done rest until all are done
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Where all lanes are shown the same, the first axis of the observations is a broa
 
 @dataclass(frozen=True)
 class Rollouts:
-    """What came of each episode, (episodes,)."""
+    """The results of each episode, (episodes,)."""
 
     returns: NDArray[np.float64]
     discounted: NDArray[np.float64]
@@ -49,8 +49,8 @@ def play(
 ) -> list[Rollouts]:
     """Play `episodes` episodes for each lane; each has as many environments, lane by lane in `envs`.
 
-    Environment i of a lane plays its episodes i, i + n, i + 2n and so on, all of them to their end: taking whichever
-    ends first would favour short episodes. What a lane gets does not depend on the others.
+    Environment i of a lane plays its episodes i, i + n, i + 2n and so on, all to their end: taking whichever ends first
+    would favour short episodes. The results of a lane do not depend on the others.
     """
     width = envs.num_envs // len(lanes)
     shape, results = (len(lanes), width), (len(lanes), episodes)

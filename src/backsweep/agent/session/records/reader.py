@@ -1,4 +1,4 @@
-"""Reading records as a stream."""
+"""Reads records as a stream."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from backsweep.agent.session.records.writer import FILE_NAME
 class RecordFile:
     """The records of a run, one after another, from a plain file or a packed one.
 
-    A torn last line (of a killed run) is passed over and reported. Iterating reads the file as a stream; after a
-    complete pass `torn` says whether the last line was torn.
+    An incomplete last line (of a killed run) is skipped and reported. Iterating reads the file as a stream; after a
+    complete pass `torn` tells whether the last line was incomplete.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

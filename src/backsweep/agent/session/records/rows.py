@@ -1,4 +1,4 @@
-"""The kinds of record, one JSON line each. A number that is not known is null, never NaN."""
+"""The kinds of record, one JSON line each. Unknown numbers are null, never NaN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRecord(Record):
-    """What the greedy policy (with a few random actions) is worth, on levels of its own."""
+    """The performance of the greedy policy (with a few random actions), on separate levels."""
 
     kind: ClassVar[str] = "evaluation"
     episodes: int
@@ -38,15 +38,15 @@ class EvaluationRecord(Record):
     highest_return: float
     """Highest return."""
     normalised_return: float | None
-    """The mean return between the task's bounds: 0 the worst episode there is, 1 the best. None without bounds."""
+    """The mean return between the task's bounds: 0 is the worst episode, 1 the best. None without bounds."""
     terminated: float
-    """Share of episodes that ended by themselves, not by a time limit."""
+    """Share of episodes that terminated, instead of reaching a time limit."""
     mean_length: float
     """Mean number of steps of an episode."""
     start_value: float
-    """Mean over episodes of max Q at the first state: what the network promises."""
+    """Mean over episodes of max Q at the first state: the return that the network predicts."""
     discounted_return: float
-    """Mean discounted return of the same episodes: what it keeps."""
+    """Mean discounted return of the same episodes."""
     probe_q: float
     """Mean over the fixed probe states of max Q."""
     exact_return: float | None = None
@@ -54,7 +54,7 @@ class EvaluationRecord(Record):
     exact_normalised: float | None = None
     """`exact_return` between the task's bounds."""
     exact_success: float | None = None
-    """Exact chance that it succeeds."""
+    """Exact probability of success."""
     value_error: float | None = None
     """Mean over all states and actions of |Q - Q*|."""
 
@@ -69,9 +69,9 @@ class TrainingRecord(Record):
     episodes: int
     """Episodes finished so far."""
     epsilon: float
-    """The chance of a random action."""
+    """The probability of a random action."""
     mean_return: float | None
-    """Of the training episodes that finished."""
+    """Mean return of the finished training episodes."""
     mean_length: float | None
     """Mean number of steps of the same episodes."""
     loss: float | None
@@ -88,7 +88,7 @@ class TrainingRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRecord(Record):
-    """What the replay holds, and what its sampler and graph say about themselves."""
+    """Statistics of the replay, its sampler and its graph."""
 
     kind: ClassVar[str] = "replay"
     nbytes: int
@@ -116,7 +116,7 @@ KINDS: dict[str, type[Record]] = {
 
 
 def from_json(line: str | bytes) -> Record:
-    """Return the record of one line; fields that a newer release added are left out."""
+    """Return the record of one line; fields of newer releases are ignored."""
     data = json.loads(line)
     cls = KINDS.get(data.pop("kind", None))
     if cls is None:

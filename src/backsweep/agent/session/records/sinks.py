@@ -1,4 +1,4 @@
-"""Other places that records can go to: TensorBoard and Weights & Biases, when asked for."""
+"""Optional destinations of records: TensorBoard and Weights & Biases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backsweep.agent.session.records.rows import Record
 
 
 class Sink(Protocol):
-    """A place that takes records."""
+    """A destination of records."""
 
     def write(self, record: Record) -> None:
         """Take one record."""

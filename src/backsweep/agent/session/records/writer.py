@@ -1,4 +1,4 @@
-"""Writing records: whole lines, at once, to one file per run."""
+"""Writes records: complete lines, without delay, to one file per run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ ADVICE = "Restore the file from a copy, or start the run again"
 
 
 class RecordsError(ValueError):
-    """A run's records are not those that its checkpoint knows of."""
+    """A run's records do not match its checkpoint."""
 
 
 def checked_digest(folder: str | os.PathLike[str], position: int, expected: str | None) -> xxhash.xxh3_128:
-    """Return the digest of a run's first `position` bytes of records, after checking that they are as they were."""
+    """Return the digest of the first `position` bytes of a run's records, after checking them."""
     path, digest = Path(folder) / FILE_NAME, xxhash.xxh3_128()
     size = path.stat().st_size if path.exists() else 0
     if size < position:
         raise RecordsError(
-            f"{path}: it has {size} bytes where the checkpoint knows of {position}: records have been lost. {ADVICE}"
+            f"{path}: it has {size} bytes, the checkpoint expects {position}: records have been lost. {ADVICE}"
         )
     if position:
         with open(path, "rb") as file:
@@ -39,10 +39,10 @@ def checked_digest(folder: str | os.PathLike[str], position: int, expected: str 
 
 
 class RecordWriter:
-    """Appends records to a run's file, and passes them on to other places.
+    """Appends records to a run's file, and passes them to other destinations.
 
-    `position` is where the file ends and `digest` stands for all of it; a run that goes on from a checkpoint cuts the
-    file there, so that what was recorded after the checkpoint is recorded again, and only once.
+    `position` is the end of the file and `digest` covers all of it. A run that resumes from a checkpoint truncates the
+    file there, so that records after the checkpoint are written again, and only once.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class RecordWriter:
         return self.position
 
     def close(self) -> None:
-        """Close the file and the other places."""
+        """Close the file and the other destinations."""
         self._file.close()
         for sink in self._sinks:
             sink.close()
