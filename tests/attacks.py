@@ -13,9 +13,10 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +28,28 @@ import crafted_rounds
 import kill_rounds
 from backsweep import EpisodicBackward, Mixture, Prioritized, Replay, Topological
 from backsweep.snapshot import SnapshotError
+from cache_attacks import others_caches
 from crafting import SPACES, drive, good_save, observation
 from drive import drive as drive_twin
+from random_plans import random_plan
+from run_attacks import stopped_fleets, stopped_runs
 from states import assert_same_state, state_of
 from strategies import Plan, plans
 
 Attack = Callable[[random.Random, Path], int]
 EVERYTHING = list(hypothesis.HealthCheck)
-WRONG_CALLS, DAMAGES, FULL_DISKS = 200, 60, 20
+WRONG_CALLS, DAMAGES, FULL_DISKS, LONG_PLANS, LONG_PLAN = 200, 60, 20, 20, 500
+WIDE = gym.spaces.Box(0, 255, (4096,), np.uint8)
 SAMPLER = Mixture([(0.4, Topological(shuffle=9)), (0.4, Prioritized()), (0.2, EpisodicBackward())])
 
 
 def new_replay(kind: str, capacity: int = 200, **options: Any) -> Replay:
     """Return an empty replay."""
-    return Replay(SPACES[kind], gym.spaces.Discrete(3), capacity, SAMPLER, **options)
+    return Replay(WIDE if kind == "wide" else SPACES[kind], gym.spaces.Discrete(3), capacity, SAMPLER, **options)
 
 
-def fuzzed_calls(draw: random.Random, folder: Path) -> int:
-    """Random calls, compared with a plain-Python model after each."""
+def small_plans(draw: random.Random, folder: Path) -> int:
+    """Random calls on tiny replays, compared with a plain-Python model after each; hypothesis shrinks what fails."""
     calls = 0
 
     @hypothesis.seed(draw.randrange(2**32))
@@ -62,6 +67,17 @@ def fuzzed_calls(draw: random.Random, folder: Path) -> int:
         drive_twin(plan)
 
     compare()
+    return calls
+
+
+def long_plans(draw: random.Random, folder: Path) -> int:
+    """Long random streams of calls, with saves, on replays of all sizes and settings, compared with the model."""
+    calls = 0
+    for _ in range(LONG_PLANS):
+        plan = random_plan(draw, LONG_PLAN)
+        calls += len(plan.commands)
+        bounds = draw.choice([None, (1, 0), (3, 5), (8, 40)])
+        drive_twin(plan, folder=folder / "save", check_every=draw.choice([50, 200]), bounds=bounds)
     return calls
 
 
@@ -97,48 +113,6 @@ def kills_while_saving(draw: random.Random, folder: Path) -> int:
     rounds = 20
     kill_rounds.killed_at_random(folder / "save", rounds, draw.randrange(2**31))
     return rounds
-
-
-def _train(folder: Path, config: dict[str, Any]) -> None:
-    """Start the run, or go on with it."""
-    import torch
-
-    from backsweep.agent import RunConfig, resume, train
-
-    torch.set_num_threads(1)
-    if any((folder / "checkpoints").glob("*/state/manifest.json")):
-        resume(folder, quiet=True, checkpoint_interval=100)
-    else:
-        train(RunConfig.from_json(config), folder, quiet=True, checkpoint_interval=100, restart=True)
-
-
-def _forked(work: Callable[[], Any]) -> int:
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            work()
-        os._exit(0)
-    return child
-
-
-def stopped_runs(draw: random.Random, folder: Path) -> int:
-    """Training stopped by signals of all kinds at random moments, resumed to its end: the same records."""
-    from trainer_helpers import chain, comparable_records
-
-    methods = ["ter", "per", "ebu", "ter-shuffled"]
-    config = chain(method=draw.choice(methods), steps=2_000, seed=draw.randrange(1000)).to_json()
-    os.waitpid(_forked(lambda: _train(folder / "whole", config)), 0)
-    stops = 0
-    while not (folder / "run" / "finished.json").exists():
-        assert stops < 40, "the run does not come to its end"
-        child = _forked(lambda: _train(folder / "run", config))
-        time.sleep(draw.uniform(0.1, 1.5) if stops < 10 else 20.0)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, draw.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
-        os.waitpid(child, 0)
-        stops += 1
-    assert comparable_records(folder / "run") == comparable_records(folder / "whole")
-    return stops
 
 
 def damaged_files(draw: random.Random, folder: Path) -> int:
@@ -177,8 +151,67 @@ def crafted_folders(draw: random.Random, folder: Path) -> int:
         return sum(crafted_rounds.rounds(folder, 10, draw.randrange(2**31)))
 
 
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[bool]:
+    """Put a file system of its own, with little room, at `folder`; say whether that is allowed here."""
+    folder.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        done = False
+    try:
+        yield done
+    finally:
+        if done:
+            subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=True)
+
+
 def full_disks(draw: random.Random, folder: Path) -> int:
     """Saves that the system cuts short: an error that says so, and the save before loads."""
+    with small_disk(folder / "disk") as mounted:
+        tried = _really_full(draw, folder / "disk") if mounted else 0
+    return tried + _limited_files(draw, folder)
+
+
+def _really_full(draw: random.Random, disk: Path) -> int:
+    """A disk of its own that other files fill up, with saves and with observations kept in a file."""
+    kind = "bytes"
+    replay = new_replay(kind, 2_000)
+    drive(replay, kind, 50, 1, plans=False)
+    replay.save(disk / "save")
+    before = state_of(replay)
+    for _ in range(FULL_DISKS):
+        replay = Replay.load(disk / "save")
+        assert_same_state(state_of(replay), before)
+        drive(replay, kind, 40, draw.randrange(2**31), plans=False)
+        room = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+        (disk / "other").write_bytes(bytes(max(room - draw.randrange(1, 40_000), 0)))
+        try:
+            replay.save(disk / "save")
+            before = state_of(replay)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+        in_file = new_replay("wide", 500, file=disk) if draw.random() < 0.5 else None
+        try:
+            for number in range(100 if in_file is not None else 0):
+                in_file.add(_wide(number), 0, 0.0, _wide(number + 1), False, False)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or in_file is None:
+                raise
+            for row in range(in_file.oldest, in_file.total):
+                assert (in_file.read([row]).observation == _wide(row)).all()
+        del in_file
+        (disk / "other").unlink()
+    return FULL_DISKS
+
+
+def _wide(number: int) -> Any:
+    return np.random.default_rng(number).integers(0, 255, 4096, np.uint8)
+
+
+def _limited_files(draw: random.Random, folder: Path) -> int:
     kind = "bytes"
     replay = new_replay(kind, 20_000)
     drive(replay, kind, 50, 1, plans=False)
@@ -272,8 +305,8 @@ def interrupts(draw: random.Random, folder: Path) -> int:
 
 
 def many_adds(draw: random.Random, folder: Path) -> int:
-    """Adds far beyond the capacity: memory stays where it was once the ring is full."""
-    lanes, calls = 100, 2_000
+    """Adds far beyond the capacity in one process: memory stays where it was once the ring is full."""
+    lanes, calls, most = 100, 2_000, int(os.environ.get("TORTURE_ADDS", "400000"))
     replay = Replay(gym.spaces.Discrete(5_000), gym.spaces.Discrete(3), 20_000, SAMPLER, num_envs=lanes)
     rng = np.random.default_rng(draw.randrange(2**32))
 
@@ -287,9 +320,10 @@ def many_adds(draw: random.Random, folder: Path) -> int:
 
     fill()
     before = _resident()
-    fill()
-    assert _resident() < 1.02 * before + (4 << 20), "memory grows"
-    return 2 * calls * lanes
+    while replay.total < most:
+        fill()
+        assert _resident() < 1.02 * before + (4 << 20), f"memory grows: {before} to {_resident()}"
+    return replay.total
 
 
 def _resident() -> int:
@@ -297,10 +331,12 @@ def _resident() -> int:
 
 
 ATTACKS: dict[str, Attack] = {
-    "calls compared with a plain model": fuzzed_calls,
+    "calls compared with a plain model, small": small_plans,
+    "calls compared with a plain model, long": long_plans,
     "calls that make no sense": wrong_calls,
     "kill -9 while saving": kills_while_saving,
-    "training stopped and resumed": stopped_runs,
+    "runs stopped and resumed, the same records": stopped_runs,
+    "fleets stopped and resumed, the same records": stopped_fleets,
     "damaged files": damaged_files,
     "crafted folders": crafted_folders,
     "saves on a full disk": full_disks,
@@ -308,3 +344,5 @@ ATTACKS: dict[str, Attack] = {
     "interrupts while adding": interrupts,
     "adds, memory flat": many_adds,
 }
+if os.name == "posix" and os.getuid() == 0:
+    ATTACKS["kernel caches that another user got to first"] = others_caches

@@ -18,9 +18,10 @@ def drive(
     encoder: Encoder | None = None,
     folder: Path | None = None,
     check_every: int = 1,
+    bounds: tuple[int, int] | None = None,
     **options: Any,
 ) -> Twin:
-    """Carry out every command on both and compare after each `check_every`."""
+    """Carry out every command on both and compare after each `check_every`; `bounds` are those of a sweep."""
     twin = Twin(
         sampler=plan.sampler,
         capacity=plan.capacity,
@@ -32,6 +33,8 @@ def drive(
         seed=plan.seed,
         **options,
     )
+    if bounds is not None:
+        twin.bound_sweep(*bounds)
     handed_out = [0]
     for number, (kind, argument) in enumerate(plan.run()):
         if kind == "add":
@@ -47,6 +50,8 @@ def drive(
         elif kind == "reload":
             assert folder is not None
             twin.reload(folder)
+            if bounds is not None:
+                twin.bound_sweep(*bounds)
         if number % check_every == 0:
             twin.check()
     twin.check()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import PseudoTerminals, Topological
-from backsweep.sweep.sweep_kernels import QUEUE_COUNT
+from backsweep.sweep.sweep_kernels import HUB, QUEUE_COUNT
 from drive import drive
 from strategies import MORE, Plan, long_stream, plans, topological
 from twins.replay import BadEncoder, Twin
@@ -28,6 +28,16 @@ def test_rows_are_those_of_algorithm_1(plan: Plan) -> None:
 @given(plans(topological(), most_states=40), st.integers(1, 20))
 def test_rows_are_those_of_algorithm_1_where_keys_collide(plan: Plan, keys: int) -> None:
     twin = drive(plan, encoder=BadEncoder(keys), check_every=20)
+    same_counts(twin)
+
+
+@pytest.mark.kernels
+@settings(max_examples=150 * MORE)
+@given(plans(topological(), most_states=40, length=90), st.integers(1, 4), st.integers(0, 4))
+def test_rows_are_those_of_algorithm_1_with_bounds_that_are_met_often(
+    plan: Plan, edges_at_once: int, long_queue: int
+) -> None:
+    twin = drive(plan, check_every=30, bounds=(edges_at_once, long_queue))
     same_counts(twin)
 
 
@@ -157,3 +167,72 @@ def test_pseudo_terminals_need_no_terminal() -> None:
     twin.add([Step(1, 0, 0.0, 2, False, False)])
     twin.add([Step(2, 0, 5.0, 3, False, False)])
     assert twin.replay.sample(4).row.tolist() == [1, 0, 1, 0]
+
+
+def hub_of(edges: int, stitch: bool = True) -> Twin:
+    """State 0 with many predecessors; state 1 leads to the last of those, and nothing leads to the others."""
+    twin = Twin(sampler=Topological(roots=1, predecessors=None, stitch=stitch), capacity=edges + 1)
+    for state in range(edges):
+        twin.add([Step(2 + state, 0, 0.0, 0, True, False)])
+    twin.add([Step(1, 0, 0.0, 1 + edges, False, True)])
+    return twin
+
+
+@pytest.mark.kernels
+def test_a_vertex_with_many_predecessors_is_expanded_as_batches_need_it() -> None:
+    """Whatever their number, one call follows no more edges than its rows and one part ask for."""
+    twin = hub_of(100)
+    twin.bound_sweep(16, 8192)
+    sweep = twin.replay._sampler.sweep  # type: ignore[attr-defined]
+    rows: list[int] = []
+    for batch in range(20):
+        given = twin.sample(5)
+        assert given is not None
+        rows += given.row.tolist()
+        assert sweep.statistics()["sweep_frontier"] <= 5 * (batch + 1) + 16
+    assert rows == list(range(100))  # each once, in the order of the list
+    assert twin.replay.sample(1).row.tolist() == [100]
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("stitch", [True, False])
+def test_a_long_row_of_vertices_that_nothing_leads_to_is_not_kept(stitch: bool) -> None:
+    twin = hub_of(100, stitch)
+    twin.bound_sweep(16, 20)
+    assert twin.sample(100) is not None
+    # The last one, to which state 1 leads, waits behind the first twenty; without stitching its episode begins there.
+    assert twin.replay.stats()["sweep_frontier"] == (21 if stitch else 20)
+    twin.sample(2)
+    same_counts(twin)
+
+
+@pytest.mark.kernels
+def test_edges_that_come_and_go_while_a_vertex_is_expanded() -> None:
+    twin = hub_of(30)
+    twin.bound_sweep(4, 20)
+    for state in range(60):
+        twin.sample(2)
+        twin.add([Step(40 + state % 45, 0, 0.0, 0, True, False)])
+    same_counts(twin)
+
+
+@pytest.mark.kernels
+def test_a_vertex_that_leaves_while_it_is_expanded() -> None:
+    twin = hub_of(30)
+    twin.bound_sweep(4, 20)
+    twin.sample(5)
+    assert twin.replay._sampler.sweep._counters[HUB] > 0  # type: ignore[attr-defined]
+    for _ in range(40):
+        twin.add([Step(120, 0, 0.0, 121, True, False)])
+    twin.sample(5)
+    same_counts(twin)
+
+
+def test_a_save_from_before_vertices_were_expanded_in_parts_goes_on() -> None:
+    twin = hub_of(10)
+    twin.sample(3)
+    sweep = twin.replay._sampler.sweep  # type: ignore[attr-defined]
+    arrays = sweep.arrays()
+    sweep.load({**arrays, "counters": arrays["counters"][:HUB]})
+    twin.sample(8)
+    same_counts(twin)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backsweep import PseudoTerminals, Topological
-from backsweep.sweep.sweep_kernels import draw_pseudo_terminals
+from backsweep.sweep.choice_kernels import draw_pseudo_terminals
 from laws import assert_law
 from twins.replay import Twin
 from twins.store import Step

@@ -18,9 +18,10 @@ from backsweep.jit.random_streams import named_generator
 from backsweep.samplers import Sampler
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store_kernels import EPISODE, FIRST, HAS_TERMINATED, HAS_TRUNCATED, LAST, NEXT, RUNNING, STATE
+from backsweep.sweep.sweep_kernels import EDGES_AT_ONCE, LONG_QUEUE
 from backsweep.types import Batch
 from twins.graph import ReferenceGraph, graph_of
-from twins.samplers import reference_of
+from twins.samplers import ReferenceTopological, reference_of
 from twins.store import BROKEN_OFF, TERMINATED, TRUNCATED, ReferenceStore, Step, Unseen
 from twins.store import RUNNING as STILL_RUNNING
 from worlds import ACTIONS, WORLDS, World, assert_same_data, stacked
@@ -124,6 +125,13 @@ class Twin:
         for _, row in changes:
             self.reference.added(row.serial)
             self.seen |= {row.step.observation, row.step.next_observation}
+
+    def bound_sweep(self, edges_at_once: int, long_queue: int) -> None:
+        """Let a sweep meet its bounds in small graphs."""
+        if isinstance(self.reference, ReferenceTopological):
+            settings = self.replay._sampler.sweep.settings  # type: ignore[attr-defined]
+            settings[EDGES_AT_ONCE], settings[LONG_QUEUE] = edges_at_once, long_queue
+            self.reference.sweep.edges_at_once, self.reference.sweep.long_queue = edges_at_once, long_queue
 
     def sample(self, count: int) -> Batch | None:
         """Draw a batch from both and demand the same; an empty replay or a declared error must refuse in both."""

@@ -6,6 +6,9 @@
 
 A vertex may stand in the search queue several times; it is marked when it is expanded, and marked ones are passed over
 when they are popped. The kernel marks earlier and keeps a shorter queue, which must not make a difference.
+
+Two rules bound the work of one call. More than `edges_at_once` predecessors are followed in parts, as the batches need
+them. While `long_queue` vertices wait, one whose expansion would give nothing does not join them.
 """
 
 from __future__ import annotations
@@ -81,6 +84,8 @@ class ReferenceSweep:
         by_visits: bool = False,
         stitch: bool = True,
         word: int = 0,
+        edges_at_once: int = 256,
+        long_queue: int = 8192,
     ) -> None:
         self.store = store
         self.graph = graph
@@ -95,6 +100,10 @@ class ReferenceSweep:
         self.visited_vertex: set[ReferenceVertex] = set()
         self.batch_queue: deque[int] = deque()
         self.waiting_roots: deque[ReferenceVertex] = deque()
+        self.edges_at_once = edges_at_once
+        self.long_queue = long_queue
+        self.hub: ReferenceVertex | None = None
+        self.hub_next = 0
         self.restarts = 0
         self.expansions = 0
 
@@ -110,6 +119,9 @@ class ReferenceSweep:
                     found_since_restart = True
             if len(batch) == count:
                 return batch
+            if self.hub is not None:
+                self._follow_hub(self.hub)
+                continue
             # Pop v' from search_queue until v' is not in visited_vertex.
             vertex, reached_by = self._pop()
             if vertex is not None:
@@ -137,6 +149,7 @@ class ReferenceSweep:
             vertex, reached_by = self.search_queue.popleft()
             if vertex not in self.visited_vertex and self.graph.holds(vertex):
                 return vertex, reached_by
+            self.visited_vertex.add(vertex)
         return None, None
 
     def _draw_roots(self) -> list[ReferenceVertex]:
@@ -152,12 +165,27 @@ class ReferenceSweep:
         if not self.stitch and reached_by is not None:
             self._step_back(reached_by)
             return
+        if self._follows_all(vertex.edges_in) and len(vertex.edges_in) > self.edges_at_once:
+            self.hub, self.hub_next = vertex, 0
+            return
         # Sample a subset of the predecessor edges, and from each of them a transition.
         for edge in self._draw_edges(vertex.edges_in):
             self._push(edge.rows[self.random.below(len(edge.rows))])
 
+    def _follow_hub(self, vertex: ReferenceVertex) -> None:
+        """Follow the next edges of a vertex that is expanded in parts, as its list is by now."""
+        edges = vertex.edges_in if self.graph.holds(vertex) else []
+        for edge in edges[self.hub_next : self.hub_next + self.edges_at_once]:
+            self._push(edge.rows[self.random.below(len(edge.rows))])
+        self.hub_next += self.edges_at_once
+        if self.hub_next >= len(edges):
+            self.hub = None
+
+    def _follows_all(self, edges: list[Edge]) -> bool:
+        return self.predecessors is None or self.predecessors >= len(edges)
+
     def _draw_edges(self, edges: list[Edge]) -> list[Edge]:
-        if self.predecessors is None or self.predecessors >= len(edges):
+        if self._follows_all(edges):
             return list(edges)
         if self.by_visits:
             return draw_by_visits(self.random, edges, self.predecessors)
@@ -171,8 +199,16 @@ class ReferenceSweep:
 
     def _push(self, row: Row) -> None:
         """Push the predecessor v to search_queue and the transition to batch_queue."""
-        self.search_queue.append((self.graph.vertices[self.graph.encode(row.step.observation)], row))
         self.batch_queue.append(row.serial)
+        vertex = self.graph.vertices[self.graph.encode(row.step.observation)]
+        leads_on = bool(vertex.edges_in) if self.stitch else row.episode.rows[0] is not row
+        waiting = {vertex for vertex, _ in self.search_queue if vertex not in self.visited_vertex}
+        if len(waiting) >= self.long_queue and not leads_on:
+            return
+        if len(waiting) == 2 * self.store.capacity and vertex not in waiting:
+            # The kernel's queue has this many places; it makes room by dropping what has left the graph.
+            self.visited_vertex.update(vertex for vertex in waiting if not self.graph.holds(vertex))
+        self.search_queue.append((vertex, row))
 
 
 def exchange(word: int, store: ReferenceStore, window: list[int], incoming: list[int]) -> list[int]:

@@ -1,5 +1,5 @@
 """The predecessor graph of the stored transitions."""
 
-from backsweep.graph.graph import Graph, GraphView
+from backsweep.graph.graph import Graph, GraphDraws, GraphView
 
-__all__ = ["Graph", "GraphView"]
+__all__ = ["Graph", "GraphDraws", "GraphView"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.random_projection import LiveRandomProjection
-from backsweep.graph import graph_kernels, rows_kernels
+from backsweep.graph import graph_kernels, rows_kernels, weights_kernels
 from backsweep.graph.graph_check import check_graph
 from backsweep.graph.graph_kernels import (
     COLLISIONS,
@@ -49,11 +50,26 @@ UNSEEN_KEY = np.int64(UNSEEN_WORD)
 POOL_PLACES_PER_ROW = 8  # packed blocks need at most 5.4; the rest is space to grow before packing again
 
 
+@dataclass(frozen=True)
+class GraphDraws:
+    """Which weighted draws a graph is kept ready for; without, they take time in proportion to all there is."""
+
+    by_visits: bool = False
+    """Edges into a vertex, in proportion to their rows."""
+    temperatures: tuple[float, ...] = ()
+    """Vertices, by the softmax of their average accumulated reward."""
+
+    def __or__(self, other: GraphDraws) -> GraphDraws:
+        temperatures = dict.fromkeys((*self.temperatures, *other.temperatures))
+        return GraphDraws(self.by_visits or other.by_visits, tuple(temperatures))
+
+
 class Graph:
     """The graph of a store's live rows, updated by `follow` after each add."""
 
-    def __init__(self, store: Store, encoder: LiveEncoder) -> None:
+    def __init__(self, store: Store, encoder: LiveEncoder, draws: GraphDraws | None = None) -> None:
         capacity = store.capacity
+        self.draws = GraphDraws() if draws is None else draws
         most_vertices = 2 * capacity
         self._store = store
         self._encoder = encoder
@@ -68,6 +84,10 @@ class Graph:
         self.terminals = reserve((most_vertices,), np.int32)
         self.observation_vertex = reserve((2 * capacity,), np.int32)
         self.counters = np.zeros(graph_kernels.GRAPH_COUNTERS, np.int64)
+        temperatures = np.array(self.draws.temperatures, np.float64)
+        tree_size = power_of_two_at_least(max(most_vertices, 2))
+        self._tallies = reserve((len(self.pool) if self.draws.by_visits else 0,), np.int32)
+        self._trees = reserve((len(temperatures) * tree_size, 2), np.float64)
         # The arrays never move, so their addresses are stored once.
         self.bundle = graph_kernels.GraphArrays(
             self.vertices,
@@ -81,6 +101,9 @@ class Graph:
             self.terminals,
             self.observation_vertex,
             self.counters,
+            self._tallies,
+            self._trees,
+            temperatures,
         )
         self.row = array_row(self.bundle)
         self._no_keys = np.empty((0, encoder.words), np.int64)
@@ -194,6 +217,8 @@ class Graph:
     def nbytes(self) -> int:
         """Bytes in use."""
         tables = self._vertex_table.nbytes + self._edge_table.nbytes
+        tables += 4 * int(self.counters[POOL_USED]) if self.draws.by_visits else 0
+        tables += 16 * self.vertices_high * len(self.draws.temperatures)
         return tables + sum(array.nbytes for array in self.arrays().values())
 
     # -- saving ---------------------------------------------------------------------------------------------------
@@ -229,6 +254,7 @@ class Graph:
     def finish_loading(self) -> None:
         """Build the tables after the arrays have been filled."""
         graph_kernels.rebuild_tables(self.row)
+        weights_kernels.rebuild_weights(self.row)
 
 
 def _marked(keys: NDArray[np.int64], hidden: NDArray[np.bool_]) -> NDArray[np.int64]:

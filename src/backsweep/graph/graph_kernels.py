@@ -26,6 +26,9 @@ A block is a ring of places in the one `pool`:
 
 A full block moves to the end of the used part of the pool and doubles. When the pool's end is reached, all blocks are
 packed again with space to grow, so a step costs O(1) on average and any row of an edge can be drawn in O(1).
+
+For samplers that ask for it, two more things are kept up to date (`draw_kernels.py`): a tally of the rows on the edges
+into each vertex, laid out like the blocks in the pool, and softmax trees over the vertices' average rewards.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -38,6 +41,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.graph.draw_kernels import sum_tally
 from backsweep.jit.array_table import (
     Float64Matrix,
     Float64Vector,
@@ -118,6 +122,11 @@ class GraphArrays(NamedTuple):
     observation_vertex: Int32Vector
     """The vertex + 1 of each stored observation, or -1 - the index of its key among the keys of an add."""
     counters: Int64Vector
+    tallies: Int32Vector
+    """Laid out like the pool; empty if nobody asks for draws by visits."""
+    trees: Float64Matrix
+    """One softmax tree after another, one for each temperature."""
+    temperatures: Float64Vector
 
 
 @inlined
@@ -242,6 +251,16 @@ def block_size(count: int) -> int:
 
 
 @kernel
+def tally_block(vertex: int, graph: GraphArrays) -> None:
+    """Count the rows on the edges into a vertex anew, after its block has moved."""
+    start, count, size = graph.vertices[vertex, START], graph.vertices[vertex, COUNT], graph.vertices[vertex, SIZE]
+    tally = graph.tallies[start : start + size]
+    for i in range(size):
+        tally[i] = graph.edges[graph.pool[start + i], E_COUNT] if i < count else 0
+    sum_tally(tally)
+
+
+@kernel
 def pack_blocks(graph: GraphArrays) -> None:
     """Pack all blocks from the start of the pool, entries in order and heads at 0."""
     vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
@@ -262,6 +281,8 @@ def pack_blocks(graph: GraphArrays) -> None:
         vertices[vertex, SIZE] = block_size(count)
         vertices[vertex, HEAD] = 0
         used += vertices[vertex, SIZE]
+        if graph.tallies.shape[0]:
+            tally_block(vertex, graph)
     for edge in range(counters[EDGES_HIGH]):
         count = edges[edge, E_COUNT]
         if count == 0:

@@ -48,7 +48,9 @@ from backsweep.graph.graph_kernels import (
     push,
     remove_edge_entry,
     remove_vertex_entry,
+    tally_block,
 )
+from backsweep.graph.weights_kernels import count_row, move_count, renew_score
 from backsweep.jit.array_table import Row, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.store.store_kernels import (
@@ -114,6 +116,7 @@ def remove_row(slot: int, graph: GraphArrays) -> None:
     # The oldest row of all is the oldest of its edge.
     edges[edge, E_HEAD] = (edges[edge, E_HEAD] + 1) & (edges[edge, E_SIZE] - 1)
     edges[edge, E_COUNT] -= 1
+    count_row(edge, -1, graph)
     if edges[edge, E_COUNT] == 0:
         remove_edge_entry(edge, edges, graph.edge_table)
         start = vertices[target, START]
@@ -121,6 +124,7 @@ def remove_row(slot: int, graph: GraphArrays) -> None:
         vertices[target, COUNT] -= 1
         moved = pool[start + vertices[target, COUNT]]
         pool[start + place] = moved
+        move_count(moved, place, graph)
         edges[moved, PLACE] = place
         edges[edge, E_SIZE] = 0
         edges[edge, SOURCE] = counters[EDGES_FREE]
@@ -140,6 +144,8 @@ def remove_row(slot: int, graph: GraphArrays) -> None:
         graph.reward_sums[target] -= graph.returns[slot, AFTER]
     leave_vertex(source, graph)
     leave_vertex(target, graph)
+    renew_score(source, graph)
+    renew_score(target, graph)
 
 
 @inlined
@@ -175,7 +181,10 @@ def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
     edges[edge, E_HEAD] = 0
     edges[edge, E_COUNT] = 0
     insert_entry(hash_edge(source, target), edge, graph.edge_table)
+    size = vertices[target, SIZE]
     push(vertices[target, START : START + 4], edge, graph)
+    if graph.tallies.shape[0] and vertices[target, SIZE] != size:
+        tally_block(target, graph)
     counters[EDGES_LIVE] += 1
     return edge
 
@@ -209,6 +218,7 @@ def add_rows(
         target = vertex_of(rows[slot, NEXT_OBSERVATION], keys, graph)
         edge = find_or_make_edge(source, target, graph)
         push(graph.edges[edge, E_START : E_START + 4], slot, graph)
+        count_row(edge, 1, graph)
         flags = rows[slot, FLAGS]
         if flags & TERMINATED:
             if vertices[target, ENDINGS] == 0:
@@ -229,3 +239,5 @@ def add_rows(
         returns[slot, AFTER] = values[slot, RETURN]
         graph.rows[slot, ROW_EDGE] = edge
         graph.rows[slot, ROW_FLAGS] = flags
+        renew_score(source, graph)
+        renew_score(target, graph)

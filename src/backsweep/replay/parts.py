@@ -30,7 +30,7 @@ from backsweep.replay.autoreset import (
 )
 from backsweep.replay.checking import checked_gamma, positive_int
 from backsweep.samplers import Experience, Sampler, Uniform
-from backsweep.samplers.base import LiveSampler
+from backsweep.samplers.base import LiveSampler, graph_draws
 from backsweep.snapshot import SnapshotMemory
 from backsweep.store.ingest import tables_for
 from backsweep.store.layout import Layout
@@ -142,7 +142,8 @@ class ReplayParts:
         self._autoreset = Autoreset(autoreset, self._check_autoreset, self._num_envs)
         values = self._values_config
         with_graph = self._sampler_config.needs_graph or values is not None
-        self._graph: Graph | None = Graph(self._store, self._encoder) if with_graph else None
+        draws = graph_draws(self._sampler_config)
+        self._graph: Graph | None = Graph(self._store, self._encoder, draws) if with_graph else None
         self._planner = (
             None
             if values is None or self._graph is None

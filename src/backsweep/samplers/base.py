@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.graph.graph import Graph
+from backsweep.graph.graph import Graph, GraphDraws
 from backsweep.jit.random_streams import generator_state, restore_generator
 from backsweep.store.store import Store
 from backsweep.types import Picks, Rows
@@ -124,7 +124,10 @@ class LiveSampler:
 
 @runtime_checkable
 class Sampler(Protocol):
-    """A frozen configuration that builds a live sampler."""
+    """A frozen configuration that builds a live sampler.
+
+    One that draws from the graph by weight may also have an attribute `graph_draws`; see `GraphDraws`.
+    """
 
     @property
     def needs_graph(self) -> bool:
@@ -134,3 +137,11 @@ class Sampler(Protocol):
     def build(self, experience: Experience, generator: np.random.Generator) -> LiveSampler:
         """Return the live sampler for one replay; all its randomness comes from `generator`."""
         ...
+
+
+def graph_draws(sampler: Sampler) -> GraphDraws:
+    """Return which weighted draws a sampler's graph is to be kept ready for: none unless it says so."""
+    draws = getattr(sampler, "graph_draws", GraphDraws())
+    if not isinstance(draws, GraphDraws):
+        raise TypeError(f"{type(sampler).__name__}: graph_draws must be GraphDraws(...), got {draws!r}")
+    return draws

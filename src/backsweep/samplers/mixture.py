@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.graph.graph import GraphDraws
 from backsweep.jit.random_streams import named_generator, random_word
-from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerState
+from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerState, graph_draws
 from backsweep.snapshot.contents import need
 from backsweep.types import Picks, Rows
 
@@ -47,6 +50,11 @@ class Mixture:
     def needs_graph(self) -> bool:
         """Whether any part does."""
         return any(sampler.needs_graph for _, sampler in self.parts)
+
+    @property
+    def graph_draws(self) -> GraphDraws:
+        """What the parts draw by weight, together."""
+        return functools.reduce(operator.or_, (graph_draws(sampler) for _, sampler in self.parts))
 
     def build(self, experience: Experience, generator: np.random.Generator) -> LiveMixture:
         """Return the live sampler; each part gets its own generator."""

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.graph.graph import GraphDraws
 from backsweep.jit.random_streams import generator_state, random_word, restore_generator
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
 from backsweep.samplers.fallback import fill_up
@@ -34,8 +35,7 @@ class Topological:
     trees: Literal["shared", "separate"] = "shared"
     """One queue and visited set for all roots (Algorithm 1), or one root after another, each with its own."""
     draw: Literal["uniform", "visits"] = "uniform"
-    """Draw predecessors uniformly, or in proportion to the stored transitions on the edge (for stochastic tasks;
-    takes time proportional to the number of predecessors)."""
+    """Draw predecessors uniformly, or in proportion to the stored transitions on the edge, for stochastic tasks."""
     stitch: bool = True
     """Whether the search may cross from one episode to another in a shared state. False is an ablation: from the
     roots on, each branch stays in its episode."""
@@ -69,6 +69,12 @@ class Topological:
         ):
             if getattr(self, name) not in choices:
                 raise ValueError(f"Topological: {name} must be one of {choices}, got {getattr(self, name)!r}")
+
+    @property
+    def graph_draws(self) -> GraphDraws:
+        """What the sweep draws by weight."""
+        temperatures = (float(self.start.kappa),) if isinstance(self.start, PseudoTerminals) else ()
+        return GraphDraws(self.draw == "visits", temperatures)
 
     def build(self, experience: Experience, generator: np.random.Generator) -> LiveTopological:
         """Return the live sampler."""

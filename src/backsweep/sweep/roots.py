@@ -16,7 +16,7 @@ class PseudoTerminals:
     """Start at vertices drawn from softmax(U / kappa), for tasks whose goals do not end the episode.
 
     U is a vertex's average accumulated reward: the mean, over its stored visits, of the reward collected from the
-    episode's start to the visit. A restart takes time proportional to the number of vertices.
+    episode's start to the visit.
     """
 
     kappa: float = 0.01

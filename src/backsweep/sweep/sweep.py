@@ -17,6 +17,8 @@ from backsweep.sweep import sweep_kernels
 from backsweep.sweep.roots import PseudoTerminals, Terminals
 from backsweep.sweep.sweep_kernels import (
     EXPANSIONS,
+    HUB,
+    HUB_NEXT,
     PENDING_COUNT,
     PENDING_HEAD,
     Q_ROW,
@@ -60,10 +62,13 @@ class Sweep:
         self._roots = np.zeros((2, roots), np.int64)
         self._counters = np.zeros(sweep_kernels.SWEEP_COUNTERS, np.int64)
         self._random = np.array([seed], np.uint64)
-        settings = (roots, most, pseudo, separate_trees, by_visits, stitch)
+        temperatures = graph.draws.temperatures
+        tree = temperatures.index(float(kappa)) if pseudo and kappa in temperatures else -1
+        bounds = sweep_kernels.DEFAULT_EDGES_AT_ONCE, sweep_kernels.DEFAULT_LONG_QUEUE
+        self.settings = np.array((roots, most, pseudo, separate_trees, by_visits, stitch, tree, *bounds), np.int64)
         # The arrays never move, so their addresses are stored once.
         self.bundle = SweepArrays(
-            np.array(settings, np.int64),
+            self.settings,
             np.array([kappa], np.float64),
             self._random,
             self._queue,
@@ -137,11 +142,16 @@ class Sweep:
         expected = {QUEUE_HEAD: 0, QUEUE_COUNT: len(queue), PENDING_HEAD: 0, PENDING_COUNT: len(pending)}
         expected[ROOTS_COUNT] = roots.shape[1]
         need(all(counters[place] == number for place, number in expected.items()), "a sweep's counters do not add up")
+        need(0 <= counters[HUB] <= high, "the vertex that a sweep expands is out of range")
+        need(0 <= counters[HUB_NEXT] <= self._store.capacity, "the next edge that a sweep follows is out of range")
         need(0 <= counters[ROOTS_NEXT] <= counters[ROOTS_COUNT], "a sweep's next root is out of range")
         need(0 <= counters[SWEEP] < 2**31 and counters[RESTARTS] >= 0 and counters[EXPANSIONS] >= 0, "a sweep's number")
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Resume from a saved position; raise a ContentsError if it is invalid."""
+        counters = arrays.get("counters")
+        if counters is not None and counters.shape == (HUB,):  # saved before vertices were expanded in parts
+            arrays = {**arrays, "counters": np.append(counters, np.zeros_like(self._counters[HUB:]))}
         self._check(arrays)
         self._queue[: len(arrays["queue"])] = arrays["queue"]
         self._visited[: len(arrays["visited"])] = arrays["visited"]

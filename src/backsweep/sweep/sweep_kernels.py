@@ -9,6 +9,14 @@
 
 A vertex is marked when it enters the queue. Algorithm 1 of the paper marks it when it is expanded and skips
 marked ones; both expand the same vertices in the same order, but here the queue never holds a vertex twice.
+
+No call does more than its rows and a fixed amount besides ask for, however many predecessors a vertex has:
+
+- A vertex with many predecessors, all of which are to be followed, is expanded in parts as batches need them (HUB ...).
+  Edges that come meanwhile are followed too. Where an edge leaves, the last one takes its place; if that place was
+  passed already, the moved one waits for the next sweep.
+- Draws by weight come from tallies and trees that the graph keeps; see `graph/weights_kernels.py`.
+- While many vertices wait, one that nothing leads to does not join them: a long row of such is passed over in one call.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -33,15 +41,15 @@ from backsweep.graph.graph_kernels import (
     START,
     TERMINALS,
     USES,
-    VERTICES_HIGH,
-    VISITS,
     GraphArrays,
 )
+from backsweep.graph.weights_kernels import draw_from_tally, draw_from_tree
 from backsweep.jit.array_table import Float64Vector, Int64Matrix, Int64Vector, Row, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
-from backsweep.jit.random_streams_kernels import draw_below, draw_unit
+from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.store_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL, Ring
+from backsweep.sweep.choice_kernels import draw_by_visits, draw_distinct, draw_pseudo_terminals
 
 # Columns of queue.
 Q_VERTEX = 0
@@ -58,7 +66,10 @@ ROOTS_NEXT = 5
 ROOTS_COUNT = 6
 RESTARTS = 7
 EXPANSIONS = 8
-SWEEP_COUNTERS = 9
+HUB = 9  # one more than the vertex that is being expanded in parts, 0 if there is none
+HUB_STAMP = 10
+HUB_NEXT = 11  # the place of its next edge
+SWEEP_COUNTERS = 12
 # Settings of a sweep.
 NUM_ROOTS = 0
 PREDECESSORS = 1  # at most how many are followed
@@ -66,10 +77,15 @@ PSEUDO = 2  # whether roots are drawn by accumulated reward
 SEPARATE = 3  # whether every root has its own tree
 BY_VISITS = 4  # whether predecessors are drawn in proportion to their transitions
 STITCH = 5  # whether the search may pass from one episode to another
-SWEEP_SETTINGS = 6
+TREE = 6  # which of the graph's trees roots are drawn from, -1 if none
+EDGES_AT_ONCE = 7  # more predecessors than this are followed in parts
+LONG_QUEUE = 8  # from so many waiting vertices on, those that nothing leads to do not join them
+SWEEP_SETTINGS = 9
 
 ALL_PREDECESSORS = 0
 LOOK_AHEAD_EDGES = 8
+DEFAULT_EDGES_AT_ONCE = 256
+DEFAULT_LONG_QUEUE = 8192
 
 HIGH_HALF = np.int64(32)
 LOW_HALF = np.int64(0xFFFFFFFF)
@@ -143,60 +159,6 @@ def enqueue(vertex: int, row: int, vertices: NDArray[np.int64], sweep: SweepArra
 
 
 @inlined
-def draw_distinct(
-    state: NDArray[np.uint64], bound: int, count: int, chosen: NDArray[np.int64], swapped: NDArray[np.int64]
-) -> None:
-    """Fill `chosen` with `count` distinct numbers from 0..bound-1 in random order: the start of a shuffle.
-
-    The shuffle would swap place i with a random later place. Nothing is moved here; the content of a place
-    is found from `swapped`, the list of swaps so far.
-    """
-    for i in range(count):
-        place = i + draw_below(state, bound - i)
-        swapped[i] = place
-        value = place
-        # The content of `place` after the swaps: undo them, last first.
-        for j in range(i - 1, -1, -1):
-            if value == j:
-                value = swapped[j]
-            elif value == swapped[j]:
-                value = j
-        chosen[i] = value
-
-
-@kernel
-def draw_by_visits(
-    state: NDArray[np.uint64],
-    start: int,
-    bound: int,
-    edges: NDArray[np.int32],
-    pool: NDArray[np.int32],
-    wanted: int,
-    chosen: NDArray[np.int64],
-) -> None:
-    """Fill `chosen` with `wanted` distinct places 0..bound-1, drawn in proportion to the transitions on their edges."""
-    left = np.int64(0)
-    for i in range(bound):
-        left += edges[pool[start + i], E_COUNT]
-    for k in range(wanted):
-        ticket = draw_below(state, left)
-        for i in range(bound):
-            taken = False
-            for j in range(k):
-                if chosen[j] == i:
-                    taken = True
-                    break
-            if taken:
-                continue
-            count = edges[pool[start + i], E_COUNT]
-            if ticket < count:
-                chosen[k] = i
-                left -= count
-                break
-            ticket -= count
-
-
-@inlined
 def emit(row: int, sweep: SweepArrays) -> None:
     """Append a row to the pending ones."""
     pending, counters = sweep.pending, sweep.counters
@@ -205,15 +167,31 @@ def emit(row: int, sweep: SweepArrays) -> None:
 
 
 @inlined
-def follow_edge(edge: int, live: LiveRows, graph: GraphArrays, sweep: SweepArrays) -> None:
+def leads_on(vertex: int, row: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> bool:
+    """Say whether the expansion of a vertex that was reached by a row would give anything now."""
+    if sweep.settings[STITCH] != 0:
+        return graph.vertices[vertex, COUNT] > 0
+    slot = row % live.capacity
+    return ring.episodes[ring.rows[slot, EPISODE], FIRST] != slot
+
+
+@inlined
+def reach(vertex: int, row: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> None:
+    """Give a row, and let its source wait to be expanded."""
+    emit(row, sweep)
+    waiting = sweep.counters[QUEUE_COUNT]
+    if waiting < sweep.settings[LONG_QUEUE] or leads_on(vertex, row, live, ring, graph, sweep):
+        enqueue(vertex, row, graph.vertices, sweep)
+
+
+@inlined
+def follow_edge(edge: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> None:
     """Draw one transition of an edge and put the edge's source in the queue."""
     edges = graph.edges
     count = edges[edge, E_COUNT]
     ahead = edges[edge, E_HEAD] + draw_below(sweep.random, count)
     slot = graph.pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
-    row = serial_of(slot, live)
-    emit(row, sweep)
-    enqueue(edges[edge, SOURCE], row, graph.vertices, sweep)
+    reach(edges[edge, SOURCE], serial_of(slot, live), live, ring, graph, sweep)
 
 
 @inlined
@@ -261,10 +239,17 @@ def expand(
         return
     start, count = vertices[vertex, START], vertices[vertex, COUNT]
     if predecessors == ALL_PREDECESSORS or predecessors >= count:
+        if count > sweep.settings[EDGES_AT_ONCE]:
+            counters[HUB] = vertex + 1
+            counters[HUB_STAMP] = stamp
+            counters[HUB_NEXT] = 0
+            return
         for i in range(count):
-            follow_edge(pool[start + i], live, graph, sweep)
+            follow_edge(pool[start + i], live, ring, graph, sweep)
         return
-    if sweep.settings[BY_VISITS] != 0:
+    if sweep.settings[BY_VISITS] != 0 and graph.tallies.shape[0]:
+        draw_from_tally(state, vertex, graph, predecessors, chosen)
+    elif sweep.settings[BY_VISITS] != 0:
         draw_by_visits(state, start, count, edges, pool, predecessors, chosen)
     else:
         draw_distinct(state, count, predecessors, chosen, swapped)
@@ -274,7 +259,25 @@ def expand(
         prefetch(sweep.visited, source)
         prefetch(pool, edges[pool[start + chosen[i]], E_START])
     for i in range(predecessors):
-        follow_edge(pool[start + chosen[i]], live, graph, sweep)
+        follow_edge(pool[start + chosen[i]], live, ring, graph, sweep)
+
+
+@inlined
+def follow_hub(live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> None:
+    """Follow the next edges that lead to the vertex that is being expanded in parts."""
+    vertices, pool, counters = graph.vertices, graph.pool, sweep.counters
+    vertex = counters[HUB] - 1
+    if vertices[vertex, USES] == 0 or vertices[vertex, STAMP] != counters[HUB_STAMP]:
+        counters[HUB] = 0  # it left the graph
+        return
+    start, count = vertices[vertex, START], vertices[vertex, COUNT]
+    last = min(counters[HUB_NEXT] + sweep.settings[EDGES_AT_ONCE], count)
+    for i in range(counters[HUB_NEXT], last):
+        prefetch(graph.edges, pool[start + min(i + LOOK_AHEAD_EDGES, count - 1)])
+        follow_edge(pool[start + i], live, ring, graph, sweep)
+    counters[HUB_NEXT] = last
+    if last == count:
+        counters[HUB] = 0
 
 
 @inlined
@@ -286,48 +289,16 @@ def follow_episode(row: int, live: LiveRows, ring: Ring, graph: GraphArrays, swe
     if ring.episodes[ring.rows[slot, EPISODE], FIRST] == slot:
         return
     before = np.int64(ring.rows[slot, PREVIOUS])
-    serial = serial_of(before, live)
-    emit(serial, sweep)
-    enqueue(graph.edges[graph.rows[before, ROW_EDGE], SOURCE], serial, graph.vertices, sweep)
-
-
-@kernel
-def draw_pseudo_terminals(state: NDArray[np.uint64], kappa: float, graph: GraphArrays, roots: NDArray[np.int64]) -> int:
-    """Draw roots from softmax(U / kappa) over all live vertices, with replacement; return how many.
-
-    U is a vertex's average accumulated reward. The largest U is subtracted first, so that the largest weight is 1.
-    """
-    vertices, reward_sums = graph.vertices, graph.reward_sums
-    high = graph.counters[VERTICES_HIGH]
-    largest = -np.inf
-    for vertex in range(high):
-        if vertices[vertex, USES] > 0:
-            largest = max(largest, reward_sums[vertex] / vertices[vertex, VISITS])
-    if largest == -np.inf:
-        return 0
-    total = 0.0
-    for vertex in range(high):
-        if vertices[vertex, USES] > 0:
-            total += np.exp((reward_sums[vertex] / vertices[vertex, VISITS] - largest) / kappa)
-    for i in range(roots.shape[0]):
-        ticket = draw_unit(state) * total
-        chosen = -1
-        for vertex in range(high):
-            if vertices[vertex, USES] > 0:
-                weight = np.exp((reward_sums[vertex] / vertices[vertex, VISITS] - largest) / kappa)
-                if weight > 0.0:
-                    chosen = vertex
-                    if ticket < weight:
-                        break
-                    ticket -= weight
-        roots[i] = chosen
-    return roots.shape[0]
+    source = graph.edges[graph.rows[before, ROW_EDGE], SOURCE]
+    reach(source, serial_of(before, live), live, ring, graph, sweep)
 
 
 @kernel
 def draw_roots(graph: GraphArrays, sweep: SweepArrays, swapped: NDArray[np.int64]) -> int:
     """Fill `roots` with the roots of the next sweep; return their number."""
     state, roots = sweep.random, sweep.roots[0]
+    if sweep.settings[TREE] >= 0:
+        return draw_from_tree(state, sweep.settings[TREE], graph, roots)
     if sweep.settings[PSEUDO] != 0:
         return draw_pseudo_terminals(state, sweep.kappa[0], graph, roots)
     available = graph.counters[TERMINALS]
@@ -364,6 +335,9 @@ def sweep_rows(ring_row: Row, graph_row: Row, sweep_row: Row, out: NDArray[np.in
                 since_restart += 1
         if filled == out.shape[0]:
             return filled
+        if counters[HUB] != 0:
+            follow_hub(live, ring, graph, sweep)
+            continue
         if counters[QUEUE_COUNT] == 0 and counters[ROOTS_NEXT] == counters[ROOTS_COUNT]:
             if since_restart == 0:
                 return filled

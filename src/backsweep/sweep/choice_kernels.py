@@ -1,0 +1,104 @@
+"""Random choices of a sweep: some of many, some by weight.
+
+The draws by weight look at everything there is to choose from. They serve samplers that did not ask for a graph that is
+kept ready for them (`GraphDraws`), and give the same as `graph/weights_kernels.py`.
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.graph.graph_kernels import E_COUNT, USES, VERTICES_HIGH, VISITS, GraphArrays
+from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.random_streams_kernels import draw_below, draw_unit
+
+
+@inlined
+def draw_distinct(
+    state: NDArray[np.uint64], bound: int, count: int, chosen: NDArray[np.int64], swapped: NDArray[np.int64]
+) -> None:
+    """Fill `chosen` with `count` distinct numbers from 0..bound-1 in random order: the start of a shuffle.
+
+    The shuffle would swap place i with a random later place. Nothing is moved here; the content of a place
+    is found from `swapped`, the list of swaps so far.
+    """
+    for i in range(count):
+        place = i + draw_below(state, bound - i)
+        swapped[i] = place
+        value = place
+        # The content of `place` after the swaps: undo them, last first.
+        for j in range(i - 1, -1, -1):
+            if value == j:
+                value = swapped[j]
+            elif value == swapped[j]:
+                value = j
+        chosen[i] = value
+
+
+@kernel
+def draw_by_visits(
+    state: NDArray[np.uint64],
+    start: int,
+    bound: int,
+    edges: NDArray[np.int32],
+    pool: NDArray[np.int32],
+    wanted: int,
+    chosen: NDArray[np.int64],
+) -> None:
+    """Fill `chosen` with `wanted` distinct places 0..bound-1, drawn in proportion to the transitions on their edges."""
+    left = np.int64(0)
+    for i in range(bound):
+        left += edges[pool[start + i], E_COUNT]
+    for k in range(wanted):
+        ticket = draw_below(state, left)
+        for i in range(bound):
+            taken = False
+            for j in range(k):
+                if chosen[j] == i:
+                    taken = True
+                    break
+            if taken:
+                continue
+            count = edges[pool[start + i], E_COUNT]
+            if ticket < count:
+                chosen[k] = i
+                left -= count
+                break
+            ticket -= count
+
+
+@kernel
+def draw_pseudo_terminals(state: NDArray[np.uint64], kappa: float, graph: GraphArrays, roots: NDArray[np.int64]) -> int:
+    """Draw roots from softmax(U / kappa) over all live vertices, with replacement; return how many.
+
+    U is a vertex's average accumulated reward. The largest U is subtracted first, so that the largest weight is 1.
+    """
+    vertices, reward_sums = graph.vertices, graph.reward_sums
+    high = graph.counters[VERTICES_HIGH]
+    largest = -np.inf
+    for vertex in range(high):
+        if vertices[vertex, USES] > 0:
+            largest = max(largest, reward_sums[vertex] / vertices[vertex, VISITS])
+    if largest == -np.inf:
+        return 0
+    total = 0.0
+    for vertex in range(high):
+        if vertices[vertex, USES] > 0:
+            total += np.exp((reward_sums[vertex] / vertices[vertex, VISITS] - largest) / kappa)
+    for i in range(roots.shape[0]):
+        ticket = draw_unit(state) * total
+        chosen = -1
+        for vertex in range(high):
+            if vertices[vertex, USES] > 0:
+                weight = np.exp((reward_sums[vertex] / vertices[vertex, VISITS] - largest) / kappa)
+                if weight > 0.0:
+                    chosen = vertex
+                    if ticket < weight:
+                        break
+                    ticket -= weight
+        roots[i] = chosen
+    return roots.shape[0]
