@@ -15,8 +15,21 @@ from pathlib import Path
 import numpy as np
 
 from backsweep import Replay
+from backsweep.graph.graph_check import explain_graph
+from backsweep.planning.planner_check import explain_planner
 from backsweep.snapshot import SnapshotError
+from backsweep.store.store_check import explain_store
 from crafting import SPACES, crafted, drive, good_save, random_change
+
+
+def assert_plain_checks_agree(replay: Replay) -> None:
+    """What the kernels let in, the plain checks let in too."""
+    parts = replay.machinery
+    assert parts.graph is not None
+    explain_store(parts.store)
+    explain_graph(parts.graph, parts.store)
+    if parts.planner is not None:
+        explain_planner(parts.planner, parts.store, parts.graph)
 
 
 def rounds(folder: Path, count: int, first_seed: int) -> tuple[int, int]:
@@ -38,6 +51,7 @@ def rounds(folder: Path, count: int, first_seed: int) -> tuple[int, int]:
             except SnapshotError:
                 refused += 1
                 continue
+            assert_plain_checks_agree(replay)
             drive(replay, kind, 150, seed, plans=replay.machinery.planner is not None)
             replay.save(folder / "again")
             Replay.load(folder / "again")

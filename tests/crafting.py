@@ -68,6 +68,11 @@ def drive(replay: Replay, kind: str, rows: int, seed: int, plans: bool = True) -
 
 def good_save(folder: Path, kind: str, rows: int = 150, seed: int = 0) -> None:
     """Save a replay with something in every one of its arrays."""
+    filled_replay(kind, rows, seed).save(folder)
+
+
+def filled_replay(kind: str, rows: int = 150, seed: int = 0) -> Replay:
+    """Return a replay with something in every one of its arrays."""
     sampler = Mixture(
         [
             (0.4, Topological(shuffle=9)),
@@ -86,7 +91,7 @@ def good_save(folder: Path, kind: str, rows: int = 150, seed: int = 0) -> None:
         seed=seed,
     )
     drive(replay, kind, rows, seed)
-    replay.save(folder)
+    return replay
 
 
 def crafted(source: Path, target: Path, change: Craft) -> None:

@@ -1,4 +1,7 @@
-"""Checks that a loaded graph is the graph of the loaded rows, before any kernel follows its indices."""
+"""Checks that a loaded graph is the graph of the loaded rows, before any kernel follows its indices.
+
+The kernels in `graph_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why, for the message.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.graph.graph_check_kernels import graph_fits
 from backsweep.graph.graph_kernels import (
     COLLISIONS,
     CONTINUED,
@@ -41,6 +45,7 @@ from backsweep.graph.graph_kernels import (
     VISITS,
 )
 from backsweep.snapshot.contents import (
+    ContentsError,
     count_of,
     need,
     need_equal,
@@ -51,12 +56,12 @@ from backsweep.snapshot.contents import (
     spread,
 )
 from backsweep.store.store_check import ROW_FLAGS as STORE_FLAGS
-from backsweep.store.store_check import seen_observations
 from backsweep.store.store_kernels import (
     FLAGS,
     NEXT,
     NEXT_OBSERVATION,
     OBSERVATION,
+    RING,
     TERMINATED,
 )
 
@@ -72,13 +77,20 @@ def check_graph(graph: Graph, store: Store, encoder: LiveEncoder, loaded: Mappin
     """Raise a ContentsError if a loaded graph does not match a store that was checked before."""
     _check_counters(graph)
     need_lengths(loaded, graph.all_arrays())
+    if not graph_fits(store.table[RING], graph.row):
+        explain_graph(graph, store)
+        raise ContentsError("its vertices, edges and rows do not fit together")
+    _check_keys(graph, store, encoder)
+
+
+def explain_graph(graph: Graph, store: Store) -> None:
+    """Raise a ContentsError that says what is wrong with a graph, if anything is."""
     slots, age = store.live_slots(), store.ages()
     rows = store.rows[slots]
     source, target = _check_rows(graph, store, rows, slots)
     _check_vertices(graph, rows, age, source, target)
     _check_blocks(graph)
     _check_block_entries(graph, age)
-    _check_keys(graph, store, encoder)
 
 
 def _check_counters(graph: Graph) -> None:
@@ -188,8 +200,8 @@ def _check_block_entries(graph: Graph, age: NDArray[np.int64]) -> None:
 
 def _check_keys(graph: Graph, store: Store, encoder: LiveEncoder) -> None:
     """Encode some observations again: a different space or encoder would give different keys."""
-    held = seen_observations(store, store.rows[store.live_slots()])
-    held = held[:: max(len(held) // KEYS_COMPARED, 1)]
+    slots = np.arange(store.oldest, store.total, max(len(store) // KEYS_COMPARED, 1)) % store.capacity
+    held = np.unique(store.rows[slots, OBSERVATION]).astype(np.int64)
     if len(held):
         keys = np.asarray(encoder.encode(store.layout.views(store.observation_words(held))))
         found = graph.vertices[graph.observation_vertex[held] - 1, KEY:]

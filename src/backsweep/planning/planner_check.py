@@ -1,4 +1,7 @@
-"""Checks that a loaded model is that of the loaded rows, before any kernel follows its indices."""
+"""Checks that a loaded model is that of the loaded rows, before any kernel follows its indices.
+
+The kernels in `planner_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why, for the message.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,9 @@ from backsweep.planning.model_kernels import (
     TRIED,
     VERTEX,
 )
+from backsweep.planning.planner_check_kernels import model_fits
 from backsweep.snapshot.contents import (
+    ContentsError,
     count_of,
     need,
     need_equal,
@@ -64,6 +69,14 @@ def check_planner(planner: Planner, store: Store, graph: Graph, loaded: Mapping[
     """Raise a ContentsError if a loaded model does not match a store and a graph that were checked before."""
     _check_counters(planner, store, loaded)
     need_lengths(loaded, planner.all_arrays())
+    if not model_fits(planner.model, graph.vertices_high, planner.num_actions, store.observations_high):
+        explain_planner(planner, store, graph)
+        raise ContentsError("its pairs, arcs and rows do not fit together")
+    need_finite(planner.bounds, "bounds")
+
+
+def explain_planner(planner: Planner, store: Store, graph: Graph) -> None:
+    """Raise a ContentsError that says what is wrong with a model, if anything is."""
     model, counters = planner.model, planner.model.counters
     high, pairs_high, arcs_high = graph.vertices_high, int(counters[PAIRS_HIGH]), int(counters[ARCS_HIGH])
     vertices, pairs, arcs = model.vertices[:high], model.pairs[:pairs_high], model.arcs[:arcs_high]
@@ -97,7 +110,6 @@ def check_planner(planner: Planner, store: Store, graph: Graph, loaded: Mapping[
     changed = model.changed[: counters[CHANGED_COUNT]]
     need_within(changed, 0, high, "changed vertices")
     need_equal(count_of(changed, high), (vertices[:, MARK] & CHANGED) // CHANGED, "the changed vertices")
-    need_finite(planner.bounds, "bounds")
     need_finite(model.row_numbers[: len(rows)], "numbers of rows")
 
 

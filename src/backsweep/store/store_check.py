@@ -1,4 +1,7 @@
-"""Checks that a loaded store is consistent, before any kernel follows its indices."""
+"""Checks that a loaded store is consistent, before any kernel follows its indices.
+
+The kernels in `store_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why, for the message.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.snapshot.contents import (
+    ContentsError,
     count_of,
     need,
     need_equal,
@@ -17,6 +21,7 @@ from backsweep.snapshot.contents import (
     need_list,
     need_within,
 )
+from backsweep.store import store_check_kernels as kernels
 from backsweep.store.distinct_kernels import RECORDS_FREE, RECORDS_HIGH, RECORDS_LIVE
 from backsweep.store.staging import LARGEST_REWARD
 from backsweep.store.store_kernels import (
@@ -42,6 +47,7 @@ from backsweep.store.store_kernels import (
     POSITION,
     PREVIOUS,
     REWARD,
+    RING,
     RUNNING,
     STARTS_EPISODE,
     STATE,
@@ -64,18 +70,45 @@ def check_store(store: Store, loaded: Mapping[str, NDArray[Any]]) -> None:
     """Raise a ContentsError if the loaded arrays of a store are inconsistent."""
     _check_counters(store)
     need_lengths(loaded, store.all_arrays())
+    uses, seen = np.zeros(store.observations_high, np.int32), np.zeros(store.observations_high, np.bool_)
+    if not _fits(store, uses, seen):
+        explain_store(store)
+        raise ContentsError("its rows, episodes and observations do not fit together")
+    _check_lanes(store)
+    used = min(store.total, store.capacity)
+    words = store.action_words[:used] if len(store) == used else store.action_words[store.live_slots()]
+    if len(words):
+        store.action_layout.check(store.action_layout.views(words), len(words), "action")
+    _check_observations(store, np.flatnonzero(seen))
+
+
+def _fits(store: Store, uses: NDArray[np.int32], seen: NDArray[np.bool_]) -> bool:
+    """Ask the kernels; fill in how often each observation is used, and which were really observed."""
+    if not kernels.rows_fit(store.table[RING], store.observations_high, uses, seen):
+        return False
+    (frames, own), (stacks, stack_counters) = store.record_tables()
+    frames_high, stacks_high = int(own[RECORDS_HIGH]), int(stack_counters[RECORDS_HIGH])
+    frame_uses, stack_uses = uses, np.zeros(stacks_high, np.int32)
+    if store.frame_stack > 1:
+        frame_uses, stack_uses = np.zeros(frames_high, np.int32), uses
+        if not kernels.count_frames(stacks.records, stack_uses, frame_uses):
+            return False
+    for table, counters, expected in ((frames, own, frame_uses), (stacks, stack_counters, stack_uses)):
+        high, live, free = (int(counters[place]) for place in (RECORDS_HIGH, RECORDS_LIVE, RECORDS_FREE))
+        if not kernels.records_fit(expected, table.uses[:high], table.hashes[:high], live, free):
+            return False
+    return bool(kernels.values_fit(store.values[: min(store.total, store.capacity)], LARGEST_REWARD))
+
+
+def explain_store(store: Store) -> None:
+    """Raise a ContentsError that says what is wrong with the rows, episodes and records of a store, if anything is."""
     slots, age = store.live_slots(), store.ages()
     rows = store.rows[slots]
     _check_episodes(store, rows, slots, age)
-    _check_lanes(store)
     _check_records(store, rows)
     values = store.values[: len(age)]
     need_finite(values, "values")
     need((np.abs(values[:, REWARD]) <= LARGEST_REWARD).all(), "a reward is too large")
-    if len(slots):
-        actions = store.action_layout.views(store.action_words[slots])
-        store.action_layout.check(actions, len(slots), "action")
-    _check_observations(store, rows)
 
 
 def _check_counters(store: Store) -> None:
@@ -174,19 +207,10 @@ def _check_free_records(table: RecordTable, high: int, counters: NDArray[np.int6
     need_list(int(counters[RECORDS_FREE]), np.where(free, links, 0).astype(np.int64), free, "the list of free records")
 
 
-def seen_observations(store: Store, rows: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the numbers of the observations that live rows hold, without those of unseen states."""
-    seen = np.zeros(store.observations_high, np.bool_)
-    seen[rows[:, OBSERVATION]] = True
-    seen[rows[(rows[:, FLAGS] & UNSEEN) == 0, NEXT_OBSERVATION]] = True
-    return np.flatnonzero(seen)
-
-
-def _check_observations(store: Store, rows: NDArray[np.int32]) -> None:
-    """Check the values of spaces that do not allow every byte."""
+def _check_observations(store: Store, seen: NDArray[np.int64]) -> None:
+    """Check values where the space says more than that any byte will do."""
     layout = store.layout
     if layout.is_checked:
-        seen = seen_observations(store, rows)
         step = max(CHUNK // layout.words, 2)
         for start in range(0, len(seen), step):
             part = store.observation_words(seen[start : start + step])

@@ -10,13 +10,14 @@
 A vertex is marked when it enters the queue. Algorithm 1 of the paper marks it when it is expanded and skips
 marked ones; both expand the same vertices in the same order, but here the queue never holds a vertex twice.
 
-No call does more than its rows and a fixed amount besides ask for, however many predecessors a vertex has:
+The work of one call is bounded, however many predecessors a vertex has:
 
-- A vertex with many predecessors, all of which are to be followed, is expanded in parts as batches need them (HUB ...).
-  Edges that come meanwhile are followed too. Where an edge leaves, the last one takes its place; if that place was
-  passed already, the moved one waits for the next sweep.
-- Draws by weight come from tallies and trees that the graph keeps; see `graph/weights_kernels.py`.
-- While many vertices wait, one that nothing leads to does not join them: a long row of such is passed over in one call.
+- A vertex with more than EDGES_AT_ONCE predecessors to follow is expanded in parts, as the batches need rows (HUB).
+  Edges added in the meantime are followed too. When an edge is removed, the last edge moves to its place; if that
+  place has been passed, the moved edge is not followed in this sweep.
+- Weighted draws use tallies and trees that the graph maintains; see `graph/weights_kernels.py`.
+- While LONG_QUEUE vertices or more wait, a vertex without predecessors is not enqueued: one call might have to skip
+  a long run of them.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -79,7 +80,7 @@ BY_VISITS = 4  # whether predecessors are drawn in proportion to their transitio
 STITCH = 5  # whether the search may pass from one episode to another
 TREE = 6  # which of the graph's trees roots are drawn from, -1 if none
 EDGES_AT_ONCE = 7  # more predecessors than this are followed in parts
-LONG_QUEUE = 8  # from so many waiting vertices on, those that nothing leads to do not join them
+LONG_QUEUE = 8  # while so many vertices wait, those without predecessors are not enqueued
 SWEEP_SETTINGS = 9
 
 ALL_PREDECESSORS = 0
@@ -168,7 +169,7 @@ def emit(row: int, sweep: SweepArrays) -> None:
 
 @inlined
 def leads_on(vertex: int, row: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> bool:
-    """Say whether the expansion of a vertex that was reached by a row would give anything now."""
+    """Return whether the expansion of a vertex that was reached by a row would return any row now."""
     if sweep.settings[STITCH] != 0:
         return graph.vertices[vertex, COUNT] > 0
     slot = row % live.capacity
@@ -177,7 +178,7 @@ def leads_on(vertex: int, row: int, live: LiveRows, ring: Ring, graph: GraphArra
 
 @inlined
 def reach(vertex: int, row: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> None:
-    """Give a row, and let its source wait to be expanded."""
+    """Return a row, and enqueue its source."""
     emit(row, sweep)
     waiting = sweep.counters[QUEUE_COUNT]
     if waiting < sweep.settings[LONG_QUEUE] or leads_on(vertex, row, live, ring, graph, sweep):

@@ -1,0 +1,144 @@
+"""How long loading a saved replay takes, and how much of that the check of its contents.
+
+python -m benchmarks.loading --out benchmarks/results/loading.json --page docs/reliability.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import gymnasium as gym
+import numpy as np
+
+from backsweep import GraphValues, Mixture, Prioritized, Replay, Topological
+from backsweep.graph.graph import Graph
+from backsweep.planning.planner import Planner
+from backsweep.store.store import Store
+from backsweep.sweep.sweep import Sweep
+from benchmarks.machine import facts
+
+LANES = 100
+CHECKS: tuple[tuple[type, str], ...] = ((Store, "check"), (Graph, "check"), (Planner, "check"), (Sweep, "_check"))
+SPACES: dict[str, gym.Space[Any]] = {
+    "numbers": gym.spaces.Box(-1e6, 1e6, (4,), np.float32),
+    "images": gym.spaces.Box(0, 255, (40, 40, 3), np.uint8),
+}
+CELLS = {  # name: space, states, rows, whether with graph values
+    "four numbers, 100,000 states": ("numbers", 100_000, 1_000_000, False),
+    "four numbers, 100,000 states, graph values": ("numbers", 100_000, 1_000_000, True),
+    "images 40x40x3, 10,000 states": ("images", 10_000, 1_000_000, False),
+    "images 40x40x3, 100,000 states": ("images", 100_000, 200_000, False),
+}
+BEGIN, END = "<!-- loading: begin -->", "<!-- loading: end -->"
+
+
+def filled(space: gym.Space[Any], states: int, rows: int, with_values: bool) -> Replay:
+    """Return a replay whose ring has been written around once and a quarter, by a random walk."""
+    sampler = Mixture([(0.5, Topological()), (0.5, Prioritized())])
+    values = GraphValues() if with_values else None
+    replay = Replay(space, gym.spaces.Discrete(4), rows, sampler, num_envs=LANES, values=values)
+    rng = np.random.default_rng(0)
+    state = rng.integers(0, states, LANES)
+    pictures = rng.integers(0, 255, (states, *(space.shape or ()))).astype(space.dtype)
+    for _ in range(rows * 5 // 4 // LANES):
+        following = (state + rng.integers(-3, 4, LANES)) % states
+        ends = rng.random(LANES) < 0.02
+        terminated = ends & (following % 2 == 0)
+        actions, rewards = rng.integers(0, 4, LANES), rng.random(LANES)
+        replay.add(pictures[state], actions, rewards, pictures[following], terminated, ends & ~terminated)
+        state = np.where(ends, rng.integers(0, states, LANES), following)
+    if with_values:
+        replay.renew_values(lambda seen: np.zeros((len(seen), 4)))
+    replay.sample(64)
+    return replay
+
+
+@contextlib.contextmanager
+def clocked(taken: list[float]) -> Iterator[None]:
+    """Take down how long each check takes."""
+    with contextlib.ExitStack() as stack:
+        for owner, name in CHECKS:
+            stack.enter_context(mock.patch.object(owner, name, _clocked(getattr(owner, name), taken)))
+        yield
+
+
+def _clocked(work: Callable[..., Any], taken: list[float]) -> Callable[..., Any]:
+    def timed(*arguments: Any) -> Any:
+        began = time.thread_time()
+        try:
+            return work(*arguments)
+        finally:
+            taken.append(time.thread_time() - began)
+
+    return timed
+
+
+def measure(space: gym.Space[Any], states: int, rows: int, with_values: bool, repeats: int) -> dict[str, float]:
+    """Return the seconds of loading and of the checks in it, the median of some loads."""
+    with tempfile.TemporaryDirectory() as folder:
+        filled(space, states, rows, with_values).save(folder)
+        Replay.load(folder)  # compiles, and brings the files into the system's cache
+        loads, checks = [], []
+        for _ in range(repeats):
+            taken: list[float] = []
+            with clocked(taken):
+                began = time.thread_time()
+                Replay.load(folder)
+                loads.append(time.thread_time() - began)
+            checks.append(sum(taken))
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    return {"load": statistics.median(loads), "check": statistics.median(checks), "megabytes": size / 1e6}
+
+
+def table(results: dict[str, Any]) -> str:
+    """Return the results as Markdown."""
+    lines = ["| replay | folder | load | of which check |", "| --- | --- | --- | --- |"]
+    for name, found in results["cells"].items():
+        share = found["check"] / found["load"]
+        lines.append(
+            f"| {found['rows']:,} rows, {name} | {found['megabytes']:.0f} MB | {1000 * found['load']:.0f} ms | "
+            f"{1000 * found['check']:.0f} ms, {share:.0%} |"
+        )
+    machine = results["machine"]
+    caption = (
+        f"The thread's own time, median of {results['repeats']} loads, files in the system's cache. Measured on "
+        f"{machine['date']}: {machine['cpu']}, {machine['cores']} cores, load {machine['load']} at the start, "
+        f"Python {machine['python']}."
+    )
+    return "\n".join([*lines, "", caption])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, and write the numbers and the page where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--divide", type=int, default=1, help="so many times fewer rows and states, for a quick look")
+    parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
+    parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
+    asked = parser.parse_args(arguments)
+    machine, cells = facts(), {}
+    for name, (kind, states, rows, with_values) in CELLS.items():
+        sizes = states // asked.divide, rows // asked.divide
+        cells[name] = {"rows": sizes[1], **measure(SPACES[kind], *sizes, with_values, asked.repeats)}
+    results = {"machine": machine, "repeats": asked.repeats, "cells": cells}
+    text = table(results)
+    print(text)
+    if asked.out is not None:
+        asked.out.write_text(json.dumps(results, indent=1) + "\n")
+    if asked.page is not None:
+        before, rest = asked.page.read_text().split(BEGIN)
+        asked.page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,196 @@
+"""The check of a loaded graph, one pass over each array; `graph_check.py` says the same in plain numpy.
+
+The store's own rows have been checked before, and so have the counters and lengths of the graph.
+"""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.graph.graph_kernels import (
+    CONTINUED,
+    COUNT,
+    E_COUNT,
+    E_HEAD,
+    E_SIZE,
+    E_START,
+    EDGES_FREE,
+    EDGES_HIGH,
+    EDGES_LIVE,
+    ENDINGS,
+    HEAD,
+    PLACE,
+    POOL_USED,
+    ROW_EDGE,
+    ROW_FLAGS,
+    SIZE,
+    SOURCE,
+    STAMP,
+    START,
+    TARGET,
+    TERMINAL,
+    TERMINALS,
+    USES,
+    VERTICES_EVER,
+    VERTICES_FREE,
+    VERTICES_HIGH,
+    VERTICES_LIVE,
+    VISITS,
+    GraphArrays,
+)
+from backsweep.jit.array_table import Row, unpack
+from backsweep.jit.compilation import kernel
+from backsweep.jit.prefetching import prefetch
+from backsweep.snapshot.contents_kernels import LIVE, blocks_apart, free_list_fits, mark_block
+from backsweep.store.store_check_kernels import ALL_FLAGS
+from backsweep.store.store_kernels import (
+    EPISODE,
+    FIRST,
+    FLAGS,
+    NEXT,
+    NEXT_OBSERVATION,
+    OBSERVATION,
+    TERMINATED,
+    TOTAL,
+    Ring,
+)
+from backsweep.store.store_kernels import LIVE as LIVE_ROWS
+
+AHEAD = 12
+"""How many rows ahead their edges are asked for."""
+
+
+@kernel
+def vertex_blocks_fit(graph: GraphArrays, blocks: NDArray[np.int8]) -> bool:
+    """Check the blocks of live vertices, which hold as many entries as there are live edges."""
+    vertices, entries = graph.vertices, 0
+    for vertex in range(graph.counters[VERTICES_HIGH]):
+        if vertices[vertex, USES] <= 0:
+            continue
+        count, size = vertices[vertex, COUNT], vertices[vertex, SIZE]
+        if count < 0 or count > size or vertices[vertex, HEAD] != 0:
+            return False
+        if size > 0 and not mark_block(blocks, vertices[vertex, START], size):
+            return False
+        entries += count
+    return entries == graph.counters[EDGES_LIVE]
+
+
+@kernel
+def edges_fit(graph: GraphArrays, blocks: NDArray[np.int8]) -> bool:
+    """Check that each live edge is in its place in its target's block, and its own block.
+
+    As many entries as edges, and each edge in a place of its own: there is nothing else in the blocks.
+    """
+    vertices, edges, counters = graph.vertices, graph.edges, graph.counters
+    high = counters[VERTICES_HIGH]
+    live = 0
+    state = np.zeros(counters[EDGES_HIGH], np.uint8)
+    for edge in range(counters[EDGES_HIGH]):
+        if edges[edge, E_COUNT] <= 0:
+            continue
+        state[edge] = LIVE
+        live += 1
+        target, place, size = edges[edge, TARGET], np.int64(edges[edge, PLACE]), np.int64(edges[edge, E_SIZE])
+        if edges[edge, E_COUNT] > size or edges[edge, E_HEAD] < 0 or edges[edge, E_HEAD] >= size:
+            return False
+        if not mark_block(blocks, np.int64(edges[edge, E_START]), size):
+            return False
+        if target < 0 or target >= high or vertices[target, USES] <= 0:
+            return False
+        if place < 0 or place >= vertices[target, COUNT] or graph.pool[vertices[target, START] + place] != edge:
+            return False
+    return live == counters[EDGES_LIVE] and free_list_fits(
+        counters[EDGES_FREE], edges[: counters[EDGES_HIGH], SOURCE], state
+    )
+
+
+@kernel
+def rows_on_edges_fit(ring: Ring, graph: GraphArrays, counts: NDArray[np.int32]) -> bool:
+    """Check that each row is the next one on the edge between its vertices; count the vertices' uses on the way.
+
+    Rows are taken oldest first, so an edge's block must have them in this order.
+    """
+    rows, edges, counters = ring.rows, graph.edges, graph.counters
+    capacity, live = rows.shape[0], ring.counters[LIVE_ROWS]
+    oldest_slot = (ring.counters[TOTAL] - live) % capacity
+    vertices_high, edges_high = counters[VERTICES_HIGH], counters[EDGES_HIGH]
+    reached = np.zeros(edges_high, np.int32)
+    for age in range(live):
+        slot = oldest_slot + age
+        slot = slot if slot < capacity else slot - capacity
+        ahead = graph.rows[slot + AHEAD if slot + AHEAD < capacity else slot, ROW_EDGE]
+        if 0 <= ahead < edges_high:
+            prefetch(edges, ahead)
+        edge, flags, own = graph.rows[slot, ROW_EDGE], graph.rows[slot, ROW_FLAGS], rows[slot, FLAGS]
+        if edge < 0 or edge >= edges_high or reached[edge] >= edges[edge, E_COUNT]:
+            return False
+        if flags & ALL_FLAGS != own or flags & ~ALL_FLAGS != (CONTINUED if rows[slot, NEXT] >= 0 else 0):
+            return False
+        place = (edges[edge, E_HEAD] + reached[edge]) & (edges[edge, E_SIZE] - 1)
+        if graph.pool[np.int64(edges[edge, E_START]) + place] != slot:
+            return False
+        reached[edge] += 1
+        source = graph.observation_vertex[rows[slot, OBSERVATION]] - 1
+        target = graph.observation_vertex[rows[slot, NEXT_OBSERVATION]] - 1
+        if source < 0 or source >= vertices_high or edges[edge, SOURCE] != source or edges[edge, TARGET] != target:
+            return False
+        counts[source, 0] += 1
+        counts[target, 0] += 1
+        # A visit is counted where a row arrives, and where the first live row of an episode leaves from.
+        counts[target, 1] += 1
+        counts[source, 1] += ring.episodes[rows[slot, EPISODE], FIRST] == slot
+        counts[target, 2] += (own & TERMINATED) != 0
+    held = 0
+    for edge in range(edges_high):
+        held += edges[edge, E_COUNT]
+    return held == live
+
+
+@kernel
+def vertices_fit(graph: GraphArrays, counts: NDArray[np.int32]) -> bool:
+    """Check vertices against what the rows say, and the lists of terminal and of free ones."""
+    vertices, counters = graph.vertices, graph.counters
+    high = counters[VERTICES_HIGH]
+    state = np.zeros(high, np.uint8)
+    live, terminals = 0, 0
+    for vertex in range(high):
+        if vertices[vertex, USES] != counts[vertex, 0] or not np.isfinite(graph.reward_sums[vertex]):
+            return False
+        if vertices[vertex, USES] == 0:
+            continue
+        state[vertex] = LIVE
+        live += 1
+        if vertices[vertex, VISITS] != counts[vertex, 1] or vertices[vertex, ENDINGS] != counts[vertex, 2]:
+            return False
+        if vertices[vertex, STAMP] < 0 or vertices[vertex, STAMP] >= counters[VERTICES_EVER]:
+            return False
+        terminals += counts[vertex, 2] > 0
+    if live != counters[VERTICES_LIVE] or terminals != counters[TERMINALS]:
+        return False
+    for place in range(terminals):
+        vertex = graph.terminals[place]
+        if vertex < 0 or vertex >= high or counts[vertex, 2] == 0 or vertices[vertex, TERMINAL] != place:
+            return False
+    return free_list_fits(counters[VERTICES_FREE], vertices[:high, STAMP], state)
+
+
+@kernel
+def graph_fits(ring_row: Row, graph_row: Row) -> bool:
+    """Say whether a loaded graph is that of the loaded rows."""
+    ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, graph_row)
+    blocks = np.zeros(graph.counters[POOL_USED] + 1, np.int8)
+    if not vertex_blocks_fit(graph, blocks) or not edges_fit(graph, blocks) or not blocks_apart(blocks):
+        return False
+    counts = np.zeros((graph.counters[VERTICES_HIGH], 3), np.int32)
+    if not rows_on_edges_fit(ring, graph, counts) or not vertices_fit(graph, counts):
+        return False
+    used = min(ring.counters[TOTAL], ring.rows.shape[0])
+    finite = True
+    for slot in range(used):
+        finite &= np.isfinite(graph.returns[slot, 0]) and np.isfinite(graph.returns[slot, 1])
+    return finite

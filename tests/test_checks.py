@@ -1,0 +1,113 @@
+"""The kernels that check what was loaded refuse what the plain checks refuse, one changed number at a time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from backsweep import Replay
+from backsweep.graph import graph_check
+from backsweep.planning import planner_check
+from backsweep.snapshot.contents import ContentsError, need_list
+from backsweep.snapshot.contents_kernels import blocks_apart, free_list_fits, mark_block
+from backsweep.store import store_check
+from backsweep.store.store_kernels import RING
+from crafting import SPACES, _number, filled_replay
+from strategies import MORE
+
+KINDS = sorted(SPACES)
+CHANGES = 400
+
+
+def refused(check: Callable[[], Any]) -> bool:
+    try:
+        check()
+    except (ContentsError, IndexError):  # a plain check may stumble over a number that leads nowhere
+        return True
+    return False
+
+
+def parts_of(replay: Replay) -> dict[str, tuple[Any, Callable[[], bool], Callable[[], Any]]]:
+    """Return each part with its two checks, the kernels' and the plain one."""
+    store, graph, planner = replay._store, replay._graph, replay._planner
+    assert graph is not None
+    assert planner is not None
+
+    def store_fits() -> bool:
+        uses, seen = np.zeros(store.observations_high, np.int32), np.zeros(store.observations_high, np.bool_)
+        return store_check._fits(store, uses, seen)
+
+    return {
+        "store": (store, store_fits, lambda: store_check.explain_store(store)),
+        "graph": (
+            graph,
+            lambda: bool(graph_check.graph_fits(store.table[RING], graph.row)),
+            lambda: graph_check.explain_graph(graph, store),
+        ),
+        "planner": (
+            planner,
+            lambda: bool(
+                planner_check.model_fits(
+                    planner.model, graph.vertices_high, planner.num_actions, store.observations_high
+                )
+            ),
+            lambda: planner_check.explain_planner(planner, store, graph),
+        ),
+    }
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", ["store", "graph", "planner"])
+def test_kernels_refuse_what_plain_checks_refuse(kind: str, part: str) -> None:
+    replay = filled_replay(kind)
+    owner, fits, explain = parts_of(replay)[part]
+    assert fits()
+    assert not refused(explain)
+    draw = random.Random(f"{kind} {part}")
+    arrays = {name: array for name, array in owner.arrays().items() if array.size and "counters" not in name}
+    found = 0
+    for _ in range(CHANGES):
+        name = draw.choice(sorted(arrays))
+        flat: NDArray[Any] = arrays[name].reshape(-1)
+        assert np.shares_memory(flat, arrays[name])
+        place = draw.randrange(flat.size)
+        before = flat[place]
+        flat[place] = _number(draw, before)
+        with np.errstate(all="ignore"):
+            plain, fast = refused(explain), not fits()
+        assert fast or not plain, (name, place, before, flat[place])
+        found += fast
+        flat[place] = before
+    assert fits()
+    assert found > CHANGES // 10
+
+
+@pytest.mark.kernels
+@settings(max_examples=100 * MORE)
+@given(st.lists(st.integers(-1, 7), min_size=1, max_size=6), st.lists(st.booleans(), min_size=6, max_size=6), st.data())
+def test_free_lists(links: list[int], free: list[bool], data: st.DataObject) -> None:
+    head = data.draw(st.integers(-1, len(links) + 1))
+    members = np.array(free[: len(links)])
+    state = np.where(members, 0, 1).astype(np.uint8)
+    plain = not refused(lambda: need_list(head, np.array(links), members, "the list"))
+    assert free_list_fits(head, np.array(links), state) == plain
+
+
+@pytest.mark.kernels
+@settings(max_examples=200 * MORE)
+@given(st.lists(st.tuples(st.integers(-1, 9), st.integers(0, 5)), max_size=5))
+def test_blocks(blocks: list[tuple[int, int]]) -> None:
+    used = 8
+    inside = all(size in (1, 2, 4, 8) and 0 <= start <= used - size for start, size in blocks)
+    places = [place for start, size in blocks for place in range(start, start + size)]
+    marks = np.zeros(used + 1, np.int8)
+    good = all(mark_block(marks, start, size) for start, size in blocks)
+    assert (good and blocks_apart(marks)) == (inside and len(set(places)) == len(places))
