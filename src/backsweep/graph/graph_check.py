@@ -1,6 +1,6 @@
 """Checks that a loaded graph is the graph of the loaded rows, before any kernel follows its indices.
 
-The kernels in `graph_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why, for the message.
+The kernels in `graph_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks that a loaded model is that of the loaded rows, before any kernel follows its indices.
 
-The kernels in `planner_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why, for the message.
+The kernels in `planner_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks that a loaded store is consistent, before any kernel follows its indices.
 
-The kernels in `store_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why, for the message.
+The kernels in `store_check_kernels.py` decide. If they refuse, the plain numpy checks here find out why.
 """
 
 from __future__ import annotations
