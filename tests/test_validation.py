@@ -11,7 +11,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from backsweep import EpisodicBackward, Prioritized, Replay, Topological
+from backsweep import EpisodicBackward, GraphValues, Prioritized, Replay, Topological, Uniform
+from backsweep.integrations.row_picker import RowPicker
 
 FLOATS = gym.spaces.Box(-math.inf, math.inf, (2,), np.float32)
 ZEROS = np.zeros(2, np.float32)
@@ -75,6 +76,67 @@ def test_masked_arrays_are_refused() -> None:
         with pytest.raises(TypeError, match="masked arrays are refused"):
             call()
     assert len(replay) == 1
+
+
+def refused_as_masked() -> Any:
+    return pytest.raises(TypeError, match="masked arrays are refused")
+
+
+def masked(value: Any) -> Any:
+    """Return an array, or the arrays of a Dict, with everything masked."""
+    if isinstance(value, dict):
+        return {name: masked(part) for name, part in value.items()}
+    return np.ma.masked_array(value, np.ones(np.shape(value), np.bool_))
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("kind", ["floats", "discrete", "dict"])
+def test_masked_arrays_are_refused_in_every_argument(kind: str, lanes: int) -> None:
+    spaces = {"floats": FLOATS, "discrete": gym.spaces.Discrete(5)}
+    space = gym.spaces.Dict(spaces) if kind == "dict" else spaces[kind]
+    replay = Replay(space, FLOATS, 20, Prioritized(), num_envs=lanes)
+
+    def observations(shape: tuple[int, ...]) -> Any:
+        parts = {"floats": np.zeros((*shape, *ZEROS.shape), np.float32), "discrete": np.zeros(shape, np.int64)}
+        return parts if kind == "dict" else parts[kind]
+
+    shape = () if lanes == 1 else (lanes,)
+    seen, no = observations(shape), np.zeros(shape, np.bool_)
+    step = [seen, np.zeros((*shape, *ZEROS.shape), np.float32), np.zeros(shape), seen, no, no]
+    trajectory = [observations((3,)), np.zeros((2, *ZEROS.shape), np.float32), np.zeros(2), np.zeros(2, np.bool_)]
+    replay.add(*step)
+    replay.extend(*trajectory)
+    rows = len(replay)
+    for call, arguments in ((replay.add, step), (replay.extend, trajectory)):
+        for place, argument in enumerate(arguments):
+            with refused_as_masked():
+                call(*arguments[:place], masked(argument), *arguments[place + 1 :])
+    for call in (replay.read, replay.truncated, lambda row: replay.update_priorities(row, [1.0])):
+        with refused_as_masked():
+            call(masked([0]))
+    if lanes > 1:
+        for name, value in (("mask", [True, True]), ("lanes", [0, 1]), ("successor_unknown", [False, False])):
+            with refused_as_masked():
+                replay.add(*step, **{name: masked(value)})
+    assert len(replay) == rows
+
+
+def test_masked_values_of_the_network_are_refused() -> None:
+    replay = Replay(gym.spaces.Discrete(5), gym.spaces.Discrete(2), 10, values=GraphValues())
+    replay.add(0, 0, 0.0, 1, False, False)
+    with refused_as_masked():
+        replay.renew_values(lambda states: masked(np.zeros((len(states), 2))))
+
+
+def test_masked_arrays_are_refused_by_what_adapters_share() -> None:
+    picker = RowPicker(10, 1, Uniform(), 0)
+    step: dict[str, Any] = {"rewards": [0.0], "terminated": [False], "truncated": [False]}
+    for name, value in (("observations", [ZEROS]), ("next_observations", [ZEROS]), *step.items()):
+        given = {"observations": [ZEROS], "next_observations": [ZEROS], **step}
+        given[name] = [masked(value[0])] if name.endswith("observations") else masked(value)
+        with refused_as_masked():
+            picker.add([0], [0], **given)
+    assert len(picker.replay) == 0
 
 
 def test_numbers_beyond_the_projections_range_are_said() -> None:

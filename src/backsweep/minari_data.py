@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.store.layout import host_array
 from backsweep.store.store_kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
 from backsweep.trees import map_tree
 
@@ -54,7 +55,7 @@ def add_minari(replay: Replay, dataset: Any, actions: Callable[[NDArray[Any]], N
     with replay._lock:
         for number, episode in enumerate(dataset.iterate_episodes()):
             lane = number % replay.num_envs
-            ended = np.asarray(episode.terminations) | np.asarray(episode.truncations)
+            ended = host_array(episode.terminations) | host_array(episode.truncations)
             ended[-1] = True
             taken = episode.actions if actions is None else actions(episode.actions)
             start = 0
@@ -65,7 +66,7 @@ def add_minari(replay: Replay, dataset: Any, actions: Callable[[NDArray[Any]], N
                     replay.extend(
                         _at(episode.observations, slice(start, end + 2)),
                         _at(taken, part),
-                        np.asarray(episode.rewards)[part],
+                        host_array(episode.rewards)[part],
                         terminated,
                         # Data that stops without a flag was truncated: the next episode does not continue it.
                         bool(episode.truncations[end]) or not terminated,

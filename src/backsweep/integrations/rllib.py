@@ -26,6 +26,7 @@ from backsweep.integrations.seeds import seed_from_numpy
 from backsweep.jit.random_streams import named_generator
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
+from backsweep.store.layout import host_array
 from backsweep.trees import map_tree
 from backsweep.types import Batch
 
@@ -108,7 +109,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
             replay.extend(
                 _stacked(episode.get_observations()),
                 _stacked(episode.get_actions()),
-                np.asarray(episode.get_rewards(), np.float64),
+                np.asarray(host_array(episode.get_rewards()), np.float64),
                 bool(episode.is_terminated),
                 bool(episode.is_truncated),
                 lane=self._lanes.take(episode.id_, ends=bool(episode.is_done)),
@@ -184,7 +185,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         """Report the TD errors of the last sample."""
         if self._last_rows is None or self.replay is None:
             raise ValueError("update_priorities needs a sample: call sample first")
-        self.replay.update_priorities(self._last_rows, np.asarray(priorities).reshape(-1))
+        self.replay.update_priorities(self._last_rows, host_array(priorities).reshape(-1))
 
     # -- counts and state -----------------------------------------------------------------------------------------
 

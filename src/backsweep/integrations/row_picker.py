@@ -25,6 +25,7 @@ from backsweep.encoding import ExactBytes
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
 from backsweep.snapshot import read_snapshot, write_snapshot
+from backsweep.store.layout import host_array
 
 KIND = "backsweep row picker"
 VERSION = 1
@@ -49,9 +50,7 @@ def _feed(observation: Any, digest: Any) -> None:
         for part in observation:
             _feed(part, digest)
     else:
-        if hasattr(observation, "detach"):
-            observation = observation.detach().cpu().numpy()
-        array = np.ascontiguousarray(observation)
+        array = np.ascontiguousarray(host_array(observation))
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.tobytes())
 
@@ -104,10 +103,10 @@ class RowPicker:
         rows = self.replay.add(
             np.stack([hash_of(each) for each in observations]),
             np.zeros(count, np.int64),
-            np.asarray(rewards, np.float64).reshape(count),
+            np.asarray(host_array(rewards), np.float64).reshape(count),
             np.stack([hash_of(each) for each in next_observations]),
-            np.asarray(terminated, np.bool_).reshape(count),
-            np.asarray(truncated, np.bool_).reshape(count),
+            np.asarray(host_array(terminated), np.bool_).reshape(count),
+            np.asarray(host_array(truncated), np.bool_).reshape(count),
             lanes=None if self.replay.num_envs == 1 else np.asarray(lanes, np.int64).reshape(count),
             successor_unknown=None if known is None else ~np.asarray(known, np.bool_),
         )
@@ -152,7 +151,7 @@ class RowPicker:
         rows = self._picked["rows"] if self._is_last_pick(places) else self._row_of_place[places]
         if hasattr(td_error, "detach"):
             td_error = td_error.detach().cpu().numpy()
-        errors = np.asarray(td_error, np.float64).reshape(len(places), -1).mean(axis=1)
+        errors = np.asarray(host_array(td_error), np.float64).reshape(len(places), -1).mean(axis=1)
         known = rows >= 0
         self.replay.update_priorities(rows[known], errors[known])
 

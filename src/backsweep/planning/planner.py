@@ -36,6 +36,7 @@ from backsweep.planning.model_kernels import (
 )
 from backsweep.planning.planner_check import check_planner
 from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
+from backsweep.store.layout import host_array
 from backsweep.store.store import Store, power_of_two_at_least
 from backsweep.types import Rows, Vertex
 
@@ -207,9 +208,7 @@ class Planner:
         return values
 
     def _checked(self, answer: Any, count: int) -> NDArray[Any]:
-        if hasattr(answer, "detach"):
-            answer = answer.detach().cpu().numpy()
-        array = np.asarray(answer)
+        array = host_array(answer)
         if array.dtype.kind not in "fiu":
             raise TypeError(f"q_values must return numbers, got dtype {array.dtype}")
         if array.shape != (count, self.num_actions):

@@ -16,6 +16,7 @@ from backsweep.integrations.seeds import seed_from_numpy
 from backsweep.minari_data import add_minari
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
+from backsweep.store.layout import host_array
 from backsweep.trees import map_tree
 from backsweep.types import Batch
 
@@ -114,7 +115,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         infos: list[dict[str, Any]],
     ) -> None:
         """Add a step of every environment."""
-        done = np.asarray(done, np.bool_).reshape(self.n_envs)
+        done = np.asarray(host_array(done), np.bool_).reshape(self.n_envs)
         truncated = np.zeros(self.n_envs, np.bool_)
         unknown = None
         if done.any():
@@ -124,7 +125,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
             unknown = done & np.array([info.get("terminal_observation") is None for info in infos])
         self.replay.add(
             _batched(obs, self.observation_space, self.n_envs),
-            np.asarray(action).reshape(self.n_envs, *(self.action_space.shape or ())),
+            host_array(action).reshape(self.n_envs, *(self.action_space.shape or ())),
             reward,
             _batched(next_obs, self.observation_space, self.n_envs),
             done & ~truncated,
@@ -224,6 +225,6 @@ def _batched(obs: Any, space: spaces.Space[Any], n_envs: int) -> Any:
     """Return observations of discrete spaces without the extra axis that they may come with."""
 
     def flat(leaf: spaces.Space[Any], seen: Any) -> Any:
-        return np.asarray(seen).reshape(n_envs) if isinstance(leaf, spaces.Discrete) else seen
+        return host_array(seen).reshape(n_envs) if isinstance(leaf, spaces.Discrete) else seen
 
     return map_tree(flat, space, obs)
