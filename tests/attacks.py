@@ -36,9 +36,11 @@ from run_attacks import stopped_fleets, stopped_runs
 from states import assert_same_state, state_of
 from strategies import Plan, plans
 
+LONGER = int(os.environ.get("TORTURE_LONGER", "1"))
+"""How many times longer a round is: a whole campaign has fewer and longer ones, because each one starts a process."""
 Attack = Callable[[random.Random, Path], int]
 EVERYTHING = list(hypothesis.HealthCheck)
-WRONG_CALLS, DAMAGES, FULL_DISKS, LONG_PLANS, LONG_PLAN = 200, 60, 20, 20, 500
+WRONG_CALLS, DAMAGES, FULL_DISKS, LONG_PLANS, LONG_PLAN = 200 * LONGER, 60 * LONGER, 20, 20 * LONGER, 500
 WIDE = gym.spaces.Box(0, 255, (4096,), np.uint8)
 SAMPLER = Mixture([(0.4, Topological(shuffle=9)), (0.4, Prioritized()), (0.2, EpisodicBackward())])
 
@@ -110,7 +112,7 @@ def wrong_calls(draw: random.Random, folder: Path) -> int:
 
 def kills_while_saving(draw: random.Random, folder: Path) -> int:
     """SIGKILL at random moments of adding and saving: the old state or the new one is there."""
-    rounds = 20
+    rounds = 20 * LONGER
     kill_rounds.killed_at_random(folder / "save", rounds, draw.randrange(2**31))
     return rounds
 
@@ -148,7 +150,7 @@ def damaged_files(draw: random.Random, folder: Path) -> int:
 def crafted_folders(draw: random.Random, folder: Path) -> int:
     """Folders with good checksums and made-up contents: refused, or good for any use."""
     with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
-        return sum(crafted_rounds.rounds(folder, 10, draw.randrange(2**31)))
+        return sum(crafted_rounds.rounds(folder, 10 * LONGER, draw.randrange(2**31)))
 
 
 @contextlib.contextmanager

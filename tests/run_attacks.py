@@ -13,7 +13,7 @@ from typing import Any
 
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 METHODS = ["ter", "per", "ebu", "ter-shuffled", "uer", "graph"]
-RUNS = 4
+RUNS = 4 * int(os.environ.get("TORTURE_LONGER", "1"))
 """Runs of one round: the first one loads the kernels, and the others come from its process."""
 
 

@@ -167,6 +167,7 @@ def main() -> int:
     print(f"seed {options.seed}", flush=True)
     if options.goals:
         os.environ.setdefault("TORTURE_ADDS", str(GOALS["adds, memory flat"]))  # in one process
+        os.environ.setdefault("TORTURE_LONGER", "5")
     scores = read_record(options.record)
     campaign(options, scores)
     text = table(scores)
