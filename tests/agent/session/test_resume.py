@@ -78,7 +78,7 @@ def test_a_stopped_run_goes_on_exactly(name: str, tmp_path: Path, monkeypatch: p
     (result,) = resume(tmp_path / "parts", quiet=True)
     assert result.finished
     check_same_records(tmp_path / "parts", tmp_path / "whole")
-    with pytest.raises(RunError, match="end already"):
+    with pytest.raises(RunError, match="already finished"):
         resume(tmp_path / "parts")
 
 
