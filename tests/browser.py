@@ -99,7 +99,7 @@ def visit(running: Any, page: Path, *, size: tuple[int, int] = DESKTOP, dark: bo
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.on(
         "request",
-        lambda request: None if request.url.startswith(("file:", "data:")) else complaints.append(request.url),
+        lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else complaints.append(request.url),
     )
     opened.goto(page.as_uri())
     yield opened

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +14,8 @@ import pytest
 import yaml
 
 import backsweep
+from site_building import ROOT, build_site
 
-ROOT = Path(__file__).parent.parent
 PUBLIC = (
     "backsweep",
     "backsweep.agent",
@@ -122,14 +119,7 @@ def test_the_drawing_is_the_one_that_its_program_draws() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` builds it."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "WARNING" not in done.stdout + done.stderr
-    return folder
+    return build_site(tmp_path_factory.mktemp("site"))
 
 
 def test_every_name_of_the_reference_is_on_the_site(site: Path) -> None:
