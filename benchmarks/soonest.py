@@ -1,8 +1,6 @@
 """How soon each method solves each MiniGrid task, from the records: the picture and the table of README.md.
 
-    python -m benchmarks.soonest            draws docs/images/soonest.png and renews the table in README.md
-
-Runs that were stopped before their end (results/checks/g1-stopped.json) count up to where they came.
+python -m benchmarks.soonest            draws docs/images/soonest.png and renews the table in README.md
 """
 
 from __future__ import annotations
@@ -32,15 +30,16 @@ def read_runs(results: Path) -> Soonest:
 
 def table(found: Soonest) -> str:
     """Return the median over seeds of the steps until solved, in thousands, and how many seeds get there."""
-    titles = [title_of(method) + (" (ours)" if method == "graph" else "") for method in found.methods]
-    lines = ["| task | " + " | ".join(titles) + " |", "| --- " * (1 + len(titles)) + "|"]
-    for task in found.tasks:
+    lines = ["| | " + " | ".join(map(task_title, found.tasks)) + " |", "| --- " * (1 + len(found.tasks)) + "|"]
+    for method in found.methods:
         cells = []
-        for method, median in found.medians(task).items():
+        for task in found.tasks:
+            median = found.medians(task)[method]
             solved, runs = found.reached(task, method)
             cell = f"{median / 1000:.0f}k" if np.isfinite(median) else "-"
             cells.append(cell if solved == runs else f"{cell} ({solved} of {runs})")
-        lines.append(f"| {task_title(task)} | " + " | ".join(cells) + " |")
+        title = "**graph values** (ours)" if method == "graph" else title_of(method)
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

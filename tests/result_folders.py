@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from backsweep.lab.claims.registry import find_question
 from backsweep.lab.studies.tabular.setting import METHODS, backups_for
 from backsweep.lab.studies.tabular.study import DIFFUSIONS, moments
 
@@ -63,12 +64,14 @@ def write_run(
     return folder
 
 
-def write_straight_runs(root: Path, finals: dict[str, float]) -> None:
-    """Write runs with our settings: each method reaches its share of episodes in a straight line of 10 evaluations."""
+def write_straight_runs(root: Path, finals: dict[str, float], **options: Any) -> None:
+    """Write runs of G1: each method reaches its share of episodes in a straight line of 10 evaluations."""
+    variants = {variant.method: variant for variant in find_question("G1").variants}
     for task in ("minigrid/doorkey", "minigrid/unlock"):
         for method, final in finals.items():
             for seed in range(100, 103):
-                write_run(root, task, method, seed, final, evaluations=10, last_step=1_000, settings="ours", exact=True)
+                given = {**variants[method].options, "settings": "ours", "exact": True, **options}
+                write_run(root, task, method, seed, final, evaluations=10, last_step=1_000, **given)
 
 
 def write_chain(root: Path, solved: dict[str, float], sets: int = 12) -> None:

@@ -94,7 +94,9 @@ class Soonest:
         enough = sum(row["holds"] is True for row in rows)
         title = title_of(self.winner)
         where = f"all {tasks} tasks" if first == tasks > 1 else f"{first} of {tasks} tasks"
-        start = f"{title[0].upper()}{title[1:]} come first on {where}"
+        rivals = [title_of(name) for name in self.rivals]
+        whom = f"{', '.join(rivals[:-1])} and {rivals[-1]}" if len(rivals) > 1 else rivals[0]
+        start = f"{title[0].upper()}{title[1:]} come before {whom} on {where}"
         few = f"with at most {self.share:g} times the best rival's steps on {enough}"
         return (
             f"{start}, {few}." if enough >= self.fewest else f"{start}, but {few}, where {self.fewest} were hoped for."

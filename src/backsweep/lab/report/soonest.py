@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from backsweep.agent.palette import METHODS, in_order, title_of
+from backsweep.agent.palette import in_order, title_of
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.goal_rules import SOLVED, kept
+from backsweep.lab.claims.groups import belongs_to
 from backsweep.lab.claims.question import Question
 from backsweep.lab.report.chart import DotChart, DotRow, Dots, short_number, task_title
-from backsweep.lab.stats.curves import steps_to_keep
 
-STOPPED = "*-stopped.json"
-"""Runs that were stopped before their end, in `checks/`: they count up to where they came."""
+MOST_DRAWN = 8
 
 
 @dataclass(frozen=True)
@@ -46,6 +43,14 @@ class Soonest:
             if (task, method) in self.steps
         }
 
+    @property
+    def drawn(self) -> list[str]:
+        """The methods of the picture: of many, those whose median run solves at least two thirds of the tasks."""
+        if len(self.methods) <= MOST_DRAWN:
+            return self.methods
+        least = 2 * len(self.tasks) / 3
+        return [m for m in self.methods if sum(np.isfinite(self.medians(task)[m]) for task in self.tasks) >= least]
+
     def reached(self, task: str, method: str) -> tuple[int, int]:
         """Return how many runs solved the task, of how many."""
         found = list(self.steps[task, method].values())
@@ -53,43 +58,29 @@ class Soonest:
 
 
 def read_soonest(evidence: Evidence, question: Question) -> Soonest | None:
-    """Return when the runs of a question's tasks with our settings solve them; None where two methods are not there.
+    """Return when the runs of a question's lines solve its tasks; None where two methods are not there.
 
     Only runs with the largest budget count, and methods that are there on every task: a picture with holes misleads.
     """
     runs = [
-        run
+        (variant.label, run)
         for run in evidence.runs
-        if run.follows == "ours" and run.task in question.tasks and run.finished and run.method in METHODS
+        if run.follows == "ours" and run.task in question.tasks and run.finished
+        for variant in question.variants
+        if belongs_to(run, variant)
     ]
-    runs = [run for run in runs if not np.isnan(run.numbers["exact_success"]).any()]
-    budget = max((int(run.config["steps"]) for run in runs), default=0)
+    runs = [(label, run) for label, run in runs if not np.isnan(run.numbers["exact_success"]).any()]
+    budget = max((int(run.config["steps"]) for _, run in runs), default=0)
     found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for run in runs:
+    for label, run in runs:
         if run.config["steps"] == budget:
             time, done = kept(run)
-            found[run.task, run.method][run.seed] = time if done else np.inf
-    for path in sorted(evidence.root.glob(f"checks/{STOPPED}")):
-        for (task, method), seeds in _stopped(path, budget).items():
-            if task in question.tasks:
-                found[task, method].update({seed: at for seed, at in seeds.items() if seed not in found[task, method]})
+            found[run.task, label][run.seed] = time if done else np.inf
     tasks = {task for task, _ in found}
     whole = [m for m in in_order(method for _, method in found) if all((task, m) in found for task in tasks)]
     if len(whole) < 2:
         return None
     return Soonest({place: seeds for place, seeds in found.items() if place[1] in whole}, budget)
-
-
-def _stopped(path: Path, budget: int) -> dict[tuple[str, str], dict[int, float]]:
-    entries = json.loads(path.read_text())
-    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for entry in entries["runs"]:
-        config = {**entries["shared"], **entry["config"]}
-        numbers = entry["evaluations"]
-        if config["steps"] == budget:
-            time, done = steps_to_keep(numbers["step"], numbers["exact_success"], SOLVED)
-            found[config["task"], config["method"]][int(config["seed"])] = time if done else np.inf
-    return found
 
 
 def soonest_chart(found: Soonest) -> DotChart:
@@ -98,7 +89,7 @@ def soonest_chart(found: Soonest) -> DotChart:
     for task in found.tasks:
         medians = found.medians(task)
         dots = []
-        for method in found.methods:
+        for method in found.drawn:
             solved, runs = found.reached(task, method)
             note = "" if solved == runs else f"{solved} of {runs} runs get there"
             dots.append(Dots(method, sorted(found.steps[task, method].values()), medians[method], note=note))
