@@ -134,7 +134,7 @@ def load_replay(
         need(ended.dtype == np.bool_ and ended.shape == own.shape, "the lanes that have ended do not fit")
         need(type(late) is int and late >= 0, "the number of late updates is out of range")
         need(type(left_out) is int and left_out >= 0, "the number of truncations left out is out of range")
-        own[:] = ended
+        replay._autoreset.go_on(ended)
         replay._stale_updates, replay._left_out = late, left_out
     replay._use_arrays()
     with _refused(folder, "its sampler"):

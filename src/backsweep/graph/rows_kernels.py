@@ -51,7 +51,7 @@ from backsweep.graph.graph_kernels import (
     tally_block,
 )
 from backsweep.graph.weights_kernels import count_row, move_count, renew_score
-from backsweep.jit.array_table import Row, unpack
+from backsweep.jit.array_table import Row, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.store.store_kernels import (
     FLAGS,
@@ -107,8 +107,9 @@ def leave_vertex(vertex: int, graph: GraphArrays) -> None:
 
 
 @kernel
-def remove_row(slot: int, graph: GraphArrays) -> None:
+def remove_row(slot: int, graph_row: Row) -> None:
     """Remove the oldest row, which is in `slot`, from the graph."""
+    graph = unpack(GraphArrays, graph_row)
     vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
     edge = graph.rows[slot, ROW_EDGE]
     flags = graph.rows[slot, ROW_FLAGS]
@@ -204,7 +205,8 @@ def add_rows(
     Rows from serial number `oldest` on are in the graph. ``fresh[i]`` is an observation whose vertex is unknown
     and ``keys[i]`` its key; all other observations have their vertex in `observation_vertex`.
     """
-    ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, graph_row)
+    row = borrow(graph_row)
+    ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, row)
     rows, values = ring.rows, ring.values
     vertices, reward_sums, returns, counters = graph.vertices, graph.reward_sums, graph.returns, graph.counters
     capacity = rows.shape[0]
@@ -213,7 +215,7 @@ def add_rows(
     for serial in range(first, last):
         slot = serial % capacity
         if serial - capacity >= oldest:
-            remove_row(slot, graph)
+            remove_row(slot, row)
         source = vertex_of(rows[slot, OBSERVATION], keys, graph)
         target = vertex_of(rows[slot, NEXT_OBSERVATION], keys, graph)
         edge = find_or_make_edge(source, target, graph)

@@ -138,6 +138,9 @@ class BorrowedArray(types.Array):
     vain, and was a third of the time of kernels with little to do.
     """
 
+    of_kernels = True
+    """Nothing in Python has this type; `kernel_cache.py` makes use of that."""
+
     def __init__(self, dtype: Any, ndim: int, layout: Any, readonly: bool = False, aligned: bool = True) -> None:
         name = f"borrowed {'readonly ' * readonly}{'' if aligned else 'unaligned '}array({dtype}, {ndim}d, {layout})"
         super().__init__(dtype, ndim, layout, readonly=readonly, name=name, aligned=aligned)
@@ -208,5 +211,21 @@ def _kinds(bundle: Any) -> list[Kind]:
     return list(schema(bundle.instance_class).values())
 
 
+def borrow(table: Table) -> Table:
+    """Return a row or table as one whose users are not counted; it must be kept by whoever called the kernel."""
+    return table
+
+
+@intrinsic
+def _compiled_borrow(typing_context: Any, table: Any) -> Any:
+    borrowed = BorrowedArray(table.dtype, table.ndim, table.layout, not table.mutable, table.aligned)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return arguments[0]
+
+    return borrowed(table), generate
+
+
 if not interpreted():
     unpack = _compiled_unpack  # type: ignore[assignment]
+    borrow = _compiled_borrow  # type: ignore[assignment]

@@ -20,6 +20,7 @@ from backsweep.jit.kernel_cache import cache_folder, with_cache
 
 _numba: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])
+OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}  # nothing calls kernels from C
 
 # GNU's OpenMP, which runs threaded kernels, lets a waiting thread spin for milliseconds before it sleeps. On shared
 # cores it spins on a core that the others need, and a call of microseconds takes milliseconds. This many rounds are a
@@ -32,12 +33,12 @@ if "OMP_WAIT_POLICY" not in os.environ:
 def kernel(function: Function) -> Function:
     """Compile a function with numba when it is first called, and cache the result on disk."""
     # The result is called like the function itself, which is what the type says.
-    return cast(Function, with_cache(numba.njit(nogil=True)(function)))
+    return cast(Function, with_cache(numba.njit(**OPTIONS)(function)))
 
 
 def inlined(function: Function) -> Function:
     """Compile a small function into the kernels that call it: passing arrays on costs more than its work."""
-    return cast(Function, with_cache(numba.njit(nogil=True, forceinline=True)(function)))
+    return cast(Function, with_cache(numba.njit(**OPTIONS, forceinline=True)(function)))
 
 
 def exact_sums(function: Function) -> Function:
@@ -45,7 +46,7 @@ def exact_sums(function: Function) -> Function:
 
     That holds if every number and every partial sum is an integer below 2**53.
     """
-    return cast(Function, with_cache(numba.njit(nogil=True, fastmath={"reassoc", "contract"})(function)))
+    return cast(Function, with_cache(numba.njit(**OPTIONS, fastmath={"reassoc", "contract"})(function)))
 
 
 def threaded(function: Function) -> Function:
@@ -54,7 +55,7 @@ def threaded(function: Function) -> Function:
     A loop's body must be one call of a kernel, which is compiled separately. numba compiles loop bodies slowly, and
     drops writes to arrays that were made inside, such as those of an unpacked bundle.
     """
-    return cast(Function, with_cache(numba.njit(nogil=True, parallel=True)(function)))
+    return cast(Function, with_cache(numba.njit(**OPTIONS, parallel=True)(function)))
 
 
 @cache

@@ -24,6 +24,7 @@ from typing import Any
 
 import numba
 import xxhash
+from numba.core import sigutils, types
 from numba.core.caching import FunctionCache
 
 from backsweep.jit.interrupts import uninterrupted
@@ -74,14 +75,31 @@ def with_cache(dispatcher: Any) -> Any:
 
 
 def _compile_in_one_go(dispatcher: Any) -> None:
-    """Delay signals while numba compiles or loads: an interrupted numba cannot be used any more in the process."""
-    compile_it = dispatcher.compile
+    """Delay signals while numba compiles or loads: an interrupted numba cannot be used any more in the process.
 
-    def compile_whole(*arguments: Any, **options: Any) -> Any:
+    A kernel with arguments that only other kernels can pass gets no wrapper for calls from Python: for bundles of
+    arrays the wrapper is more code, and takes longer to compile, than most kernels.
+    """
+    compile_it, options = dispatcher.compile, dispatcher.targetoptions
+
+    def compile_whole(signature: Any) -> Any:
+        arguments, _ = sigutils.normalize_signature(signature)
+        before = options.get("no_cpython_wrapper", False)
         with uninterrupted():
-            return compile_it(*arguments, **options)
+            options["no_cpython_wrapper"] = any(map(_only_kernels_have, arguments))
+            try:
+                return compile_it(signature)
+            finally:
+                options["no_cpython_wrapper"] = before
 
     dispatcher.compile = compile_whole
+
+
+def _only_kernels_have(kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        members: Any = kind
+        return any(map(_only_kernels_have, members.types))
+    return getattr(kind, "of_kernels", False)
 
 
 @contextlib.contextmanager

@@ -54,32 +54,38 @@ class Autoreset:
         self._check = check
         self.ended = np.zeros(num_envs, np.bool_)
         """Lanes whose last step ended their episode."""
+        self.some_ended = False
+        """Whether there are any, and the mode or the check needs to know."""
         self._moved_on = np.zeros(num_envs, np.bool_)
         self._same = 0
         # A single environment without a declared mode is reset by its caller.
         self._watches = check != "off" and mode != "hidden" and (num_envs > 1 or mode is not None)
 
-    @property
-    def follows_ends(self) -> bool:
-        """Whether `note_ends` has to be called after each add."""
-        return self._watches or self.mode == "next_step"
-
     def before(self, store: Stages, lanes: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
-        """Return which lanes' staged steps are resets, or None; warn or raise if they contradict the mode."""
-        if not self.ended.any():
-            return None
+        """Return which lanes' staged steps are resets, or None; warn or raise if they contradict the mode.
+
+        Call it if `some_ended`.
+        """
         if self._watches:
             self._compare(store, lanes)
         return self.ended if self.mode == "next_step" else None
 
     def note_ends(self, store: Stages, lanes: NDArray[np.int64] | None) -> None:
-        """Record which of the steps just added ended an episode."""
-        ends = store.staging.ends()
-        self._moved_on[:] = False
-        if lanes is None:
-            self.ended = ends
-        else:
-            self.ended[lanes] = ends[lanes]
+        """Record which of the steps just added ended an episode. Call it if any did, or if `some_ended`."""
+        self.some_ended = False
+        if self._watches or self.mode == "next_step":
+            ends = store.staging.ends()
+            self._moved_on[:] = False
+            if lanes is None:
+                self.ended = ends
+            else:
+                self.ended[lanes] = ends[lanes]
+            self.some_ended = bool(self.ended.any())
+
+    def go_on(self, ended: NDArray[np.bool_]) -> None:
+        """Continue from a save in which these lanes had ended."""
+        self.ended[:] = ended
+        self.some_ended = bool(ended.any()) and (self._watches or self.mode == "next_step")
 
     def note_trajectory(self, lane: int) -> None:
         """Called after a trajectory was added to a lane: the state of its environment has not changed."""

@@ -125,24 +125,24 @@ class ChunkBuilder:
         if self.full:
             raise ValueError(f"{self._steps} steps are waiting: call take first")
         staging, autoreset = self.staging, self._autoreset
-        staging.stage(observation, action, reward, next_observation, terminated, truncated, None)
+        some_end = staging.stage((observation, action, reward, next_observation, terminated, truncated), None)
         if mask is not None:
             staging.skip(~checked_mask(mask, self.num_envs, None))
-        if autoreset.follows_ends:
+        if autoreset.some_ended:
             resets = autoreset.before(self, None)
             if resets is not None:
                 staging.skip(resets)
         if final_observation is not None:
             stage_finals(self, final_observation, None)
-        elif autoreset.mode == "same_step" and successor_unknown is None:
+        elif some_end and autoreset.mode == "same_step" and successor_unknown is None:
             require_finals(self)
         if successor_unknown is not None:
             unknown = as_flags(successor_unknown, self.num_envs, "successor_unknown")
             self.truncations_left_out += staging.forget_successors(unknown)
-        elif autoreset.mode == "hidden":
+        elif some_end and autoreset.mode == "hidden":
             self.truncations_left_out += staging.forget_successors(staging.ends())
         self._keep()
-        if autoreset.follows_ends:
+        if some_end or autoreset.some_ended:
             autoreset.note_ends(self, None)
 
     def _keep(self) -> None:

@@ -64,45 +64,49 @@ class Filling(ReplayParts):
             bootstrap from, and counted in `stats`.
         """
         with self._lock:
-            store, autoreset = self._store, self._autoreset
+            store, staging, autoreset = self._store, self._store.staging, self._autoreset
             chosen = None if lanes is None else checked_lanes(lanes, self._num_envs)
-            store.staging.stage(observation, action, reward, next_observation, terminated, truncated, chosen)
+            given = (observation, action, reward, next_observation, terminated, truncated)
+            some_end = staging.stage(given, chosen)
             if mask is not None:
-                store.staging.skip(~checked_mask(mask, self._num_envs, chosen))
-            if autoreset.follows_ends:
+                staging.skip(~checked_mask(mask, self._num_envs, chosen))
+            if autoreset.some_ended:
                 resets = autoreset.before(store, chosen)
                 if resets is not None:
-                    store.staging.skip(resets)
+                    staging.skip(resets)
             if final_observation is not None:
                 stage_finals(store, final_observation, chosen)
-            elif autoreset.mode == "same_step" and successor_unknown is None:
+            elif some_end and autoreset.mode == "same_step" and successor_unknown is None:
                 require_finals(store)
             left_out = self._left_out
-            if successor_unknown is not None or autoreset.mode == "hidden":
+            if successor_unknown is not None or (some_end and autoreset.mode == "hidden"):
                 left_out += self._forget_successors(successor_unknown, chosen)
             first = store.total
             try:
                 self._take_in()
-                self._follow(first, left_out, chosen)
+                last = self._follow(first, left_out, some_end, chosen)
             except BaseException:
                 # Ctrl-C can come between any two steps; graph and sampler must follow whatever the store has.
                 if store.total != first:
                     with uninterrupted():
-                        self._follow(first, left_out, chosen)
+                        self._follow(first, left_out, some_end, chosen)
                 raise
-            rows = store.staging.row_numbers(first)
+            rows = staging.row_numbers(first, last - first)
             return rows if chosen is None else rows[chosen]
 
-    def _follow(self, first: int, left_out: int, lanes: NDArray[np.int64] | None) -> None:
-        """Update graph and sampler with the store's rows from `first` on. Repeating it is harmless."""
-        self._sampler.added(first, self._store.total)
+    def _follow(self, first: int, left_out: int, some_end: bool, lanes: NDArray[np.int64] | None) -> int:
+        """Tell everything else of the store's rows from `first` on; return where they end. Repeating it is harmless."""
+        last = self._store.total
+        if self._sampler_listens:
+            self._sampler.added(first, last)
         self._left_out = left_out
-        if self._autoreset.follows_ends:
+        if some_end or self._autoreset.some_ended:
             self._autoreset.note_ends(self._store, lanes)
+        return last
 
     def _take_in(self) -> None:
         """Add the staged transitions to both store and graph, or to neither."""
-        store, first = self._store, self._store.total
+        store = self._store
         if store.in_file:
             store.make_room()
         if self._tables is not None and not store.staging.hides_successors:
@@ -115,6 +119,7 @@ class Filling(ReplayParts):
         if self._graph is None:
             store.add()
             return
+        first = store.total
         with uninterrupted():
             self._graph.follow(first, store.add(), keys)
 

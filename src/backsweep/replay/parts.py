@@ -151,6 +151,7 @@ class ReplayParts:
         )
         self._use_arrays()
         self._sampler = self._sampler_config.build(Experience(self._store, self._graph), generator)
+        self._sampler_listens = self._sampler.listens
         self._snapshot_memory = SnapshotMemory()
 
     @property

@@ -96,6 +96,11 @@ class LiveSampler:
         After an interrupt it may be called again for the same rows.
         """
 
+    @property
+    def listens(self) -> bool:
+        """Whether `added` does anything; if not, it is not called."""
+        return getattr(self.added, "__func__", None) is not LiveSampler.added
+
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
         """Called with new TD errors of live rows; their sign does not matter."""
 

@@ -86,6 +86,7 @@ class LiveMixture(LiveSampler):
         self._known_divisions: dict[tuple[int, ...], Division] = {}
         self._even_batch, self._even_division = 0, Division((), np.zeros(0, np.int64))
         self._active = [part for part in self.parts if part.uses_priorities]
+        self._listening = [part for part in self.parts if part.listens]
 
     def split(self, count: int) -> list[int]:
         """Return each part's number of rows in a batch of `count`, and update the remainders."""
@@ -143,9 +144,14 @@ class LiveMixture(LiveSampler):
         return division
 
     def added(self, first: int, last: int) -> None:
-        """Tell every part."""
-        for part in self.parts:
+        """Tell every part that listens."""
+        for part in self._listening:
             part.added(first, last)
+
+    @property
+    def listens(self) -> bool:
+        """Whether any part does."""
+        return bool(self._listening)
 
     @property
     def uses_priorities(self) -> bool:

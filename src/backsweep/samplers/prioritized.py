@@ -79,8 +79,10 @@ class LivePrioritized(LiveSampler):
     def __init__(self, config: Prioritized, experience: Experience, generator: np.random.Generator) -> None:
         super().__init__(experience, generator)
         self.config = config
-        self.tree = SumTree(experience.capacity, with_minima=config.normalise == "buffer")
+        self._tree = SumTree(experience.capacity, with_minima=config.normalise == "buffer")
         self.largest = 1.0
+        self._new: tuple[int, int] | None = None
+        """First and last + 1 of the rows that were added since the tree was last used."""
         self._clip = math.inf if config.clip is None else float(config.clip)
 
     @property
@@ -93,8 +95,22 @@ class LivePrioritized(LiveSampler):
         return config.beta + done * (config.final_beta - config.beta)
 
     def added(self, first: int, last: int) -> None:
-        """Give new rows the largest priority so far."""
-        sum_tree_kernels.set_range(first, last, self.experience.capacity, self.largest, self.tree.row)
+        """Take note of rows that get the largest priority so far, many at a time when the tree is next used."""
+        self._new = (first, last) if self._new is None else (min(self._new[0], first), last)
+
+    def settle(self) -> None:
+        """Give the rows that were added their priorities; to be called before `largest` changes."""
+        if self._new is not None:
+            first, last = self._new
+            capacity = self.experience.capacity
+            sum_tree_kernels.set_range(max(first, last - capacity), last, capacity, self.largest, self._tree.row)
+            self._new = None
+
+    @property
+    def tree(self) -> SumTree:
+        """The priorities of all rows."""
+        self.settle()
+        return self._tree
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""

@@ -55,25 +55,24 @@ def refresh_node(level: int, node: int, tree: TreeArrays) -> None:
 
 
 @kernel
-def set_leaf(slot: int, value: float, tree: TreeArrays) -> None:
-    """Set one priority and the nodes above it."""
-    levels, sums, minima = tree.levels, tree.sums, tree.minima
-    leaf_level = levels.shape[0] - 2
-    sums[levels[leaf_level] + slot] = value
-    if minima.shape[0] > 0:
-        minima[levels[leaf_level] + slot] = value
-    node = slot
-    for level in range(leaf_level - 1, -1, -1):
-        node //= FAN_OUT
-        refresh_node(level, node, tree)
-
-
-@kernel
 def set_range(first: int, last: int, capacity: int, value: float, tree_row: Row) -> None:
     """Give the rows first..last-1 the same priority."""
     tree = unpack(TreeArrays, tree_row)
-    for serial in range(first, last):
-        set_leaf(serial % capacity, value, tree)
+    levels, sums, minima = tree.levels, tree.sums, tree.minima
+    leaf_level = levels.shape[0] - 2
+    while first < last:
+        # As many as lie side by side: those above them are the same for most, and are done once.
+        start = first % capacity
+        end = min(start + last - first, capacity)
+        first += end - start
+        for leaf in range(levels[leaf_level] + start, levels[leaf_level] + end):
+            sums[leaf] = value
+            if minima.shape[0] > 0:
+                minima[leaf] = value
+        for level in range(leaf_level - 1, -1, -1):
+            start, end = start // FAN_OUT, (end - 1) // FAN_OUT + 1
+            for node in range(start, end):
+                refresh_node(level, node, tree)
 
 
 @kernel

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import BoolVector, Int32Vector, Int64Vector, WordMatrix, WordVector
+from backsweep.jit.array_table import BoolVector, Int32Vector, Int64Vector, Row, WordMatrix, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import mix
 
@@ -165,12 +165,13 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
 
 
 @kernel
-def intern_observation(staged: NDArray[np.uint64], frames: Records, stacks: Records) -> int:
+def intern_observation(staged: NDArray[np.uint64], frames_row: Row, stacks_row: Row) -> int:
     """Find or store a staged observation; return its number, or -1 - number if it is new.
 
     Without frame stacks (records of `stacks` have no words) an observation is one frame. With them it is a list of
     frames in a separate record table, and uses of its frames are counted when the list is new.
     """
+    frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
     depth = stacks.records.shape[1]
     if depth == 0:
         return intern(staged, frames)
@@ -190,8 +191,9 @@ def intern_observation(staged: NDArray[np.uint64], frames: Records, stacks: Reco
 
 
 @kernel
-def release_observation(number: int, frames: Records, stacks: Records) -> None:
+def release_observation(number: int, frames_row: Row, stacks_row: Row) -> None:
     """Remove one use of an observation."""
+    frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
     depth = stacks.records.shape[1]
     if depth == 0:
         release(number, frames)

@@ -13,7 +13,7 @@ from backsweep.encoding.discrete import LiveDiscreteKey
 from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.encoding.random_projection_kernels import LARGEST_IMAGE
 from backsweep.graph.graph import Graph
-from backsweep.jit.array_table import COLUMNS, Row, Table, array_row
+from backsweep.jit.array_table import Table, array_rows
 from backsweep.store.ingest_kernels import (
     KEY_OF_BYTES,
     KEY_OF_FLOAT32,
@@ -25,14 +25,13 @@ from backsweep.store.ingest_kernels import (
 )
 from backsweep.store.store import Store
 
-Tables = tuple[int, Table, Row, Row]
+Tables = tuple[int, Table]
 PROJECTED = {
     np.dtype(np.uint8): KEY_OF_BYTES,
     np.dtype(np.float32): KEY_OF_FLOAT32,
     np.dtype(np.float64): KEY_OF_FLOAT64,
 }
 """How a random projection computes the keys of observations of a dtype."""
-NOTHING = np.zeros((1, COLUMNS), np.int64)
 
 
 def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[int, Projection | None] | None:
@@ -59,12 +58,7 @@ def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Table
     if kind is None:
         return None
     code, projection = kind
-    return (
-        code,
-        store.table,
-        NOTHING if graph is None else graph.row,
-        NOTHING if projection is None else array_row(projection),
-    )
+    return code, array_rows([*store.bundles, None if graph is None else graph.bundle, projection])
 
 
 __all__ = ["KEY_OF_BYTES", "KEY_OF_NUMBER", "NO_GRAPH", "Tables", "add_staged", "key_kind", "tables_for"]

@@ -11,10 +11,14 @@ import numpy as np
 
 from backsweep.encoding.random_projection_kernels import project_bytes, project_float_places
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
-from backsweep.jit.array_table import Float64Matrix, Row, Table, unpack
+from backsweep.jit.array_table import Float64Matrix, Table, borrow, unpack
 from backsweep.jit.compilation import kernel
-from backsweep.store.store_kernels import CLEARED, RING, STAGED, TOTAL, Ring, Staged, add_rows
+from backsweep.store.store_kernels import CLEARED, RING, STAGED, STORE_BUNDLES, TOTAL, Ring, Staged, add_rows
 
+# Bundles after those of the store.
+GRAPH = STORE_BUNDLES
+PROJECTION = GRAPH + 1
+REPLAY_BUNDLES = PROJECTION + 1
 # How an observation becomes a key.
 NO_GRAPH = 0
 KEY_OF_BYTES = 1  # random projection of bytes
@@ -30,17 +34,19 @@ class Projection(NamedTuple):
 
 
 @kernel
-def add_staged(key: int, store: Table, graph: Row, projection: Row) -> int:
+def add_staged(key: int, table: Table) -> int:
     """Add the staged transitions; return the number of new observations, or -1 - new if numbers were out of range.
 
-    `key` selects how keys are computed, or says that there is no graph.
+    `key` selects how keys are computed, or says that there is no graph. The table has the bundles of the store, then
+    that of the graph, then `Projection`.
     """
-    counters = unpack(Ring, store[RING]).counters
+    arrays = borrow(table)
+    counters = unpack(Ring, arrays[RING]).counters
     first = counters[TOTAL]
-    new = add_rows(store)
+    new = add_rows(arrays)
     if key == NO_GRAPH:
         return new
-    staging = unpack(Staged, store[STAGED])
+    staging = unpack(Staged, arrays[STAGED])
     observations, fresh = staging.observations, staging.fresh
     beyond = False
     if key == KEY_OF_NUMBER:
@@ -48,7 +54,7 @@ def add_staged(key: int, store: Table, graph: Row, projection: Row) -> int:
         for i in range(new):
             keys[i, 0] = np.int64(observations[fresh[i, 0], 0])
     else:
-        matrix = unpack(Projection, projection).matrix
+        matrix = unpack(Projection, arrays[PROJECTION]).matrix
         keys = np.zeros((new, matrix.shape[0]), np.int64)
         if key == KEY_OF_BYTES:
             project_bytes(observations.view(np.uint8), fresh, matrix, keys)
@@ -56,5 +62,5 @@ def add_staged(key: int, store: Table, graph: Row, projection: Row) -> int:
             beyond = project_float_places(observations.view(np.float32), fresh, matrix, keys)
         else:
             beyond = project_float_places(observations.view(np.float64), fresh, matrix, keys)
-    add_rows_to_graph(first, counters[TOTAL], counters[CLEARED], fresh, keys, store[RING], graph)
+    add_rows_to_graph(first, counters[TOTAL], counters[CLEARED], fresh, keys, arrays[RING], arrays[GRAPH])
     return -1 - new if beyond else new

@@ -10,16 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.store import store_kernels
+from backsweep.jit.array_table import Table, array_rows
+from backsweep.jit.objects import object_places
+from backsweep.store import given_kernels
+from backsweep.store.given import usual_form
+from backsweep.store.given_kernels import NUMBERS_STAGED, OBSERVATIONS_STAGED, SOME_ENDED
 from backsweep.store.layout import Layout, host_array
-from backsweep.store.store_kernels import ENDED, SKIP, TERMINATED, TRUNCATED, UNSEEN
+from backsweep.store.store_kernels import ENDED, SKIP, TERMINATED, TRUNCATED, UNSEEN, Staged
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # batches hold 32-bit rewards
-USUAL_REWARDS = (np.dtype(np.float64), np.dtype(np.float32))
+Arguments = tuple[Any, Any, Any, Any, Any, Any]
+"""Observation, action, reward, next observation, terminated and truncated."""
 UNSEEN_WORD = np.uint64(0x5BD1E995A7C63F1B)
 """Combined with every word of a state to represent the unseen state after it."""
 
@@ -49,59 +53,60 @@ class Staging:
         self.observations = layout.views(self.words)
         self._actions = action_layout.views(self._action_words)
         self.rewards = np.zeros(num_envs, np.float64)
-        self.largest_reward = LARGEST_REWARD
-        """The largest reward; lower with n_step, so that no sum overflows a 32-bit float."""
+        self.limits = np.array([LARGEST_REWARD])
         self.flags = np.zeros(num_envs, np.uint8)
         self.hides_successors = False
-        single = layout.single
-        self._plain = single if single is not None and single.low is None and single.frames == 1 else None
-        self._plain_shapes: tuple[tuple[int, ...], ...] = ()
-        if self._plain is not None:
-            whole = (num_envs, *self._plain.shape)
-            self._plain_shapes = (self._plain.shape, whole) if num_envs == 1 else (whole,)
-        space = action_layout.space
-        self._discrete = (
-            (int(space.start), int(space.start + space.n - 1)) if isinstance(space, gym.spaces.Discrete) else None
-        )
+        self.fresh = np.zeros((2 * num_envs, 2), np.int32)
+        self.bundle = Staged(self.words, self.action_bytes, self.rewards, self.flags, self.fresh)
+        places = object_places()
+        self._given: Table | None = None
+        if places is not None:
+            # A table holds addresses only, so what they are addresses of is kept here.
+            self._bundles = (self.bundle, usual_form(layout, action_layout, num_envs, self.limits), places)
+            self._given = array_rows(self._bundles)
 
-    def stage(
-        self,
-        observation: Any,
-        action: Any,
-        reward: Any,
-        next_observation: Any,
-        terminated: Any,
-        truncated: Any,
-        lanes: NDArray[np.int64] | None,
-    ) -> None:
-        """Check and stage one transition per lane, or per lane in `lanes`."""
-        self._begin()
-        if self.num_envs == 1:
-            # With one lane every microsecond counts, so values that need no conversion get none.
-            self._stage_one(observation, action, next_observation)
+    @property
+    def largest_reward(self) -> float:
+        """The largest reward; lower with n_step, so that no sum overflows a 32-bit float."""
+        return float(self.limits[0])
+
+    @largest_reward.setter
+    def largest_reward(self, largest: float) -> None:
+        self.limits[0] = largest
+
+    def stage(self, arguments: Arguments, lanes: NDArray[np.int64] | None) -> bool:
+        """Check and stage one transition per lane, or per lane in `lanes`; return whether any ends an episode."""
+        self.begin()
+        if lanes is not None:
+            self._stage_some(arguments, lanes)
+            return bool(self.flags[lanes].any())
+        done = 0 if self._given is None else given_kernels.stage_given(id(arguments), self._given)
+        observation, action, reward, next_observation, terminated, truncated = arguments
+        n = self.num_envs
+        if not done & OBSERVATIONS_STAGED:
+            self._stage_observations(observation, next_observation, slice(0, n), n)
+        if not done & NUMBERS_STAGED:
+            lay_down(self._actions, self._action_layout.check(action, n, "action"), slice(0, n))
             _stage_rewards(self.rewards, reward, self.largest_reward)
             _stage_flags(self.flags, terminated, truncated)
-        elif lanes is None:
-            if not self._stage_plain(observation, next_observation):
-                self._stage_observations(observation, next_observation, slice(0, self.num_envs), self.num_envs)
-            if not self._stage_plain_numbers(action, reward, terminated, truncated):
-                n = self.num_envs
-                lay_down(self._actions, self._action_layout.check(action, n, "action"), slice(0, n))
-                _stage_rewards(self.rewards, reward, self.largest_reward)
-                _stage_flags(self.flags, terminated, truncated)
-        else:
-            count = len(lanes)
-            rewards, flags = np.zeros(count, np.float64), np.zeros(count, np.uint8)
-            actions = self._action_layout.check(action, count, "action")
-            _stage_rewards(rewards, reward, self.largest_reward)
-            _stage_flags(flags, terminated, truncated)
-            self._stage_observations(observation, next_observation, lanes, count)
-            lay_down(self._actions, actions, lanes)
-            self.rewards[lanes] = rewards
-            self.flags[:] = SKIP
-            self.flags[lanes] = flags
+            return bool(self.flags.any())
+        return done & SOME_ENDED != 0
 
-    def _begin(self) -> None:
+    def _stage_some(self, arguments: Arguments, lanes: NDArray[np.int64]) -> None:
+        observation, action, reward, next_observation, terminated, truncated = arguments
+        count = len(lanes)
+        rewards, flags = np.zeros(count, np.float64), np.zeros(count, np.uint8)
+        actions = self._action_layout.check(action, count, "action")
+        _stage_rewards(rewards, reward, self.largest_reward)
+        _stage_flags(flags, terminated, truncated)
+        self._stage_observations(observation, next_observation, lanes, count)
+        lay_down(self._actions, actions, lanes)
+        self.rewards[lanes] = rewards
+        self.flags[:] = SKIP
+        self.flags[lanes] = flags
+
+    def begin(self) -> None:
+        """Clear what the last call may have left behind; call it before staging anything."""
         if self.hides_successors:
             # Padding bytes between the arrays of an observation must be 0.
             self.words[self.num_envs :] = 0
@@ -132,7 +137,7 @@ class Staging:
 
     def stage_step(self, lane: int, trajectory: Trajectory, step: int) -> None:
         """Stage one step of a trajectory for one lane; the others add nothing."""
-        self._begin()
+        self.begin()
         self.words[lane] = trajectory.words[step]
         self.words[self.num_envs + lane] = trajectory.words[step + 1]
         self._action_words[lane] = trajectory.action_words[step]
@@ -150,7 +155,7 @@ class Staging:
         flags: NDArray[np.uint8],
     ) -> None:
         """Lay down a step that was checked elsewhere for some lanes; the others add nothing."""
-        self._begin()
+        self.begin()
         self.words[lanes] = words
         self.words[self.num_envs + lanes] = successors
         self.action_bytes[lanes] = actions
@@ -195,14 +200,11 @@ class Staging:
         self.flags[lanes & ~terminated] = SKIP
         return int(lanes.sum() - terminated.sum())
 
-    def row_numbers(self, first: int) -> NDArray[np.int64]:
-        """Return the serial numbers of the lanes' steps, counting from `first`; -1 for lanes that added nothing."""
-        if self.num_envs == 1:
-            return np.array([first if self.flags[0] != SKIP else -1])
-        taken = self.flags != SKIP
-        count = np.count_nonzero(taken)
+    def row_numbers(self, first: int, count: int) -> NDArray[np.int64]:
+        """Return the serial numbers of the lanes' steps, `count` from `first` on; -1 for lanes that added nothing."""
         if count == self.num_envs:
             return np.arange(first, first + count)
+        taken = self.flags != SKIP
         rows = np.full(self.num_envs, -1)
         rows[taken] = np.arange(first, first + count)
         return rows
@@ -212,71 +214,6 @@ class Staging:
         lane = places.astype(np.int64) - self.num_envs
         marked: NDArray[np.bool_] = (lane >= 0) & ((self.flags[lane] & UNSEEN) != 0)
         return marked
-
-    def _stage_one(self, observation: Any, action: Any, next_observation: Any) -> None:
-        if not self._stage_plain(observation, next_observation):
-            self._stage_observations(observation, next_observation, slice(0, 1), 1)
-        number, bounds = _only_entry(action), self._discrete
-        if bounds is not None and isinstance(number, (int, np.integer)) and bounds[0] <= number <= bounds[1]:
-            self._actions[0] = number
-        else:
-            lay_down(self._actions, self._action_layout.check(action, 1, "action"), slice(0, 1))
-
-    def _stage_plain(self, observation: Any, next_observation: Any) -> bool:
-        """Stage all lanes' observations if they are arrays of exactly the stored form.
-
-        If not, or if a number is not finite, return False; the long way then converts them or says what is wrong.
-        """
-        plain = self._plain
-        if (
-            plain is None
-            or type(observation) is not np.ndarray
-            or type(next_observation) is not np.ndarray
-            or observation.dtype != plain.dtype
-            or next_observation.dtype != plain.dtype
-            or observation.shape not in self._plain_shapes
-            or next_observation.shape not in self._plain_shapes
-        ):
-            return False
-        self.observations[: self.num_envs] = observation
-        self.observations[self.num_envs :] = next_observation
-        return plain.dtype.kind != "f" or bool(np.isfinite(self.observations).all())
-
-    def _stage_plain_numbers(self, action: Any, reward: Any, terminated: Any, truncated: Any) -> bool:
-        """Stage the numbers of all lanes with one kernel call if they have the usual form and are valid.
-
-        If not, return False; the long way then converts them or says what is wrong.
-        """
-        if self._discrete is None:
-            return False
-        n = self.num_envs
-        numbers = [_column(value, n) for value in (action, reward, terminated, truncated)]
-        if any(type(value) is not np.ndarray or value.shape != (n,) for value in numbers):
-            return False
-        actions, rewards, terminated, truncated = numbers
-        if actions.dtype.kind not in "iu" or rewards.dtype not in USUAL_REWARDS:
-            return False
-        if actions.dtype != np.int64:
-            if actions.dtype == np.uint64:
-                return False  # may not fit
-            actions = actions.astype(np.int64)
-        if terminated.dtype != np.bool_ or truncated.dtype != np.bool_:
-            return False
-        low, high = self._discrete
-        return bool(
-            store_kernels.stage_numbers(
-                actions,
-                low,
-                high,
-                rewards,
-                self.largest_reward,
-                terminated,
-                truncated,
-                self._actions,
-                self.rewards,
-                self.flags,
-            )
-        )
 
     def _stage_observations(self, observation: Any, next_observation: Any, lanes: Any, count: int) -> None:
         first = self._layout.check(observation, count, "observation")
@@ -299,11 +236,6 @@ def lay_down(staged: Any, value: Any, place: Any) -> None:
         staged[place] = value
 
 
-def _only_entry(value: Any) -> Any:
-    """Return the number in an array of one entry, and anything else unchanged."""
-    return value.item() if type(value) is np.ndarray and value.size == 1 and value.ndim <= 2 else value
-
-
 def _column(value: Any, n: int) -> Any:
     """Return an array (n, 1) as (n,), and anything else unchanged."""
     return value.reshape(n) if type(value) is np.ndarray and value.shape == (n, 1) else value
@@ -322,11 +254,6 @@ def _numbers(value: Any, n: int, name: str) -> NDArray[Any]:
 def _stage_rewards(staged: NDArray[np.float64], reward: Any, largest: float) -> None:
     """Check and stage a reward per lane, of any dtype."""
     n = len(staged)
-    if n == 1:
-        number = _only_entry(reward)
-        if isinstance(number, (float, int)) and -largest <= number <= largest:
-            staged[0] = number
-            return
     array = _numbers(reward, n, "reward").astype(np.float64)  # the largest reward does not fit a 16-bit one
     if not np.isfinite(array).all():
         raise ValueError(f"reward must be finite, got {reward!r:.200}")
@@ -341,11 +268,6 @@ def _stage_rewards(staged: NDArray[np.float64], reward: Any, largest: float) -> 
 def _stage_flags(staged: NDArray[np.uint8], terminated: Any, truncated: Any) -> None:
     """Check how each lane's step ended and stage it as bits."""
     n = len(staged)
-    if n == 1:
-        first, second = _only_entry(terminated), _only_entry(truncated)
-        if isinstance(first, (bool, np.bool_)) and isinstance(second, (bool, np.bool_)):
-            staged[0] = (TERMINATED if first else 0) | (TRUNCATED if second else 0)
-            return
     ended = as_flags(terminated, n, "terminated"), as_flags(truncated, n, "truncated")
     staged[:] = ended[0] * np.uint8(TERMINATED)
     staged += ended[1] * np.uint8(TRUNCATED)

@@ -30,7 +30,6 @@ from backsweep.store.store_kernels import (
     NEXT_OBSERVATION,
     TOTAL,
     Ring,
-    Staged,
 )
 from backsweep.types import Rows
 
@@ -109,21 +108,13 @@ class Store:
         self.in_file = file is not None
 
         self.staging = Staging(self.layout, self.action_layout, num_envs)
-        self.fresh = np.zeros((2 * num_envs, 2), np.int32)
+        self.fresh = self.staging.fresh
         self._output = OutputPool(self.layout, self.action_layout)
         # The arrays never move, so their addresses are stored once.
-        staging = self.staging
-        staged = Staged(
-            staging.words,
-            staging.action_bytes,
-            staging.rewards,
-            staging.flags,
-            self.fresh,
-        )
         ring = Ring(
             self.rows, self.values, self._actions, self.episodes, self.live_episodes, self._lanes, self.counters
         )
-        self.bundles = (staged, ring, self._frames.bundle, self._stacks.bundle)
+        self.bundles = (self.staging.bundle, ring, self._frames.bundle, self._stacks.bundle)
         """In the order of the table."""
         self.table = array_rows(self.bundles)
 
@@ -176,7 +167,7 @@ class Store:
     @property
     def total(self) -> int:
         """The number of rows ever added, which is the next serial number."""
-        return int(self.counters[TOTAL])
+        return self.counters.item(TOTAL)
 
     @property
     def oldest(self) -> int:

@@ -37,6 +37,7 @@ from backsweep.jit.array_table import (
     Int64Vector,
     Table,
     WordMatrix,
+    borrow,
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
@@ -128,31 +129,6 @@ class Ring(NamedTuple):
 
 
 @kernel
-def stage_numbers(
-    action: NDArray[np.int64],
-    lowest_action: int,
-    highest_action: int,
-    reward: NDArray[np.float64],
-    largest_reward: float,
-    terminated: NDArray[np.bool_],
-    truncated: NDArray[np.bool_],
-    out_actions: NDArray[np.int64],
-    out_rewards: NDArray[np.float64],
-    out_flags: NDArray[np.uint8],
-) -> bool:
-    """Stage actions, rewards and flags of all lanes; return False if any is out of range or not a number."""
-    for lane in range(action.shape[0]):
-        if action[lane] < lowest_action or action[lane] > highest_action:
-            return False
-        if not abs(reward[lane]) <= largest_reward:  # false for NaN too
-            return False
-        out_actions[lane] = action[lane]
-        out_rewards[lane] = reward[lane]
-        out_flags[lane] = (TERMINATED if terminated[lane] else 0) | (TRUNCATED if truncated[lane] else 0)
-    return True
-
-
-@kernel
 def stretch_range(oldest: int, total: int, rows: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[float, float]:
     """Return the smallest and the largest reward sum over any part of a live episode; 0 is always included.
 
@@ -228,8 +204,10 @@ def add_rows(store: Table) -> int:
 
     A lane whose flags are SKIP adds nothing.
     """
-    staging, ring = unpack(Staged, store[STAGED]), unpack(Ring, store[RING])
-    frames, stacks = unpack(Records, store[FRAMES]), unpack(Records, store[STACKS])
+    arrays = borrow(store)
+    frames_row, stacks_row = arrays[FRAMES], arrays[STACKS]
+    staging, ring = unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
+    frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
     rows, values, counters = ring.rows, ring.values, ring.counters
     capacity = rows.shape[0]
     num_envs = ring.lanes.shape[0]
@@ -242,7 +220,7 @@ def add_rows(store: Table) -> int:
         if counters[LIVE] == capacity:
             shorten_episode(slot, ring)
             for column in range(OBSERVATION, NEXT_OBSERVATION + 1):
-                release_observation(rows[slot, column], frames, stacks)
+                release_observation(rows[slot, column], frames_row, stacks_row)
             counters[LIVE] -= 1
 
         known = (flags & CONTINUES) != 0
@@ -255,7 +233,7 @@ def add_rows(store: Table) -> int:
             values[slot, RETURN] = values[last, RETURN] + staging.rewards[lane]
             starts = 0
         else:
-            observation = intern_observation(staging.observations[lane], frames, stacks)
+            observation = intern_observation(staging.observations[lane], frames_row, stacks_row)
             if observation < 0:
                 observation = -1 - observation
                 staging.fresh[new, 0] = lane
@@ -266,7 +244,7 @@ def add_rows(store: Table) -> int:
             values[slot, RETURN] = staging.rewards[lane]
             starts = STARTS_EPISODE
         count_use(observation, frames, stacks)
-        successor = intern_observation(staging.observations[num_envs + lane], frames, stacks)
+        successor = intern_observation(staging.observations[num_envs + lane], frames_row, stacks_row)
         if successor < 0:
             successor = -1 - successor
             staging.fresh[new, 0] = num_envs + lane

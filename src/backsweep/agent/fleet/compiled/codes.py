@@ -15,13 +15,11 @@ from backsweep.jit.array_table import (
     WordMatrix,
     WordVector,
 )
-from backsweep.store.store_kernels import STORE_BUNDLES
+from backsweep.store.ingest_kernels import REPLAY_BUNDLES
 from backsweep.tasks.lanes_kernels import TASK_BUNDLES
 
-# Bundles of a lane, in the order of its table: the store's, then these.
-GRAPH = STORE_BUNDLES
-PROJECTION = GRAPH + 1
-TASK = PROJECTION + 1  # the task's own table
+# Bundles of a lane, in the order of its table: the replay's, then these.
+TASK = REPLAY_BUNDLES  # the task's own table
 LANE = TASK + TASK_BUNDLES
 BATCH = LANE + 1
 PARTS = BATCH + 1  # two for each part of the sampler: the part, and the arrays of its kind

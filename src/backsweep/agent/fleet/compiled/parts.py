@@ -55,6 +55,7 @@ def borrow(
     ints[codes.PART_KIND] = KINDS[type(part)]
     generators[codes.PART_GENERATOR] = generator_words(part.generator)
     if isinstance(part, LivePrioritized):
+        part.settle()
         per = part.config
         ints[codes.PART_FLAG] = per.stratified
         ints[codes.PART_BETA_ROWS] = 0 if per.beta_rows is None else per.beta_rows

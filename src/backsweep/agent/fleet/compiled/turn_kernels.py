@@ -29,7 +29,6 @@ from backsweep.agent.fleet.compiled.codes import (
     BATCH,
     DRAW,
     GOING,
-    GRAPH,
     LANE,
     LANE_ACTIONS,
     LANE_BEGAN,
@@ -51,7 +50,6 @@ from backsweep.agent.fleet.compiled.codes import (
     PART_KIND,
     PART_LARGEST,
     PRIORITIZED,
-    PROJECTION,
     STEP,
     TASK,
     Batch,
@@ -70,7 +68,6 @@ from backsweep.store.store_kernels import (
     NEXT_OBSERVATION,
     RING,
     STAGED,
-    STORE_BUNDLES,
     TERMINATED,
     TOTAL,
     TRUNCATED,
@@ -105,7 +102,7 @@ def add_transition(arrays: Table) -> None:
     """Add the staged transition to the lane's replay."""
     lane, ring = unpack(Lane, arrays[LANE]), unpack(Ring, arrays[RING])
     first = ring.counters[TOTAL]
-    new = add_staged(lane.ints[LANE_KEY], arrays[:STORE_BUNDLES], arrays[GRAPH], arrays[PROJECTION])
+    new = add_staged(lane.ints[LANE_KEY], arrays)
     lane.ints[LANE_NEW] = new if new >= 0 else -1 - new
     for number in range(lane.ints[LANE_PARTS]):
         part = part_of(arrays, number)

@@ -1,0 +1,180 @@
+"""Taking the arguments of `add` straight from the objects that hold them to where they are staged."""
+
+# In compiled code Python's numbers and numpy's are one and the same.
+# mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, WordVector, unpack
+from backsweep.jit.compilation import kernel
+from backsweep.jit.objects_kernels import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    ITEMS,
+    NO_NUMBER,
+    ONE,
+    ZERO,
+    ObjectPlaces,
+    copy_bytes,
+    load_int64,
+    number_at,
+    numbers_of,
+    rows_of,
+)
+from backsweep.store.store_kernels import TERMINATED, TRUNCATED, Staged
+
+# Where the items of the tuple of arguments lie, in bytes from the first.
+GIVEN_OBSERVATION = 0
+GIVEN_ACTION = 8
+GIVEN_REWARD = 16
+GIVEN_SUCCESSOR = 24
+GIVEN_TERMINATED = 32
+GIVEN_TRUNCATED = 40
+# Entries of `Form.numbers`.
+LANES = 0
+OBSERVATION_KIND = 1
+OBSERVATION_DTYPE = 2  # its address
+OBSERVATION_BYTES = 3
+OBSERVATION_LOW = 4
+OBSERVATION_HIGH = 5
+ACTION_KIND = 6
+ACTION_DTYPE = 7
+ACTION_LOW = 8
+ACTION_HIGH = 9
+FORM_NUMBERS = 10
+# Kinds of observations and actions.
+ANYTHING = 0  # which the kernel does not know how to stage
+NUMBER = 1
+ARRAY = 2
+# Bundles, in the order of the table.
+STAGED = 0
+FORM = 1
+PLACES = 2
+# What is returned, as bits.
+NUMBERS_STAGED = 1  # actions, rewards and flags
+OBSERVATIONS_STAGED = 2
+SOME_ENDED = 4
+
+
+class Form(NamedTuple):
+    """What arguments must be to be taken as they are."""
+
+    numbers: Int64Vector
+    limits: Float64Vector
+    """The largest reward."""
+    observation_shape: Int64Vector
+    """Its axes, and the bytes of one number."""
+    action_shape: Int64Vector
+    low: Float64Vector
+    """Of each number of an action."""
+    high: Float64Vector
+    exponents: WordVector
+    """The bits that are all set in a float that is not finite, for the lower and for the upper half of a word."""
+
+
+@kernel
+def stage_given(given: int, table: Table) -> int:
+    """Stage the arguments in a tuple at the address `given` as far as they are in the usual form and in order.
+
+    Returns as bits what was staged. The rest must be staged the long way, which says what is wrong if anything is.
+    """
+    staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
+    lanes, items, done = form.numbers[LANES], given + ITEMS, OBSERVATIONS_STAGED
+    for half in range(2):
+        item = load_int64(items + half * GIVEN_SUCCESSOR + (1 - half) * GIVEN_OBSERVATION)
+        if done != 0 and not stage_observations(item, half * lanes, staged, form, places):
+            done = 0
+    address, stride, kind = numbers_of(load_int64(items + GIVEN_REWARD), lanes, places)
+    if kind == NO_NUMBER:
+        return done
+    for lane in range(lanes):
+        reward = number_at(address + lane * stride, kind)
+        if not abs(reward) <= form.limits[0]:  # false for NaN too
+            return done
+        staged.rewards[lane] = reward
+    address, stride, kind = numbers_of(load_int64(items + GIVEN_TERMINATED), lanes, places)
+    second, second_stride, second_kind = numbers_of(load_int64(items + GIVEN_TRUNCATED), lanes, places)
+    if not (is_flag(kind) and is_flag(second_kind)):
+        return done
+    ends = 0
+    for lane in range(lanes):
+        flags = TERMINATED if number_at(address + lane * stride, kind) != 0.0 else 0
+        if number_at(second + lane * second_stride, second_kind) != 0.0:
+            flags |= TRUNCATED
+        staged.flags[lane] = flags
+        ends |= flags
+    if not stage_actions(load_int64(items + GIVEN_ACTION), staged.actions, form, places):
+        return done
+    return done | (NUMBERS_STAGED | SOME_ENDED if ends else NUMBERS_STAGED)
+
+
+@kernel
+def is_flag(kind: int) -> bool:
+    """Say whether a kind of number is a flag."""
+    return kind in (BOOL, ZERO, ONE)
+
+
+@kernel
+def stage_numbers(item: int, low: int, high: int, out: NDArray[np.int64], places: ObjectPlaces) -> bool:
+    """Stage a whole number for each lane; return whether all are, within their bounds."""
+    address, stride, kind = numbers_of(item, out.shape[0], places)
+    if kind in (NO_NUMBER, FLOAT32, FLOAT64):
+        return False
+    for lane in range(out.shape[0]):
+        place = address + lane * stride
+        number = load_int64(place) if kind == INT64 else np.int64(number_at(place, kind))
+        if number < low or number > high:
+            return False
+        out[lane, 0] = number
+    return True
+
+
+@kernel
+def stage_actions(item: int, actions: NDArray[np.uint8], form: Form, places: ObjectPlaces) -> bool:
+    """Stage an action for each lane; return whether all are of the usual form and within their space."""
+    numbers = form.numbers
+    if numbers[ACTION_KIND] == NUMBER:
+        return stage_numbers(item, numbers[ACTION_LOW], numbers[ACTION_HIGH], actions.view(np.int64), places)
+    lanes, shape = numbers[LANES], form.action_shape
+    address, stride = rows_of(item, lanes, numbers[ACTION_DTYPE], shape, places.known)
+    if address == 0:
+        return False
+    size = shape[shape.shape[0] - 1]
+    kind = FLOAT32 if size == 4 else FLOAT64
+    for lane in range(lanes):
+        start = address + lane * stride
+        for i in range(form.low.shape[0]):
+            number = number_at(start + i * size, kind)
+            if not (form.low[i] <= number and number <= form.high[i]):  # false for NaN too
+                return False
+        copy_bytes(actions, lane, start, size * form.low.shape[0])
+    return True
+
+
+@kernel
+def stage_observations(item: int, first: int, staged: Staged, form: Form, places: ObjectPlaces) -> bool:
+    """Stage an observation for each lane, from place `first` on; say if all are in the usual form and finite."""
+    numbers, lanes = form.numbers, form.numbers[LANES]
+    words = staged.observations[first : first + lanes]
+    if numbers[OBSERVATION_KIND] == NUMBER:
+        return stage_numbers(item, numbers[OBSERVATION_LOW], numbers[OBSERVATION_HIGH], words.view(np.int64), places)
+    address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
+    if address == 0:
+        return False
+    for lane in range(lanes):
+        copy_bytes(words, lane, address + lane * stride, numbers[OBSERVATION_BYTES])
+    if form.exponents.shape[0] == 0:
+        return True
+    lower, upper = form.exponents[0], form.exponents[1]
+    beyond = 0
+    for lane in range(lanes):
+        for i in range(words.shape[1]):
+            beyond |= ((words[lane, i] & lower) == lower) | ((words[lane, i] & upper) == upper)
+    return beyond == 0
