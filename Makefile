@@ -11,7 +11,7 @@ BROWSER_READY := $(VENV)/.browser-ready
 BROWSERS := $(CURDIR)/$(VENV)/browsers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture test-integrations test-browser test-gpu lint docs bench bench-gpu clean
+.PHONY: help demo wheel test torture test-integrations test-browser test-gpu lint docs bench bench-gpu clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -45,6 +45,12 @@ test: $(READY) ## Run the test suite, then the kernels' tests interpreted and wi
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
+
+wheel: $(READY) ## Build a wheel for this platform with compiled kernels, into dist/
+	rm -rf src/backsweep/compiled
+	$(BIN)/backsweep compile --wheel src/backsweep/compiled replay
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	rm -rf src/backsweep/compiled
 
 torture: $(READY) ## Attack everything with new random seeds, for MINUTES=5 or longer
 	$(BIN)/python tests/torture.py --minutes $(MINUTES)

@@ -13,11 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
+from backsweep.jit import shipped
 from backsweep.jit.kernel_cache import cache_folder
 from backsweep.planning import GraphValues
 from backsweep.replay import Replay
@@ -35,6 +37,9 @@ def add_commands(subparsers: Any) -> None:
     )
     command.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)} only")
     command.add_argument("--here", action="store_true", help="one after another in this process")
+    command.add_argument(
+        "--wheel", metavar="FOLDER", help="compile for all processors of this platform, into a folder for a wheel"
+    )
     command.set_defaults(run=run)
 
 
@@ -48,6 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError("training needs torch: pip install 'backsweep[train]'")
         names.remove("training")
     began = time.monotonic()
+    if arguments.wheel is not None and not arguments.here:
+        return _for_a_wheel(names, arguments.wheel)
+    if arguments.wheel is not None:
+        shipped.ship_into(Path(arguments.wheel))
     failed = _one_after_another(names) if arguments.here else _side_by_side(names)
     kept = "not kept" if cache_folder() is None else f"kept in {cache_folder()}"
     print(f"{'done' if not failed else 'failed'} after {time.monotonic() - began:.0f} s; {kept}")
@@ -60,6 +69,14 @@ def _one_after_another(names: list[str]) -> list[str]:
         PARTS[name]()
         _tell(name, began)
     return []
+
+
+def _for_a_wheel(names: list[str], folder: str) -> int:
+    """Compile in a process that takes the processor for a plain one and finds nothing in its cache."""
+    with tempfile.TemporaryDirectory() as empty:
+        environment = {**shipped.baseline_environment(), "NUMBA_CACHE_DIR": empty}
+        command = [sys.executable, "-m", "backsweep", "compile", "--here", "--wheel", folder, *names]
+        return subprocess.run(command, env=environment).returncode
 
 
 def _side_by_side(names: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from backsweep.jit.kernel_cache import cache_folder, with_cache
+from backsweep.jit.shipped import has_kernels
 
 _numba: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -119,6 +120,6 @@ def announce_first_compilation(
         return
     _announced.add(kernel)
     folder = cache_folder()
-    if folder is None or not any(folder.rglob(f"*{kernel}-*.nbi")):
+    if not has_kernels(kernel) and (folder is None or not any(folder.rglob(f"*{kernel}-*.nbi"))):
         often = "once after an installation" if folder is not None else "in every process"
         print(f"backsweep: compiling {what}, {often} ({how_long}) ...", file=sys.stderr, flush=True)

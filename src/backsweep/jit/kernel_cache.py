@@ -27,10 +27,19 @@ import xxhash
 from numba.core import sigutils, types
 from numba.core.caching import FunctionCache
 
+from backsweep.jit import shipped
 from backsweep.jit.interrupts import uninterrupted
 
 _numba: Any = numba.config
-COMPILED = ("*_kernels.py", "codes.py", "prefetching.py", "array_table.py", "compilation.py", "kernel_cache.py")
+COMPILED = (
+    "*_kernels.py",
+    "codes.py",
+    "prefetching.py",
+    "array_table.py",
+    "compilation.py",
+    "kernel_cache.py",
+    "shipped.py",
+)
 """The files that affect compiled code: kernels, constants, shared tools, decorators and cache."""
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH if os.name == "posix" else 0
 
@@ -39,14 +48,17 @@ class KernelCache(FunctionCache):
     """numba's cache of one function; failures are ignored."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the cached code of a signature, None if it is missing or cannot be read."""
+        """Return the cached or shipped code of a signature, None if it is missing or cannot be read."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception:  # damaged pickles raise anything; recompile in every case
-            return None
+            found = None
+        return shipped.load(self._py_func, sig, target_context, contents_digest()) if found is None else found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Cache compiled code if possible."""
+        if not any(map(_only_kernels_have, sig)):
+            shipped.save(self._py_func, sig, data, contents_digest())
         try:
             try:
                 super().save_overload(sig, data)
@@ -160,6 +172,7 @@ def _is_ours(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and (os.name != "posix" or found.st_uid == _user())
 
 
+@cache
 def contents_digest() -> str:
     """Return a digest of everything that affects compiled code and that numba does not check."""
     package = Path(__file__).parent.parent
