@@ -1,6 +1,6 @@
 """The learner: Q-networks of many runs stacked along one axis, their targets and their updates.
 
-Every parameter carries a leading axis of lanes (independent runs). One lane is not a special case, only a small one.
+Every parameter has a leading axis of lanes (independent runs); a single run is one lane.
 """
 
 from backsweep.agent.learner.device_observations import ObservationBank

@@ -1,6 +1,6 @@
-"""The arithmetic of an update, in pieces that a faster implementation can take the place of.
+"""The arithmetic of an update, in parts that a faster implementation can replace.
 
-`Arithmetic` is the plain version in torch, the same on every device; `fused` does the same with kernels of its own.
+`Arithmetic` is the plain version in torch, the same on every device; `fused` does the same with its own kernels.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from backsweep.agent.learner.targets import (
 )
 
 STATISTICS = ("loss", "absolute_td_error", "batch_q", "batch_target", "effective_sample_size")
-"""What is averaged over updates between two training records. `batch_q` is the mean Q of the method's own batches."""
+"""Statistics averaged over updates between two training records. `batch_q` is the mean Q of the method's batches."""
 IN_UNITS = ("absolute_td_error", "batch_q", "batch_target")
-"""Those that have the rewards' units. The loss is that of the scaled rewards."""
+"""The statistics in the rewards' units. The loss is that of the scaled rewards."""
 
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """What one update learns from, on the device. L lanes, B rows of a batch."""
+    """The data of one update, on the device. L lanes, B rows of a batch."""
 
     prepared: torch.Tensor
-    """What the networks take: observations, and behind them their successors if there are two halves."""
+    """The networks' inputs: observations, followed by their successors if there are two halves."""
     halves: int
     action: torch.Tensor
     """(L, B), as are all that follow."""
@@ -42,13 +42,13 @@ class PreparedRows:
     discount: torch.Tensor
     weight: torch.Tensor
     known: torch.Tensor | None
-    """Targets that were worked out beforehand, NaN where the one-step target is wanted; without a second half there
-    are no NaNs."""
+    """Targets computed before the update, NaN for rows that need the one-step target; without successors there are no
+    NaNs."""
 
 
 @dataclass(frozen=True)
 class Errors:
-    """How far the values are from their targets, (L, B)."""
+    """Values, targets and TD errors, (L, B)."""
 
     chosen: torch.Tensor
     target: torch.Tensor
@@ -59,7 +59,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Looked:
-    """What DisCor's error networks say of a batch before they learn from it."""
+    """The outputs of DisCor's error networks for a batch, before they learn from it."""
 
     values: torch.Tensor
     """(L, B, A) of the observations, by the online network."""
@@ -75,7 +75,7 @@ class Looked:
 
 
 class Evaluates(Protocol):
-    """What an update asks of a network."""
+    """The interface of a network in an update."""
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
         """Return the values (L, B, A) of prepared observations."""
@@ -165,5 +165,5 @@ class Arithmetic:
     def step(
         self, optimiser: Optimiser, parameters: torch.Tensor, gradient: torch.Tensor, corrections: Corrections
     ) -> None:
-        """Let the optimiser change `parameters` along `gradient`."""
+        """Apply the optimiser to `parameters` with `gradient`."""
         optimiser.apply(parameters, gradient, corrections)

@@ -1,15 +1,15 @@
-"""Parts of a program that do not need each other, at the same time on one GPU.
+"""Runs independent parts of a program concurrently on one GPU.
 
-A program for few lanes is a chain of kernels that each fill a corner of the GPU. Where two parts of it do not need each
-other, one of them goes to a branch:
+A program for few lanes is a chain of kernels that each use a small part of the GPU. If two parts are independent, one
+of them goes to a branch:
 
     with branch:            # begins when everything before it is done
         of_this = ...
-    and_that = ...          # meanwhile
+    and_that = ...          # at the same time
     branch.join()           # what follows has both
 
-A recorded program keeps its branches. Whoever uses a branch holds on to the tensors that cross it, in either direction,
-until after `join`: freed memory is handed out again in the order of one stream, which says nothing of the other.
+A recorded program keeps its branches. Keep references to the tensors that cross a branch, in either direction, until
+after `join`: freed memory is reused in the order of one stream, regardless of the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 
 
 class Branch:
-    """A stream beside the current one. On a CPU everything is done in order."""
+    """A second stream. On a CPU everything is done in order."""
 
     def __init__(self, device: torch.device) -> None:
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""Distinct observations in the learner's memory, by row number.
+"""Distinct observations on the learner's device, by row number.
 
-An observation is written once, when it is first seen; from then on a batch names it by its row, so that numbers travel
-to the device and pictures do not.
+An observation is written once, when it is first seen; batches then refer to it by its row, so that only row numbers are
+copied to the device.
 
     write: caller's arrays ──copy──> staging slot (page-locked) ──asynchronously──> the same on the device ──> rows
 
@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
-SLOTS = 8  # writes that may wait for the device before `write` has to
+SLOTS = 8  # writes that may be pending before `write` waits for the device
 BLOCK_WORD = torch.int32  # what pictures in blocks are copied by
-SLOT_ROWS = 256  # larger writes are done in parts
+SLOT_ROWS = 256  # larger writes are split
 
 
 class ObservationBank:
@@ -31,32 +31,32 @@ class ObservationBank:
         self.dtype = np.dtype(dtype)
         self.device = device
         self.rows = torch.empty((rows, *self.shape), dtype=_torch_dtype(self.dtype), device=device)
-        self.rows[:1].zero_()  # programs are tried out on row 0, which must hold something of the space
+        self.rows[:1].zero_()  # programs are tested on row 0, which must hold a valid observation
         self._row_bytes = math.prod(self.shape) * self.dtype.itemsize
         word = next(word for word in (torch.int64, torch.int32, torch.int16, torch.uint8) if self._fits(word))
-        # Rows are copied as the largest words that fit, whatever they hold.
+        # Rows are copied in the largest words that fit, whatever their dtype.
         self._words = self.rows.view(rows, -1).view(word)
         self._slots: list[_Slot] = []
         self._next = 0
         self._empty = True
         self.block = 1
-        """Pictures lie as blocks of so many pixels on a side, row after row of blocks."""
+        """Side length, in pixels, of the blocks in which images are stored, row after row of blocks."""
 
     def cut_into_blocks(self, block: int) -> None:
-        """From here on let pictures lie in blocks. For a bank that is empty, or does so already."""
+        """Store images in blocks from now on. Only for an empty bank, or with the same block size."""
         if block == self.block:
             return
         if not self._empty:
-            raise ValueError(f"pictures lie in blocks of {self.block} already, got {block}")
+            raise ValueError(f"images are already stored in blocks of {self.block}, got {block}")
         height, width, channels = self.shape
         if height % block or width % block or block * channels * self.dtype.itemsize % BLOCK_WORD.itemsize:
-            raise ValueError(f"block must divide pictures of {self.shape} into whole words, got {block}")
+            raise ValueError(f"block must divide images of {self.shape} into whole words, got {block}")
         self.block = block
         words = self.rows.view(len(self.rows), -1).view(BLOCK_WORD)
         self._words = words.view(len(words), height // block, width // block, block, -1)
 
     def in_order(self, index: torch.Tensor) -> torch.Tensor:
-        """Return the observations (..., *shape) of rows `index` (...), pixel by pixel however they lie."""
+        """Return the observations (..., *shape) of rows `index` (...), in pixel order whatever the storage."""
         found = self.rows[index]
         if self.block == 1:
             return found
@@ -128,7 +128,7 @@ class _Parts:
 
 
 class _Slot:
-    """Staging memory on both sides, and when the device has done with it."""
+    """Staging memory on host and device, and an event for when the device is done with it."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], word: torch.dtype, device: torch.device) -> None:
         self._shape, self._dtype, self._word = shape, dtype, word
@@ -141,7 +141,7 @@ class _Slot:
         self._parts: dict[int, _Parts] = {}
 
     def parts(self, count: int) -> _Parts:
-        """Return the memory for `count` rows. Making so many views takes longer than using them, so they are kept."""
+        """Return the memory for `count` rows. Making the views takes longer than using them, so they are cached."""
         if count not in self._parts:
             behind, end = 8 * count, (8 + self._row_bytes) * count
             host = self.host.numpy()

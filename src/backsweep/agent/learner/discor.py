@@ -1,4 +1,4 @@
-"""DisCor's error network: how wrong the values that a row would be pulled towards are thought to be."""
+"""DisCor's error network: the estimated error of each row's target."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ErrorModel:
         return self.optimiser.count()
 
     def look(self, arithmetic: Arithmetic, prepared: torch.Tensor) -> Looked:
-        """Return what the error networks say of a batch: of observations, and behind them their successors."""
+        """Return the error networks' outputs for a batch: for observations, followed by their successors."""
         half, network = prepared.shape[1] // 2, arithmetic.error_network
         values, tape = network.forward_with_tape(self._online_views, prepared[:, :half])
         views = self._target_views if self.rule.error_target else self._online_views
@@ -88,7 +88,7 @@ class ErrorModel:
         return part
 
     def keep(self, lanes: torch.Tensor) -> None:
-        """Go on with some lanes only."""
+        """Keep some lanes only."""
         self.online, self.target = self.online[lanes].clone(), self.target[lanes].clone()
         self.temperature, self.prediction_sum = self.temperature[lanes].clone(), self.prediction_sum[lanes].clone()
         self.optimiser.keep(lanes)

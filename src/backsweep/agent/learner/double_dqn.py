@@ -1,7 +1,7 @@
 """Double DQN for many lanes at once: act, update, copy the target.
 
-The state of a learner is a handful of flat tensors with one row per lane; everything done to them is a pure function of
-`networks`, `targets` and `optimisers`, and treats each row alone.
+The state of a learner is a few flat tensors with one row per lane; all operations on them are pure functions of
+`networks`, `targets` and `optimisers` that treat each row independently.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AllCorrections: TypeAlias = tuple[Corrections, Corrections]
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerSettings:
-    """What a learner needs to know beyond its network and rule."""
+    """The settings of a learner apart from its network and rule."""
 
     optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
     """The optimiser and its constants."""
@@ -41,7 +41,7 @@ class LearnerSettings:
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What an update found out about its rows, (lanes, batch)."""
+    """The result of an update, (lanes, batch)."""
 
     td_error: NDArray[np.floating]
     """Target minus Q-value of each row."""
@@ -78,10 +78,10 @@ class Learner:
         seeds
             One for each lane.
         scales
-            What each lane's rewards are multiplied with before they are learned from. Everything that goes in or comes
-            out here is in the task's units.
+            The factor of each lane's rewards for learning. All arguments and results of the learner are in the task's
+            units.
         shares
-            Each lane's share of given targets in its targets.
+            Each lane's weight of given targets; the rest of a target is the one-step target.
         """
         self.network = network
         self.rule = rule
@@ -117,7 +117,7 @@ class Learner:
 
     @property
     def lanes(self) -> int:
-        """How many lanes there are."""
+        """The number of lanes."""
         return len(self.online)
 
     # -- values ---------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Learner:
         return values / values.dtype.type(self.scales[lane])
 
     def _settle(self) -> None:
-        """Wait for the device: a `Stepper` may have set it to work on this learner, in a stream of its own."""
+        """Wait for the device: a `Stepper` may be working on this learner in its own stream."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
@@ -153,8 +153,8 @@ class Learner:
     def update(self, batches: Sequence[Batch], known: NDArray[np.float64] | None = None) -> UpdateResult:
         """Take one gradient step on one batch per lane.
 
-        `known` (lanes, batch) holds targets that were worked out beforehand (EBU's table), and NaN where the one-step
-        target is wanted.
+        `known` (lanes, batch) holds targets computed before the update (EBU's table), and NaN for rows that need the
+        one-step target.
         """
         self._settle()
         action = self._numbers([batch.action for batch in batches], torch.int64)
@@ -169,11 +169,11 @@ class Learner:
         return UpdateResult((self.learn(self.arithmetic, rows, self.count()) / scale).cpu().numpy())
 
     def needs_no_successors(self, known: NDArray[Any] | None) -> bool:
-        """Say whether given targets (lanes, batch) are all that an update needs."""
+        """Return whether the given targets (lanes, batch) are complete, so that successors are not needed."""
         return known is not None and bool((self.shares == 1).all()) and not np.isnan(known).any()
 
     def count(self) -> AllCorrections:
-        """Count an update; return what the optimisers of the Q-networks and of the error networks need for it."""
+        """Count an update; return the optimisers' corrections for the Q-networks and the error networks."""
         self.updates += 1
         self._summed += 1
         return self.optimiser.count(), (0.0, 0.0) if self.errors is None else self.errors.count()
@@ -182,7 +182,7 @@ class Learner:
     def learn(self, arithmetic: Arithmetic, rows: PreparedRows, corrections: AllCorrections) -> torch.Tensor:
         """Take the gradient step that `count` counted; return the TD errors (L, B).
 
-        Everything happens on the device and nothing is counted, so that the whole of it can be recorded and replayed.
+        Everything happens on the device and nothing is counted, so that it can be recorded and replayed.
         """
         network, errors = arithmetic.network, self.errors
         next_target = looked = None
@@ -224,7 +224,7 @@ class Learner:
         return torch.tensor(stacked, dtype=dtype, device=self.device)
 
     def _staged(self, batches: Sequence[Batch], halves: int) -> torch.Tensor:
-        """Return the observations of all lanes, and behind them their successors if there are two halves."""
+        """Return the observations of all lanes, followed by their successors if there are two halves."""
         size = len(batches[0])
         first = in_network_order(self.network, batches[0].observation)
         shape = (len(batches), halves * size, *first.shape[1:])
@@ -255,9 +255,9 @@ class Learner:
     # -- lanes and saving -----------------------------------------------------------------------------------------
 
     def part(self, first: int, last: int) -> Learner:
-        """Return a learner of the lanes first..last-1 whose tensors are this one's; only their counts are two things.
+        """Return a learner of the lanes first..last-1 that shares this one's tensors, but not its counts.
 
-        Whoever lets parts learn keeps the counts together with `copy_counts`.
+        After updating parts, synchronise the counts with `copy_counts`.
         """
         lanes = slice(first, last)
         part = copy.copy(self)
@@ -269,14 +269,14 @@ class Learner:
         return part
 
     def copy_counts(self, other: Learner) -> None:
-        """Count on from where another learner is."""
+        """Take the counts of another learner."""
         self.updates, self._summed = other.updates, other._summed
         self.optimiser.steps = other.optimiser.steps
         if self.errors is not None and other.errors is not None:
             self.errors.summed, self.errors.optimiser.steps = other.errors.summed, other.errors.optimiser.steps
 
     def keep(self, lanes: Sequence[int]) -> None:
-        """Go on with some lanes only; the others have finished."""
+        """Keep some lanes only; the others have finished."""
         self._settle()
         index = torch.tensor(list(lanes), device=self.device)
         self.online, self.target = self.online[index].clone(), self.target[index].clone()
@@ -289,7 +289,7 @@ class Learner:
         self._settle()
 
     def finite(self) -> NDArray[np.bool_]:
-        """Say for each lane whether all its parameters are finite numbers."""
+        """Return for each lane whether all its parameters are finite."""
         self._settle()
         finite: NDArray[np.bool_] = torch.isfinite(self.online).all(dim=1).cpu().numpy()
         return finite
@@ -318,7 +318,7 @@ class Learner:
         return arrays, values
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Go on from what `state` returned; shapes must be those of this learner."""
+        """Restore what `state` returned; shapes must be those of this learner."""
         self._settle()
         for name, tensor in self.tensors().items():
             if name not in arrays or tuple(arrays[name].shape) != tuple(tensor.shape):

@@ -1,4 +1,4 @@
-"""EBU's bookkeeping: the targets of an episode are worked out once, when the walk back through it begins.
+"""EBU's targets: they are computed once per episode, when the walk back through it begins.
 
 sampler:   rows of episode 7, newest first ...........| rows of episode 3 ....
 batches:   [............][............][.......         ....][...........]
@@ -33,16 +33,16 @@ class BackwardTargets:
         self.rule = rule
         self._replay = replay
         self._bootstrap_at_timeout = bootstrap_at_timeout
-        # Rows that the walk has not come to yet, newest first, and their targets.
+        # Rows that the walk has not reached yet, newest first, and their targets.
         self.rows = np.empty(0, np.int64)
         self.targets = np.empty(0, np.float64)
         self.left_out = np.empty(0, np.bool_)
 
     def of(self, batch: Batch, values: Values) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the target of each row of a batch, NaN for rows that are not part of a walk, and which are left out.
+        """Return the target of each row of a batch, NaN for rows outside of a walk, and which rows are skipped.
 
-        Not part of a walk are rows that another part of a mixture gave, and rows that the sampler's fallback gave while
-        there was no episode to walk through. Left out are an episode's first `skipped_steps` steps.
+        Rows of another part of a mixture, or of the sampler's fallback, are not part of a walk. The first
+        `skipped_steps` steps of an episode are skipped.
         """
         known, left_out = np.full(len(batch), np.nan), np.zeros(len(batch), np.bool_)
         place = 0
@@ -57,7 +57,7 @@ class BackwardTargets:
                     continue
             run = min(len(self.rows), len(batch) - place)
             part = slice(place, place + run)
-            # A row that a mixture's other part gave is not the walk's, even if it is the one that comes next.
+            # A row of another part of a mixture is not the walk's, even if it is the next one.
             same = (self.rows[:run] == batch.row[part]) & (batch.source[part] == self.rule.backward_source)
             run = run if same.all() else int(same.argmin())
             known[place : place + run] = self.targets[:run]
@@ -87,10 +87,10 @@ class BackwardTargets:
         self.left_out = np.arange(len(episode))[::-1] < self.rule.skipped_steps
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return what the next batch depends on."""
+        """Return the state that the next batch depends on."""
         return {"rows": self.rows, "targets": self.targets, "left_out": self.left_out}
 
     def load_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on in the middle of an episode."""
+        """Resume in the middle of an episode."""
         self.rows, self.targets = arrays["rows"].copy(), arrays["targets"].copy()
         self.left_out = arrays["left_out"].copy()

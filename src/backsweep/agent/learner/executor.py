@@ -2,16 +2,16 @@
 
 The caller fills the host arrays with numbers (rows of an `ObservationBank`, actions, rewards, ...), calls `act` or
 `update`, and reads the results after `wait`. On a GPU both are recorded once as CUDA graphs, copies to and from the
-device included, so that each is a single launch; on a CPU they are direct calls, with the very numbers of
+device included, so that each is a single launch; on a CPU they are direct calls, with the same results as
 `Learner.update` and `Learner.greedy`.
 
     current ──act──> best          first, second, action, reward, discount, weight (, known) ──update──> td_error
 
 The first stepper for a network's shape compiles its kernels, which takes seconds; they are cached on disk.
-Every stepper has a stream of its own: while one stepper's update runs on the GPU, the CPU can serve another's lanes.
+Every stepper has its own stream: while one stepper's update runs on the GPU, the CPU can work on another's lanes.
 
-Precision on a GPU: plain float32 (or float64) through torch, except for float32 image networks over uint8 pictures,
-which `fused` computes; it says how exactly.
+Precision on a GPU: plain float32 (or float64) through torch, except for float32 image networks over uint8 images,
+which `fused` computes; it documents its precision.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from backsweep.agent.learner.packed import PackedArrays
 from backsweep.agent.learner.value_programs import CHUNK, ValuePrograms, filled_up
 
 WORD = 4  # bytes that the fused first convolution reads at once
-VALUES_BYTES = 1 << 30  # what `values` may take at once
-WARM_UPS = 2  # runs before a recording: compile kernels, let libraries make their workspaces
+VALUES_BYTES = 1 << 30  # bytes that `values` may use at once
+WARM_UPS = 2  # runs before a recording: they compile kernels and allocate the libraries' workspaces
 
 
 class Stepper:
     """Acts and updates of all lanes of a learner, from observations in a bank.
 
-    Fill the arrays of a program only when its last run is done (`wait`): the device reads them as it gets there.
+    Fill the arrays of a program only when its last run is done (`wait`): the device reads them asynchronously.
 
-    The bank holds observations in the network's order (images with their channels last); `write` sees to that. After
-    `Learner.keep` make a new stepper. The learner's own methods wait for the device where they must, so state can be
-    saved and statistics taken in between.
+    The bank holds observations in the network's order (images with their channels last), which `write` ensures. After
+    `Learner.keep` make a new stepper. The learner's own methods wait for the device where needed, so state and
+    statistics can be read in between.
 
     Parameters
     ----------
     learner
-        Whose lanes act and learn.
+        The learner whose lanes act and learn.
     bank
-        Where observations are; on the learner's device.
+        The observations, on the learner's device.
     batch_size
         Rows in each lane's batch.
     graphs
@@ -127,24 +127,24 @@ class Stepper:
 
     @property
     def scales(self) -> NDArray[np.float64]:
-        """What each lane's rewards are multiplied with to get to the networks' units."""
+        """The factor from each lane's rewards to the networks' units."""
         return self.learner.scales
 
     # -- what the caller does -------------------------------------------------------------------------------------
 
     def write(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
-        """Put observations (n, ...) at the bank's rows `places` (n,), before whatever is enqueued next."""
+        """Write observations (n, ...) to the bank's rows `places` (n,), before anything enqueued later."""
         if len(places):
             with self._in_stream:
                 self.bank.write(places, in_network_order(self.learner.network, observations))
 
     def act(self) -> None:
-        """Enqueue the best actions for what each lane sees now."""
+        """Enqueue the computation of the best action of each lane."""
         with self._in_stream:
             self._act()
 
     def update(self) -> None:
-        """Enqueue one gradient step of every lane; rewards and given targets are in the task's units until here."""
+        """Enqueue one gradient step of every lane; rewards and given targets are in the task's units."""
         scale = self.learner.scales[:, None]
         self.reward *= scale
         if self.known is not None:
@@ -167,7 +167,7 @@ class Stepper:
             self._stream.synchronize()
 
     def copy_target(self) -> None:
-        """Enqueue the copying of the target networks."""
+        """Enqueue the copy of the target networks."""
         with self._in_stream:
             self.learner.copy_target()
 
@@ -221,7 +221,7 @@ class Stepper:
         return found
 
     def _lanes_at_once(self, steps: int) -> int:
-        """Return how many lanes `values` takes at once: on the CPU one, which rounds as the lane alone does."""
+        """Return the number of lanes that `values` takes at once: one on the CPU, which rounds as for a single lane."""
         learner = self.learner
         parameters = learner.dtype.itemsize * learner.network.layout.size
         lane = parameters + steps * bytes_per_row(learner.network, learner.dtype, fused=self._fused)
@@ -229,7 +229,7 @@ class Stepper:
 
     @property
     def nbytes(self) -> int:
-        """Reckoned bytes on the device, without the bank's."""
+        """Estimated bytes on the device, without the bank's."""
         learner = self.learner
         lanes, size = self.action.shape
         return working_bytes(learner.network, learner.rule, lanes, size, learner.dtype, fused=self._fused)
@@ -252,7 +252,7 @@ class Stepper:
         return self.learner.arithmetic
 
     def _prepared(self, index: torch.Tensor) -> torch.Tensor:
-        """Return what the arithmetic's networks take, for bank rows (L, n): the fused ones take the rows themselves."""
+        """Return the networks' inputs for bank rows (L, n): the fused networks take the rows themselves."""
         if self._fused:
             return index
         return self.learner.network.prepare(self.bank.in_order(index), self.learner.dtype)
@@ -290,7 +290,7 @@ class Stepper:
         self._arithmetic.move(td_error, self._errors.pinned["td_error"])
 
     def _prepare_programs(self, graphs: bool) -> None:
-        """Run both programs on empty inputs, undo what that did to the learner, and record them."""
+        """Run both programs on empty inputs, restore the learner, and record them."""
         torch.cuda.synchronize(self._device)
         changing = {name: tensor for name, tensor in self.learner.tensors().items() if not name.endswith("target")}
         self._inputs.host["corrections"][:] = 1.0
@@ -305,7 +305,7 @@ class Stepper:
         self.wait()
         if graphs:
             del kept
-            torch.cuda.empty_cache()  # recordings have memory of their own
+            torch.cuda.empty_cache()  # recordings have their own memory
             self._act = self._recorded(self._act_program)
             self._update = self._recorded(self._update_program)
 
@@ -336,5 +336,5 @@ def reason_against_fused(
     if shape != network.input_shape:
         return f"the bank holds {shape}, the network takes {network.input_shape}"
     if any(number * stage.channels % WORD for number in (stage.width, stage.stride, stage.kernel)):
-        return "rows of pictures and steps of the first convolution must be multiples of four bytes"
+        return "rows of images and strides of the first convolution must be multiples of four bytes"
     return None

@@ -1,4 +1,4 @@
-"""Which actions are random: the schedule, and one generator per lane."""
+"""Random actions: the schedule, and one generator per lane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backsweep.jit.random_streams import named_generator
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonSchedule:
-    """The chance of a random action at a step: 1 during a random warm-up, and a line from `start` to `end` after it.
+    """The probability of a random action at a step: 1 during a random warm-up, then a line from `start` to `end`.
 
     The line begins at step 0, as in the paper: the warm-up covers its first part.
     """
@@ -27,7 +27,7 @@ class EpsilonSchedule:
     """Steps of random warm-up."""
 
     def __call__(self, step: int) -> float:
-        """Return the chance at environment step `step`, counted from 0."""
+        """Return the probability at environment step `step`, counted from 0."""
         if step < self.random_steps:
             return 1.0
         if step >= self.steps:
@@ -38,8 +38,8 @@ class EpsilonSchedule:
 class Explorer:
     """Decides for each environment of one lane, with the lane's own generator, whether to act at random.
 
-    The generator is asked for the same numbers at every step, whatever comes of them, so a lane's stream depends on
-    nothing but the number of steps.
+    The generator draws the same number of values at every step, whatever they are, so a lane's stream depends only on
+    the number of steps.
     """
 
     def __init__(self, seed: int, num_actions: int, num_envs: int) -> None:

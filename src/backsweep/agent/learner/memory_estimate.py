@@ -1,4 +1,4 @@
-"""How much memory of the device a learner and its stepper need, reckoned before anything is made."""
+"""Estimates the device memory of a learner and its stepper."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.rules import TargetRule
 
 COPIES = 6
-"""Of each parameter: online, target, two moments, the gradient, and the optimiser's scratch."""
+"""Numbers per parameter: online, target, two moments, the gradient, and the optimiser's scratch."""
 
 
 def bytes_per_row(network: Network, dtype: torch.dtype, *, fused: bool) -> int:
-    """Return about how many bytes one observation leaves behind on its way through a network.
+    """Return the approximate bytes of activations for one observation.
 
-    The fused arithmetic cuts no patches, and most of what flows between its layers has two bytes.
+    The fused arithmetic cuts no patches, and most of its activations have two bytes.
     """
     if fused:
         return 2 * sum(stage.places * stage.outputs for stage in network.stages) + 4 * sum(network.widths[1:])
@@ -26,10 +26,10 @@ def bytes_per_row(network: Network, dtype: torch.dtype, *, fused: bool) -> int:
 def working_bytes(
     network: Network, rule: TargetRule, lanes: int, batch_size: int, dtype: torch.dtype, *, fused: bool = False
 ) -> int:
-    """Return about how many bytes a learner and its stepper need on the device, besides the bank.
+    """Return the approximate bytes of a learner and its stepper on the device, without the bank.
 
     Three passes of a batch through the network stay in memory at once (observations, successors, the target network's
-    successors), and on the way back about as much as for one more.
+    successors), and the backward pass needs about as much as one more.
     """
     networks = [network, error_network(network)] if rule.kind == "discor" else [network]
     total = lanes * batch_size * (3 * 8 + 6 * dtype.itemsize)  # row numbers, actions, rewards and the like

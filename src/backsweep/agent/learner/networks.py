@@ -34,7 +34,7 @@ IMAGE_SCALE = 1.0 / 255.0
 class Tape:
     """What `forward` keeps for `backward`: what went into each layer, and what came out of each convolution.
 
-    A matrix behind a ReLU is zero just where the ReLU was off, so it is its own mask.
+    The output of a ReLU is zero exactly where the ReLU was off, so it is its own mask.
     """
 
     inputs: tuple[torch.Tensor, ...]
@@ -68,13 +68,13 @@ class Network:
     linear: tuple[int, ...] = ()
     """Widths of the hidden linear layers."""
     scale: float = 1.0
-    """What inputs are multiplied with."""
+    """Factor of the inputs."""
     non_negative: bool = False
     """Whether the values pass through a softplus (error networks)."""
 
     @cached_property
     def stages(self) -> tuple[Convolution, ...]:
-        """The convolutions with their sizes worked out."""
+        """The convolutions with their sizes."""
         if self.form != "image":
             return ()
         stages: list[Convolution] = []
@@ -102,7 +102,7 @@ class Network:
 
     @cached_property
     def layout(self) -> ParameterLayout:
-        """Where the parameters of a lane lie."""
+        """The layout of a lane's parameters."""
         if self.form == "table":
             return ParameterLayout((("table", (self.input_shape[0], self.actions)),))
         shapes: list[tuple[str, tuple[int, ...]]] = []
@@ -139,7 +139,7 @@ class Network:
     def prepare(self, observations: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Return what the first layer takes, from raw observations (L, B, ...): state numbers, vectors or patches.
 
-        Whoever evaluates several networks on the same observations prepares them once.
+        To evaluate several networks on the same observations, prepare them once.
         """
         if self.form == "table":
             return observations
@@ -246,7 +246,7 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def channels_first(shape: tuple[int, ...]) -> bool:
-    """Say whether an image space has its channels on the first axis."""
+    """Return whether an image space has its channels on the first axis."""
     return shape[0] <= 4 < shape[2]
 
 
@@ -258,6 +258,6 @@ def in_network_order(network: Network, observations: NDArray[Any]) -> NDArray[An
 
 
 def network_tensor(network: Network, observations: NDArray[Any]) -> torch.Tensor:
-    """Return observations (..., *space) as a tensor in the network's order, without a copy where that can be."""
+    """Return observations (..., *space) as a tensor in the network's order, without a copy if possible."""
     # Torch takes writable arrays only, and what many runs are shown at once (a broadcast array) is not.
     return torch.from_numpy(np.require(in_network_order(network, observations), requirements=["C", "W"]))

@@ -1,7 +1,7 @@
 """Adam, RMSProp and plain gradient descent over flat parameters (lanes, size).
 
-All three are element by element, so a lane's update is what it would be alone. They match torch's own to the last bits
-(tested), but work in place on one tensor instead of on a list of parameters.
+All three work element by element, so lanes are independent. They match torch's own to the last bits (tested), but work
+in place on one tensor instead of a list of parameters.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import torch
 
-# Squares of tiny gradients sink below what a processor handles at full speed. Their root is still nothing beside eps.
+# Squares of tiny gradients become denormal, which is slow. Their root is negligible compared with eps.
 SMALLEST_SQUARE = 1e-36
 
 Corrections: TypeAlias = tuple[float, float] | torch.Tensor
@@ -53,13 +53,13 @@ class Optimiser:
         self._scratch: torch.Tensor | None = None
 
     def step(self, parameters: torch.Tensor, gradient: torch.Tensor) -> None:
-        """Change `parameters` in place along `gradient`, which may be overwritten."""
+        """Update `parameters` in place with `gradient`, which may be overwritten."""
         self.apply(parameters, gradient, self.count())
 
     def count(self) -> tuple[float, float]:
         """Count a step; return the two numbers of Adam that change from step to step.
 
-        They are what the root of the mean square is divided by, and what the quotient is multiplied with.
+        They are the divisor of the root of the mean square, and the factor of the quotient.
         """
         settings = self.settings
         self.steps += 1
@@ -88,7 +88,7 @@ class Optimiser:
                 parameters.addcdiv_(self.mean, denominator, value=corrections[1])
 
     def clip(self, gradient: torch.Tensor) -> None:
-        """Shorten each lane's gradient in place, if the settings ask for it."""
+        """Clip each lane's gradient in place, if the settings say so."""
         if self.settings.clip_norm is not None:
             norm = gradient.norm(dim=1, keepdim=True)
             gradient.mul_((self.settings.clip_norm / (norm + 1e-6)).clamp_(max=1.0))
@@ -107,6 +107,6 @@ class Optimiser:
         return part
 
     def keep(self, lanes: torch.Tensor) -> None:
-        """Go on with some lanes only."""
+        """Keep some lanes only."""
         self.mean = self.mean[lanes].clone() if self.mean.numel() else self.mean
         self.square = self.square[lanes].clone() if self.square.numel() else self.square

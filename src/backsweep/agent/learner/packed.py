@@ -1,4 +1,4 @@
-"""Several small arrays in one piece of memory, on the host and on the device, so that one copy moves them all."""
+"""Several small arrays in one block of memory, on the host and on the device, so that one copy transfers them all."""
 
 from __future__ import annotations
 

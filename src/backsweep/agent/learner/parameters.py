@@ -18,7 +18,7 @@ ALIGNMENT = 16  # numbers; every parameter starts on a cache line, which also ke
 
 @dataclass(frozen=True)
 class ParameterLayout:
-    """Names and shapes of one lane's parameters, and where each lies in the flat row."""
+    """Names, shapes and positions of one lane's parameters in the flat row."""
 
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
 

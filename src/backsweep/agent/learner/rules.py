@@ -8,7 +8,7 @@ from typing import Literal
 
 
 def common_rule(rules: Sequence[TargetRule]) -> TargetRule | None:
-    """Return the rule by which runs with these rules can learn together, None if there is none.
+    """Return a rule that covers runs with all of these rules, None if there is none.
 
     Runs whose targets come from elsewhere (EBU's table, graph values) learn together with runs that have one-step
     targets: those are runs whose given targets are always missing.
@@ -32,15 +32,15 @@ class TargetRule:
     share: float = 1.0
     """Graph: share of a planned target; the rest is the one-step target."""
     advantage: float = 0.9
-    """Advantage: how much of the difference to the best action is added to a target."""
+    """Advantage learning: share of the difference to the best action that is added to a target."""
     diffusion: float = 0.5
     """EBU's beta: how much of a step's target flows into the step before."""
     double: bool = True
     """EBU: whether the best next action is the online network's. The released code took the target network's (D2)."""
     skipped_steps: int = 0
-    """EBU: how many first steps of an episode are left out. The released code left out three (D3)."""
+    """EBU: number of first steps of an episode that are skipped; three in the released code (D3)."""
     temperature: float = 10.0
-    """DisCor: where the temperature starts."""
+    """DisCor: the initial temperature."""
     error_target: bool = True
     """DisCor: whether Delta(s', a') comes from a target copy, at the online network's action. The released code took
     the maximum of the error network itself (D13)."""
@@ -49,5 +49,5 @@ class TargetRule:
 
     @property
     def gives_targets(self) -> bool:
-        """Whether targets are worked out before an update and handed to it."""
+        """Whether targets are computed before an update."""
         return self.kind in ("backward", "graph")

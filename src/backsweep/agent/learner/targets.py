@@ -1,4 +1,4 @@
-"""What Q-values are pulled towards: pure functions, with worked examples in the tests.
+"""Targets of Q-values: pure functions, with worked examples in the tests.
 
 Axes: L lanes, B rows of a batch, A actions, T steps of an episode in time order. `discount` is gamma, and 0 where a
 termination stops bootstrapping.
