@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -66,15 +67,15 @@ class Collector:
         """Say that it is there."""
         return True
 
-    def run(self, begin: float, seconds: float) -> int:
-        """Write for some seconds from a moment on; return how many rows were acknowledged in that time."""
-        before = None
+    def run(self, begin: float, seconds: float) -> tuple[int, float]:
+        """Write for some seconds from a moment on; return the rows acknowledged in that time and its CPU seconds."""
+        before, cpu = None, 0.0
         while (now := time.time()) < begin + seconds:
             if before is None and now >= begin:
-                before = self._writer.acknowledged
+                before, cpu = self._writer.acknowledged, time.process_time()
             self._write(1)
         assert before is not None
-        return int(self._writer.acknowledged - before)
+        return int(self._writer.acknowledged - before), time.process_time() - cpu
 
 
 def learn(shared: SharedReplay, begin: float, seconds: float, group: int) -> float:
@@ -101,29 +102,40 @@ def measure(space: str, sampler: str, collectors: int, learner: bool, **options:
     shared.sample(BATCH, timeout=60)
     begin = time.time() + 1.0
     running = [each.run.remote(begin, seconds) for each in collectors_made[:collectors]]
+    time.sleep(max(0.0, begin - time.time()))
+    used = sum(numbers["cpu_seconds"] for numbers in shared.stats())
     batches = learn(shared, begin, seconds, group) if learner else 0.0
-    rows = sum(ray.get(running)) / seconds
+    written = ray.get(running)
+    used = sum(numbers["cpu_seconds"] for numbers in shared.stats()) - used
+    for each in collectors_made:
+        ray.kill(each)
     shared.close()
-    return {"rows_per_second": rows, "batches_per_second": batches}
+    rows = sum(count for count, _ in written)
+    found = {"rows_per_second": rows / seconds, "batches_per_second": batches, "load": os.getloadavg()[0]}
+    # What a row or batch costs does not depend on who else uses the cores, unlike how many there are in a second.
+    if rows:
+        found["collector_cpu_us_per_row"] = 1e6 * sum(cpu for _, cpu in written) / rows
+    if rows and not learner:
+        found["shard_cpu_us_per_row"] = 1e6 * used / rows
+    if learner and not collectors:
+        found["shard_cpu_us_per_batch"] = 1e6 * used / (batches * seconds)
+    return found
 
 
 def arrangements() -> list[dict[str, Any]]:
     """Return what is measured."""
-    alone = [{"collectors": count, "learner": False} for count in (1, 2, 4, 8)]
-    found = [{"space": "8 floats", "sampler": "prioritized", **each} for each in alone]
-    found += [{**each, "journal": True} for each in found]
-    found += [{**found[2], "shards": 2}]
-    found += [
-        {"space": "8 floats", "sampler": "prioritized", "collectors": 0, "learner": True, "group": g} for g in (1, 8)
+    base: dict[str, Any] = {"space": "8 floats", "sampler": "prioritized", "collectors": 4, "learner": False}
+    images = {**base, "space": "40x40x3 bytes", "sampler": "uniform", "collectors": 2}
+    reading = {"collectors": 0, "learner": True}
+    return [
+        *({**base, "collectors": count} for count in (1, 2, 4, 8)),
+        *({**base, "collectors": count, "journal": True} for count in (1, 4)),
+        {**base, "shards": 2},
+        *({**base, **reading, "group": group} for group in (1, 8)),
+        {**base, "learner": True, "group": 8},
+        images,
+        {**images, **reading},
     ]
-    found += [{**found[2], "learner": True, "group": 8}]
-    images = [
-        {"collectors": 2, "learner": False},
-        {"collectors": 0, "learner": True},
-        {"collectors": 2, "learner": True},
-    ]
-    found += [{"space": "40x40x3 bytes", "sampler": "uniform", **each} for each in images]
-    return found
 
 
 def main() -> None:
@@ -135,8 +147,8 @@ def main() -> None:
     ray.init(num_cpus=2, object_store_memory=200 << 20, include_dashboard=False, log_to_driver=False)
     machine = facts()
     results = []
-    print("| observation | rows drawn | shards | journal | collectors | rows/s in | batches/s out |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| observation | rows drawn | shards | journal | collectors | rows/s in | batches/s out | shard's CPU |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for arrangement in arrangements():
         options = dict(arrangement)
         with tempfile.TemporaryDirectory() as folder:
@@ -144,16 +156,22 @@ def main() -> None:
                 options["journal"] = Path(folder) / "journal"
             found = measure(seconds=args.seconds, **options)
         results.append({**arrangement, **found})
+        if args.out is not None:
+            args.out.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
         group = f" ({arrangement['group']} a call)" if arrangement.get("group", 1) > 1 else ""
         out = f"{found['batches_per_second']:,.0f}{group}" if arrangement["learner"] else "-"
         rows = f"{found['rows_per_second']:,.0f}" if arrangement["collectors"] else "-"
+        cpu = ", ".join(
+            f"{found[f'shard_cpu_us_per_{what}']:.1f} us a {what}"
+            for what in ("row", "batch")
+            if f"shard_cpu_us_per_{what}" in found
+        )
         print(
             f"| {arrangement['space']} | {arrangement['sampler']} | {arrangement.get('shards', 1)} "
-            f"| {'yes' if arrangement.get('journal') else 'no'} | {arrangement['collectors']} | {rows} | {out} |",
+            f"| {'yes' if arrangement.get('journal') else 'no'} | {arrangement['collectors']} | {rows} | {out} "
+            f"| {cpu or '-'} |",
             flush=True,
         )
-    if args.out is not None:
-        args.out.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

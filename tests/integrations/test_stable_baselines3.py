@@ -210,6 +210,62 @@ def test_weights_and_priorities_reach_every_algorithm(algorithm: str) -> None:
     assert not model.policy.q_net._forward_hooks if algorithm == "DQN" else True
 
 
+def algorithm_of(name: str) -> Any:
+    """Return one of the algorithms that take a replay buffer."""
+    if name == "QRDQN":
+        return pytest.importorskip("sb3_contrib", reason="QR-DQN is in sb3-contrib").QRDQN
+    return {"DQN": DQN, "SAC": SAC, "TD3": TD3}[name]
+
+
+def wrapped(wrappers: str, discrete: bool) -> Any:
+    """Return two corridors in one of the usual sets of wrappers."""
+    if wrappers == "images":
+        return VecTransposeImage(VecFrameStack(corridors(2, kind="image", discrete=discrete), 4))
+    envs = corridors(2, discrete=discrete)
+    return VecNormalize(envs) if wrappers == "normalised" else envs
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "QRDQN", "SAC", "TD3"])
+@pytest.mark.parametrize("wrappers", ["normalised", "images", "plain"])
+def test_every_algorithm_in_every_wrapper(algorithm: str, wrappers: str, tmp_path: Path) -> None:
+    """With `optimize_memory_usage` and time limits, which Stable-Baselines3's own buffer refuses together."""
+    discrete = algorithm in ("DQN", "QRDQN")
+    images = wrappers == "images"
+    options: dict[str, Any] = {"frame_stack": 4} if images else {}
+    model = algorithm_of(algorithm)(
+        "CnnPolicy" if images else "MlpPolicy",
+        wrapped(wrappers, discrete),
+        buffer_size=400,
+        batch_size=8,
+        optimize_memory_usage=True,
+        replay_buffer_class=ReplayBuffer,
+        replay_buffer_kwargs={"sampler": BOTH, "handle_timeout_termination": True, **options},
+        **small(learning_starts=60),
+    )
+    model.learn(70, callback=ReplayCallback())
+    model.save_replay_buffer(tmp_path / "buffer")
+    model.load_replay_buffer(tmp_path / "buffer")
+    replay = model.replay_buffer.replay
+    rows = np.arange(len(replay))
+    batch, cut = replay.read(rows), replay.truncated(rows)
+    assert len(rows) >= 70
+    assert cut.sum() >= 2
+    # Time goes up by one in every step, also in those that a time limit ends; without last observations it would be 0.
+    if images:
+        now, after = (
+            part.reshape(len(rows), 4, -1)[:, -1, 0].astype(int) for part in (batch.observation, batch.next_observation)
+        )
+        assert (after != now).all()
+        assert (after[cut] % 10 == 8).all()
+    else:
+        # Stable-Baselines3 hands on an episode's last observation normalised and back, and so rounded.
+        np.testing.assert_allclose(batch.next_observation[:, 1], batch.observation[:, 1] + 1, atol=1e-4)
+        np.testing.assert_allclose(batch.next_observation[cut, 1], 8, atol=1e-4)
+    assert not batch.terminated[cut].any()
+    if not images:
+        np.testing.assert_array_equal(batch.terminated, batch.next_observation[:, 0] > 5.5)
+
+
 def weighted_update(model: Any, batch_size: int) -> None:
     """One DQN update with weights, written out."""
     samples = model.replay_buffer.sample(batch_size)

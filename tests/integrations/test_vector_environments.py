@@ -109,3 +109,17 @@ def test_batches_for_jax(world: str) -> None:
         replay.sample(8)  # into the arrays of the batch that is gone
     assert jax.tree.all(jax.tree.map(np.array_equal, found.observation, kept))
     assert (found.target is None) == (world != "uint8")
+
+
+def test_jax_arrays_go_in_and_batches_come_out() -> None:
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    replay = Replay(gym.spaces.Box(-9, 99, (3,), np.float32), gym.spaces.Discrete(4), 50, num_envs=2)
+    for time in range(10):
+        now = jax.numpy.full((2, 3), float(time), "float32")
+        ended = jax.numpy.array([time == 9, False])
+        replay.add(now, jax.numpy.array([1, 2]), jax.numpy.ones(2), now + 1, ended, ~ended & (time == 9))
+    batch = replay.read(np.arange(20))
+    assert (batch.next_observation == batch.observation + 1).all()
+    assert batch.observation[:, 0].tolist() == [time for time in range(10) for _ in range(2)]
+    assert np.flatnonzero(batch.terminated).tolist() == [18]
+    assert replay.sample(4).to_jax().observation.shape == (4, 3)

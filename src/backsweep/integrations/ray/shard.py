@@ -185,6 +185,7 @@ class Shard:
             "journal_bytes": 0 if self._folder is None else self._folder.nbytes,
             "nbytes": self._replay.nbytes,
             "process": os.getpid(),
+            "cpu_seconds": time.process_time(),
         }
 
     # -- files ----------------------------------------------------------------------------------------------------
