@@ -33,7 +33,14 @@ class Agent:
             in_features=LENGTH, out_features=4, num_cells=list(corridor.HIDDEN), activation_class=torch.nn.ReLU
         )
         actor = QValueActor(self._net, in_keys=["observation"], action_space="categorical")
-        self._loss = DQNLoss(actor, loss_function="smooth_l1", delay_value=True, double_dqn=True, reduction="none")
+        self._loss = DQNLoss(
+            actor,
+            loss_function="smooth_l1",
+            delay_value=True,
+            double_dqn=True,
+            reduction="none",
+            action_space="categorical",
+        )
         self._loss.make_value_estimator(gamma=corridor.GAMMA)
         self._target = HardUpdate(self._loss, value_network_update_interval=corridor.TARGET_UPDATES)
         self._optimizer = torch.optim.Adam(self._loss.parameters(), lr=corridor.LEARNING_RATE)
