@@ -224,7 +224,7 @@ def test_more_observations_than_rows_stop_a_lane() -> None:
     lanes = LockstepLanes(together.members, always, 16, together.buffers, 400)
     lanes.turn(0, steps=200)
     ((_, reason),) = lanes.failures()
-    assert "more distinct observations than there is room for" in reason
+    assert "more distinct observations than the device has memory for" in reason
 
 
 def test_what_is_not_supported_is_said() -> None:

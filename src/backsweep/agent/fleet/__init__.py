@@ -1,1 +1,1 @@
-"""Runs that advance together: a run's parts, the fleet, its loop, and the memory that they need."""
+"""Runs that train together: the parts of a run, the fleet, its loop, and its memory."""

@@ -1,14 +1,14 @@
-"""The compiled engine: a fleet's lanes moved by threads, their networks by a device, the two at the same time.
+"""The compiled engine: threads step a fleet's lanes while a device runs their networks.
 
-The lanes are divided into groups that take turns. While the device works for one group, the threads move another:
+The lanes are divided into groups that alternate. While the device works for one group, the threads step another:
 
     threads   | A: apply, step, draw | B: apply, step, draw | A ...
     device    | B: update, act       | A: update, act       | B ...
 
-The next group is one that the device has finished with: an update takes as long as several acts, so another group can
-go several steps ahead in the meantime. A lane's results depend on its own configuration and seed only, so the groups,
-their order and the threads do not change them. The lanes remain plain objects (`run.py`); `hand_back` brings them up to
-date, after which they can be recorded, evaluated, saved, or continued by plain turns.
+The next group is one that the device has finished: an update takes as long as several acts, so another group can get
+several steps ahead. A lane's results depend only on its own configuration and seed, so groups, their order and threads
+do not change them. The lanes remain plain objects (`run.py`); `hand_back` updates them, after which they can be
+recorded, evaluated, saved, or continued by plain turns.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from backsweep.jit.compilation import announce_first_compilation
 
 
 class Engine:
-    """Moves a fleet, many steps at a call."""
+    """Steps a fleet, many steps per call."""
 
     def __init__(self, fleet: Fleet, observations_per_run: Sequence[int], groups: int) -> None:
-        """Take over a fleet whose lanes are all `movable`.
+        """Prepare a fleet whose lanes are all `movable`.
 
         Parameters
         ----------
         fleet
             The fleet. If lanes leave it, make another engine.
         observations_per_run
-            For how many distinct observations of each lane there is to be room on the device.
+            The number of distinct observations of each lane that the device has memory for.
         groups
-            How many groups take turns; at most one per lane.
+            The number of groups; at most one per lane.
         """
         announce_first_compilation("turn_lanes", "what moves fleets", "one to two minutes")
         self.fleet = fleet
@@ -64,18 +64,18 @@ class Engine:
         self._since_hand_back += steps
 
     def failures(self) -> list[tuple[int, Exception]]:
-        """Return the lanes that cannot go on, by their place in the fleet, and why."""
+        """Return the failed lanes, by their index in the fleet, and why."""
         return [(group.first + lane, RuntimeError(why)) for group in self._groups for lane, why in group.failures()]
 
     def hand_back(self) -> None:
-        """Bring the lanes' own objects up to date."""
+        """Update the lanes' own objects."""
         for group in self._groups:
             group.hand_back()
         self._since_hand_back = 0
 
 
 def _next(groups: list[Group]) -> Group:
-    """Return whose turn it is: of those that need not wait for the device, or else of all, the one furthest behind."""
+    """Return the next group: the one furthest behind, of those that need not wait for the device if there are any."""
     if len(groups) == 1:
         return groups[0]
     return min([group for group in groups if group.ready] or groups, key=lambda group: group.step)

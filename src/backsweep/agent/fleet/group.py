@@ -1,4 +1,4 @@
-"""Compiled tasks as a source of the loop: threads move a group of runs, and a device works for it in the meantime."""
+"""Compiled tasks as a source of the loop: threads step a group of runs, and a device runs their networks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from backsweep.agent.learner.executor import Stepper
 from backsweep.tasks.resumable import TaskEnvironments
 
 MOST_STEPS = 10_000
-"""Steps between two calls of `hand_back` at the most."""
+"""The largest number of steps between two calls of `hand_back`."""
 
 
 class Group:
@@ -33,7 +33,7 @@ class Group:
         self.step = fleet.step
         self.clock, self.schedule = Clock(), fleet.schedule
         self.waits = False
-        self._has_errors = False  # whether there are TD errors that have not been taken to the priorities yet
+        self._has_errors = False  # whether there are TD errors that the priorities do not have yet
         self._lanes = fleet.lanes[first:last]
         self._shared = fleet.shared
         self.learner: Learner = fleet.learner.part(first, last)
@@ -56,12 +56,12 @@ class Group:
 
     @property
     def ready(self) -> bool:
-        """Whether the device is done with all that it was asked."""
+        """Whether the device has finished all enqueued work."""
         return self._stepper.done
 
     @property
     def updates(self) -> int:
-        """How many updates there have been."""
+        """The number of updates so far."""
         return self.learner.updates
 
     def wait(self) -> None:
@@ -82,7 +82,7 @@ class Group:
         return True
 
     def act(self) -> None:
-        """Ask the networks for the best actions, unless all actions are random."""
+        """Enqueue the computation of the best actions, unless all actions are random."""
         if not self._bank_is_complete:
             self._fill_bank()
         self.clock.lap("lanes")
@@ -92,7 +92,7 @@ class Group:
             self.clock.lap("network")
 
     def move(self, learns: bool) -> None:
-        """Take the last TD errors to the priorities, step, and draw the first batches, all in one kernel call."""
+        """Update priorities, step, and draw the first batches, all in one kernel call."""
         self._together.turn(self.step, steps=1, apply=self._has_errors, draw=learns)
         self._has_errors = False
         self._write_new()
@@ -100,7 +100,7 @@ class Group:
         self.clock.lap("lanes")
 
     def prepare_to_learn(self) -> None:
-        """Settle reward scales, and graph values if they are due."""
+        """Set reward scales, and renew graph values if they are due."""
         for place, lane in enumerate(self._lanes):
             self.learner.scales[place] = lane.estimate_reward_scale()
         due = [place for place, lane in enumerate(self._lanes) if lane.values_due]
@@ -111,14 +111,14 @@ class Group:
             self.clock.lap("values")
 
     def draw(self, first: bool) -> None:
-        """Draw batches, unless `move` has; EBU's targets need values of whole episodes, which are asked for here."""
+        """Draw batches, unless `move` has; enqueue the values of whole episodes that EBU's targets need."""
         if not first:
             self._together.turn(self.step, apply=True, draw=True)
         self.waits = self._walks is not None and self._walks.begin(self._stepper)
         self.clock.lap("lanes")
 
     def update(self) -> None:
-        """Let the device learn; its TD errors go to the priorities later."""
+        """Enqueue the update; its TD errors go to the priorities later."""
         if self._walks is not None:
             self._walks.finish(self._stepper)
             self.clock.lap("lanes")
@@ -130,14 +130,14 @@ class Group:
         self.clock.lap("network")
 
     def copy_target(self) -> None:
-        """Copy the target networks; graph values that rest on them are due."""
+        """Copy the target networks; graph values that depend on them are due."""
         self._stepper.copy_target()
         for lane in self._lanes:
             lane.values_due = lane.method.values is not None
         self.clock.lap("lanes")
 
     def settle(self) -> None:
-        """Take the last TD errors to the priorities, and wait for the device."""
+        """Update priorities with the last TD errors, and wait for the device."""
         if self._has_errors:
             self._together.turn(self.step, apply=True)
             self._has_errors = False
@@ -164,11 +164,11 @@ class Group:
     # -- lanes ----------------------------------------------------------------------------------------------------
 
     def failures(self) -> list[tuple[int, str]]:
-        """Return the lanes that cannot go on, by their place in the group, and why."""
+        """Return the failed lanes, by their index in the group, and why."""
         return self._together.failures()
 
     def hand_back(self) -> None:
-        """Bring the lanes' own objects up to date."""
+        """Update the lanes' own objects."""
         self._together.hand_back(self._finished)
         for place, (lane, member) in enumerate(zip(self._lanes, self._together.members, strict=True)):
             lane.observations = member.task.observations.copy()
@@ -206,7 +206,7 @@ class Group:
 
 
 def movable(lanes: Sequence[Lane]) -> bool:
-    """Say whether the engine can move these lanes; if not, they take plain turns."""
+    """Return whether the engine can step these lanes; if not, they take plain turns."""
     return all(isinstance(lane.envs, TaskEnvironments) and supported(lane.replay, lane.envs.lanes) for lane in lanes)
 
 

@@ -1,12 +1,12 @@
 """The training loop, for runs of any kind.
 
-Words used here:
+Terms:
   step         one transition of one environment. Every run takes as many as it has environments per turn of the loop.
   update       one batch of transitions per run, and one step of the optimiser on it.
-  turn         once around the loop: act, remember, learn.
+  turn         one iteration of the loop: act, store, learn.
   source       where experience comes from: plain environments (`plain.py`) or compiled tasks (`group.py`). It holds
-               runs that take their turns together. What happens in a run depends on its own configuration and seed
-               alone, never on the runs it shares a source with.
+               runs that take their turns together. A run depends only on its own configuration and seed, never on the
+               other runs of its source.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from backsweep.agent.fleet.schedule import Schedule
 
 
 class Source(Protocol):
-    """Runs that take their turns together. Every method puts the time it takes on the clock."""
+    """Runs that take their turns together. Every method adds its time to the clock."""
 
     clock: Clock
     schedule: Schedule
     waits: bool
-    """Whether networks have been asked for something that is not there yet."""
+    """Whether results of the networks are pending."""
 
     @property
     def step(self) -> int:
-        """How many steps each run has taken."""
+        """The number of steps of each run so far."""
         ...
 
     @property
     def updates(self) -> int:
-        """How many updates there have been."""
+        """The number of updates so far."""
         ...
 
     def wait(self) -> None:
-        """Wait for what the networks were asked for."""
+        """Wait for the pending results of the networks."""
         ...
 
     def act_at_random(self, last: int) -> bool:
-        """Take at once the steps up to `last` in which no network has a part; say whether there were any."""
+        """Take all steps up to `last` that need no network at once; return whether there were any."""
         ...
 
     def act(self) -> None:
-        """Ask the networks for the best actions, where not all actions are random."""
+        """Request the best actions from the networks, unless all actions are random."""
         ...
 
     def move(self, learns: bool) -> None:
-        """Carry out the actions and remember what came of them; `learns` says whether an update follows."""
+        """Execute the actions and store the transitions; `learns` tells whether an update follows."""
         ...
 
     def prepare_to_learn(self) -> None:
-        """Settle what has to be known before the first update of a turn: reward scales and graph values."""
+        """Prepare the first update of a turn: reward scales and graph values."""
         ...
 
     def draw(self, first: bool) -> None:
-        """Draw a batch for every run, and ask for the targets that are known before the update."""
+        """Draw a batch for every run, and request the targets that are computed before the update."""
         ...
 
     def update(self) -> None:
@@ -65,16 +65,16 @@ class Source(Protocol):
         ...
 
     def copy_target(self) -> None:
-        """Copy the target networks; values that rest on them are due."""
+        """Copy the target networks; graph values that depend on them are due."""
         ...
 
     def settle(self) -> None:
-        """Finish what is under way, so that the runs can be looked at."""
+        """Finish pending work, so that the runs can be inspected."""
         ...
 
 
 def turns(source: Source, last: int) -> Iterator[None]:
-    """Go on to step `last`; yields where networks have to be waited for, so that others can use the time."""
+    """Run to step `last`; yields while results of networks are pending, so that other sources can run."""
     schedule = source.schedule
     while source.step < last:
         if source.act_at_random(last):
@@ -84,11 +84,11 @@ def turns(source: Source, last: int) -> Iterator[None]:
         source.act()
         yield from _answers(source)
 
-        # Remember: the transitions go to each run's own replay.
+        # Store: the transitions go to each run's own replay.
         due = schedule.updates_due(source.step + schedule.steps_per_turn, source.updates)
         source.move(due > 0)
 
-        # Learn: as many updates as the ratio asks for, each on one batch per run.
+        # Learn: as many updates as the ratio requires, each on one batch per run.
         for update in range(due):
             yield from _answers(source)
             if not update:
@@ -97,7 +97,7 @@ def turns(source: Source, last: int) -> Iterator[None]:
             yield from _answers(source)
             source.update()
 
-        # The target network follows in jumps.
+        # The target network is copied at intervals.
         if schedule.copies_target(source.step):
             source.copy_target()
     yield from _answers(source)

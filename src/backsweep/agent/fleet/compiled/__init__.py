@@ -1,4 +1,4 @@
-"""Many runs' environments and replays moved in lock-step, by threads and without the interpreter lock."""
+"""Steps the environments and replays of many runs together, on threads and without the interpreter lock."""
 
 from backsweep.agent.fleet.compiled.lanes import LockstepLanes, Member
 

@@ -1,4 +1,4 @@
-"""EBU's targets for lanes in lock-step: what `agent.learner.episodic.BackwardTargets` does for one lane, for all."""
+"""EBU's targets for all lanes of a group, as `agent.learner.episodic.BackwardTargets` computes them for one lane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from backsweep.jit.array_table import array_row
 
 
 class Networks(Protocol):
-    """Gives values of bank rows by lanes' networks."""
+    """Evaluates bank rows with lanes' networks."""
 
     def values(self, lanes: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
         """Return the values (n, steps, actions) of rows (n, steps) by the target or online networks of lanes (n,)."""
@@ -45,7 +45,7 @@ class BackwardWalks:
     ) -> None:
         """Prepare for episodes of at most `longest` steps; targets go to `known`, NaN for lanes not `walking`.
 
-        With `alone`, every episode is evaluated by itself: rounding is then what it is in a run alone on a CPU.
+        With `alone`, every episode is evaluated separately, so that rounding is that of a single run on a CPU.
         """
         count, batch = lanes.row.shape
         self._lanes, self._walking, self._rule, self._known, self._alone = lanes, walking, rule, known, alone
@@ -53,7 +53,7 @@ class BackwardWalks:
         self.rows = np.zeros((count, longest), np.int64)
         self.targets = np.zeros((count, longest), np.float64)
         self.left_out = np.zeros((count, longest), np.bool_)
-        # A batch can begin as many episodes as it has rows.
+        # A batch can start as many episodes as it has rows.
         self._steps = np.zeros((count, batch * longest), np.int64)
         self._next_places = np.zeros_like(self._steps)
         self._lengths = np.zeros((count, batch), np.int64)
@@ -65,7 +65,7 @@ class BackwardWalks:
         self._table = np.stack([array_row(Walk(*(array[lane] for array in arrays))) for lane in range(count)])
 
     def begin(self, networks: Networks) -> bool:
-        """Find what the batches that were drawn last need to know, and say whether a device is at work on it.
+        """Find the states that the last batches need evaluated; return whether a device is evaluating them.
 
         If it is, wait for it before `finish`.
         """
@@ -133,12 +133,12 @@ class BackwardWalks:
         return np.concatenate(parts)
 
     def borrow(self, lane: int, rows: NDArray[np.int64], targets: NDArray[Any], left_out: NDArray[np.bool_]) -> None:
-        """Take over the rest of a lane's walk."""
+        """Restore the rest of a lane's walk."""
         count = len(rows)
         self.walk[lane, PLACE], self.walk[lane, COUNT] = 0, count
         self.rows[lane, :count], self.targets[lane, :count], self.left_out[lane, :count] = rows, targets, left_out
 
     def rest(self, lane: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the rest of a lane's walk: rows, targets, and which are left out."""
+        """Return the rest of a lane's walk: rows, targets, and which are skipped."""
         part = slice(self.walk[lane, PLACE], self.walk[lane, COUNT])
         return self.rows[lane, part].copy(), self.targets[lane, part].copy(), self.left_out[lane, part].copy()

@@ -1,4 +1,4 @@
-"""Bundles, columns and codes of the tables that a fleet's kernels work on; `turn_kernels.py` has the picture."""
+"""Bundles, columns and codes of the tables of a fleet's kernels; `turn_kernels.py` describes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUNDLES_PER_PART = 2
 
 
 class Lane(NamedTuple):
-    """What is the lane's own."""
+    """The lane's own data."""
 
     ints: Int64Vector
     floats: Float64Vector
@@ -41,7 +41,7 @@ class Lane(NamedTuple):
     resting: BoolVector
     chosen: BoolVector
     observation: ByteVector
-    """What the lane sees now, of any dtype, as bytes."""
+    """The lane's current observation, of any dtype, as bytes."""
 
 
 class Batch(NamedTuple):
@@ -70,12 +70,12 @@ class Part(NamedTuple):
     floats: Float64Vector
     generators: WordMatrix
     window: Int64Vector
-    """SWEEP: rows that wait to be given out in random order."""
+    """SWEEP: rows in the shuffling window."""
 
 
-# What a turn does, added up.
-APPLY = 1  # take the TD errors of the last batch to the priorities
-STEP = 2  # act, move the task, add what came of it
+# What a turn does; values are added.
+APPLY = 1  # update priorities with the TD errors of the last batch
+STEP = 2  # act, step the task, add the transition
 DRAW = 4  # draw a batch
 
 # Families of tasks.

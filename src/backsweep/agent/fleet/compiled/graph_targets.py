@@ -1,4 +1,4 @@
-"""Graph values for lanes in lock-step: renewed together with the device's networks, read for every batch."""
+"""Graph values for the lanes of a group: renewed together with the device's networks, read for every batch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from backsweep.jit.compilation import threads_in_use
 from backsweep.planning.planner import Planner
 
 PIECE = 1024
-"""Observations of a lane that the networks look at in one go."""
+"""Observations of a lane that the networks evaluate at once."""
 
 Bounds = tuple[float, float] | None
 
 
 class Networks(Protocol):
-    """Gives values of observations on the device by lanes' networks."""
+    """Evaluates observations on the device with lanes' networks."""
 
     def values(self, lanes: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
         """Return the values (n, rows, actions) of device rows (n, rows) by the networks of lanes (n,)."""
@@ -34,7 +34,7 @@ class GraphTargets:
     """The planners of some lanes."""
 
     def __init__(self, lanes: LockstepLanes, bounds: Sequence[Bounds], known: NDArray[Any]) -> None:
-        """Targets go to `known` (lanes, batch); lanes that do not plan keep what is there."""
+        """Targets are written to `known` (lanes, batch); entries of lanes without planning are not changed."""
         self._lanes, self._bounds, self._known = lanes, bounds, known
         self._planners: list[Planner | None] = [member.replay.machinery.planner for member in lanes.members]
         self._settings = np.zeros((len(self._planners), SETTINGS))
@@ -52,13 +52,13 @@ class GraphTargets:
                 settings[DISCOUNT] = planner.discount
 
     def read(self) -> None:
-        """Fill in the targets of the batches that were drawn last."""
+        """Write the targets of the last batches."""
         graph_targets_kernels.read_all_targets(self._lanes.row, self._settings, self._arrays, self._targets)
         planning = self._settings[:, PLANS] != 0.0
         self._known[planning] = self._targets[planning]
 
     def renew(self, lanes: Sequence[int], networks: Networks) -> None:
-        """Plan anew for some lanes, on as many threads as move lanes: kernels do not hold the interpreter's lock."""
+        """Renew the values of some lanes, on as many threads as step lanes: kernels hold no interpreter lock."""
         planners = {lane: planner for lane in lanes if (planner := self._planners[lane]) is not None}
         if not planners:
             return
@@ -75,7 +75,7 @@ class GraphTargets:
 
 
 def _values_of(places: dict[int, NDArray[np.int64]], networks: Networks) -> dict[int, NDArray[np.floating]]:
-    """Return the target networks' values (n, actions) of each lane's device rows (n,), asked for in equal pieces."""
+    """Return the target networks' values (n, actions) of each lane's device rows (n,), evaluated in equal chunks."""
     found: dict[int, list[NDArray[np.floating]]] = {lane: [] for lane in places}
     for start in range(0, max(len(rows) for rows in places.values()), PIECE):
         lanes = [lane for lane, rows in places.items() if len(rows) > start]
@@ -87,5 +87,5 @@ def _values_of(places: dict[int, NDArray[np.int64]], networks: Networks) -> dict
 
 
 def _filled_up(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rows with the first one repeated up to a whole piece, so that the device sees one shape only."""
+    """Return rows padded with the first one to a full chunk, so that the device sees only one shape."""
     return rows if len(rows) == PIECE else np.concatenate([rows, np.full(PIECE - len(rows), rows[0])])

@@ -1,4 +1,4 @@
-"""Runs whose environments and replays are moved together: one kernel call is one turn of all of them."""
+"""Runs whose environments and replays are stepped together: one kernel call is one turn of all of them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FAMILIES = {"nchain": codes.CHAIN, "minigrid": codes.MINIGRID, "sokoban": codes.
 FAILURES = {
     codes.NOT_FINITE: "the TD error is not a number",
     codes.NO_LEVEL: "the task found no level that can be played",
-    codes.BANK_FULL: "it has seen more distinct observations than there is room for on the device; "
+    codes.BANK_FULL: "it has seen more distinct observations than the device has memory for; "
     "raise observations_per_run, or lower capacity",
 }
-MOST_SOURCES = 64  # ways of dividing batches that are remembered
-PIECE = 4096  # stored observations that are handed over at a time
+MOST_SOURCES = 64  # cached ways of dividing batches
+PIECE = 4096  # stored observations that are copied at a time
 NEW_PER_STEP = 3  # an episode's first observation as it is added, its successor, and the next episode's first
 
 
@@ -42,9 +42,9 @@ class Member:
     """Of one lane."""
     explorer: np.random.Generator
     first_row: int
-    """Where the run's observations begin in the bank."""
+    """The first bank row of the run's observations."""
     most_rows: int
-    """How many it may have there; one more row behind them is for the first observations of episodes."""
+    """The number of its bank rows; one more row after them is for first observations of episodes."""
     bootstrap_at_timeout: bool = True
     running_return: float = 0.0
     running_length: int = 0
@@ -74,12 +74,12 @@ class Buffers(Protocol):
 
     @property
     def scales(self) -> NDArray[np.float64]:
-        """In: what a lane's rewards are multiplied with to get to the networks' units, (L,)."""
+        """In: the factor from each lane's rewards to the networks' units, (L,)."""
         ...
 
 
 class LockstepLanes:
-    """Members in lock-step. Between `hand_back` and the next turn they may be used as if they stood alone."""
+    """Members that step together. Between `hand_back` and the next turn they may be used separately."""
 
     def __init__(
         self, members: Sequence[Member], epsilon: EpsilonSchedule, batch_size: int, buffers: Buffers, longest: int
@@ -91,13 +91,13 @@ class LockstepLanes:
         members
             Each must be `supported`.
         epsilon
-            Their chance of random actions, which all share.
+            Their common schedule of random actions.
         batch_size
             Rows of a batch.
         buffers
             Arrays that the learner reads and writes.
         longest
-            How many steps are taken at most between two calls of `hand_back`.
+            The largest number of steps between two calls of `hand_back`.
         """
         self.members = list(members)
         count = len(self.members)
@@ -148,7 +148,7 @@ class LockstepLanes:
             )
         )
         self._bundles = [self._bundles_of(lane, machine, keys[lane][1]) for lane, machine in enumerate(machines)]
-        """All arrays that the table says the place of; they are kept here for as long."""
+        """All arrays whose addresses are in the table; this keeps them alive."""
         self.table = array_tables(self._bundles)
         self._new_places = np.zeros(NEW_PER_STEP * count, np.int64)
         self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.LANE_BYTES].max())), np.uint8)
@@ -193,7 +193,7 @@ class LockstepLanes:
     # -- turns ----------------------------------------------------------------------------------------------------
 
     def turn(self, step: int, *, steps: int = 0, apply: bool = False, draw: bool = False) -> None:
-        """Take TD errors to the priorities, take `steps` steps from `step` on, and draw a batch, as far as asked."""
+        """Update priorities, take `steps` steps from `step` on, and draw a batch, as requested."""
         if apply:
             self._errors[:] = self.buffers.td_error / self.buffers.scales[:, None]
         what = (codes.APPLY if apply else 0) | (codes.STEP if steps else 0) | (codes.DRAW if draw else 0)
@@ -208,7 +208,7 @@ class LockstepLanes:
             buffers.reward[:], buffers.discount[:], buffers.weight[:] = self._numbers
 
     def _split(self) -> None:
-        """Divide the batch between the parts of mixtures; members that are divided alike do it once."""
+        """Divide the batch between the parts of mixtures; members with the same division share it."""
         for leader, followers in self._leaders:
             sampler = self._samplers[leader]
             counts = sampler.split(self.batch_size) if isinstance(sampler, LiveMixture) else [self.batch_size]
@@ -226,12 +226,12 @@ class LockstepLanes:
         return self._sources[divided]
 
     def new_observations(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return what the last step saw that the bank does not have: its rows there, and the bytes (count, bytes)."""
+        """Return the new observations of the last step: their bank rows, and their bytes (count, bytes)."""
         count = turn_kernels.collect_new(self.table, self._new_places, self._new_bytes)
         return self._new_places[:count], self._new_bytes[:count]
 
     def all_observations(self, lane: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-        """Give everything that the bank must have of a lane: what it sees now, and piece by piece what is stored."""
+        """Yield all observations of a lane for the bank: the current one, then the stored ones in chunks."""
         member = self.members[lane]
         store = member.replay.machinery.store
         size = int(self.ints[lane, codes.LANE_BYTES])
@@ -243,7 +243,7 @@ class LockstepLanes:
     # -- failures -------------------------------------------------------------------------------------------------
 
     def failures(self) -> list[tuple[int, str]]:
-        """Return the lanes that cannot go on, and why."""
+        """Return the failed lanes, and why."""
         found = []
         for lane in np.flatnonzero(self.ints[:, codes.LANE_STATE] != codes.GOING).tolist():
             reason = FAILURES[int(self.ints[lane, codes.LANE_STATE])]
@@ -253,7 +253,7 @@ class LockstepLanes:
     # -- borrowing and handing back -------------------------------------------------------------------------------
 
     def borrow(self) -> None:
-        """Take over what lives in the members' Python objects."""
+        """Copy the state of the members' Python objects."""
         for lane, member in enumerate(self.members):
             self._explorers[lane] = generator_words(member.explorer)
             for place, part in enumerate(self._parts[lane]):
@@ -274,7 +274,7 @@ class LockstepLanes:
             self.buffers.current[lane] = turn_kernels.current_row(self.table[lane])
 
     def hand_back(self, finished: Callable[[int, NDArray[np.float64], NDArray[np.int64]], None]) -> None:
-        """Bring the members' objects up to date; `finished` is given each lane's ended episodes: returns, lengths."""
+        """Update the members' objects; `finished` is called with each lane's ended episodes: returns, lengths."""
         for lane, member in enumerate(self.members):
             restore_generator_words(member.explorer, self._explorers[lane])
             for place, part in enumerate(self._parts[lane]):
@@ -300,7 +300,7 @@ class LockstepLanes:
 
 
 def supported(replay: Replay, task: Lanes) -> bool:
-    """Say whether the kernels can move such a run."""
+    """Return whether the kernels can step such a run."""
     machine = replay.machinery
     return (
         task.num_lanes == 1
@@ -315,24 +315,24 @@ def supported(replay: Replay, task: Lanes) -> bool:
 def _known_parts(sampler: Any) -> list[Any]:
     known = parts.parts_of(sampler)
     if known is None:
-        raise ValueError(f"lock-step lanes cannot draw from {type(sampler).__name__}")
+        raise ValueError(f"compiled lanes cannot draw from {type(sampler).__name__}")
     return known
 
 
 def _known_key(machine: ReplayMachinery) -> tuple[int, Projection | None]:
     kind = key_kind(machine.store, machine.graph, machine.encoder)
     if kind is None:
-        raise ValueError(f"lock-step lanes cannot make keys with {type(machine.encoder).__name__}")
+        raise ValueError(f"compiled lanes cannot compute keys with {type(machine.encoder).__name__}")
     return kind
 
 
 def _check_kernels(task: Lanes) -> None:
     if not task.moves_by_kernels_alone:
-        raise ValueError(f"lock-step lanes cannot move {type(task).__name__}")
+        raise ValueError(f"compiled lanes cannot step {type(task).__name__}")
 
 
 def _leaders(samplers: Sequence[Any]) -> list[tuple[int, list[int]]]:
-    """Return groups of members whose batches are divided alike: the first of each, and the others."""
+    """Return groups of members with the same division of batches: the first of each, and the others."""
     groups: dict[Any, list[int]] = {}
     for lane, sampler in enumerate(samplers):
         mixed = isinstance(sampler, LiveMixture)

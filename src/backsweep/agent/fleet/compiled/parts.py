@@ -1,4 +1,4 @@
-"""A live sampler as numbers and addresses: borrowed from the object while kernels use it, and handed back."""
+"""A live sampler as numbers and addresses: borrowed from the object while kernels use it, then written back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS: dict[type[LiveSampler], int] = {
 
 
 def parts_of(sampler: LiveSampler) -> list[LiveSampler] | None:
-    """Return the parts that a sampler is made of, itself if it is one; None if kernels do not know them."""
+    """Return the parts of a sampler, or itself if it has none; None if kernels do not support them."""
     parts = list(sampler.parts) if isinstance(sampler, LiveMixture) else [sampler]
     for part in parts:
         if type(part) not in KINDS or getattr(getattr(part, "config", None), "fallback", "uniform") != "uniform":
@@ -51,7 +51,7 @@ def window_of(part: LiveSampler) -> NDArray[np.int64]:
 def borrow(
     part: LiveSampler, ints: NDArray[np.int64], floats: NDArray[np.float64], generators: NDArray[np.uint64]
 ) -> None:
-    """Write down what of a part lives in the Python object."""
+    """Copy the state of a part from the Python object."""
     ints[codes.PART_KIND] = KINDS[type(part)]
     generators[codes.PART_GENERATOR] = generator_words(part.generator)
     if isinstance(part, LivePrioritized):
@@ -74,7 +74,7 @@ def borrow(
 def hand_back(
     part: LiveSampler, ints: NDArray[np.int64], floats: NDArray[np.float64], generators: NDArray[np.uint64]
 ) -> None:
-    """Bring the Python object up to date."""
+    """Copy the state of a part back to the Python object."""
     restore_generator_words(part.generator, generators[codes.PART_GENERATOR])
     if isinstance(part, LivePrioritized):
         part.largest = float(floats[codes.PART_LARGEST])
