@@ -82,12 +82,34 @@ def test_environments_that_never_show_last_observations() -> None:
         num_agents = 5
 
     Native.__module__ = "pufferlib.environment"
+    Emulated = type("Emulated", (Native,), {"emulated": True})
+    assert options_of_envs(Emulated())["autoreset"] == "next_step"
     assert options_of_envs(Native()) == {
         "observation_space": Native.single_observation_space,
         "action_space": Native.single_action_space,
         "num_envs": 5,
         "autoreset": "hidden",
     }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pufferlib_around_ordinary_environments() -> None:
+    """Emulated environments reset in the call after an end, unlike PufferLib's own."""
+    vector = pytest.importorskip("pufferlib.vector", reason="pufferlib is not installed")
+    from pufferlib.emulation import GymnasiumPufferEnv
+
+    envs = vector.make(
+        lambda: GymnasiumPufferEnv(env_creator=gym.make, env_args=["CartPole-v1"]), num_envs=3, backend=vector.Serial
+    )
+    replay = Replay.for_envs(envs, 2_000, Topological(), check_autoreset="refuse")
+    generator = np.random.default_rng(0)
+    now = envs.reset(seed=0)[0].copy()
+    for _ in range(100):
+        action = generator.integers(0, 2, 3)
+        following, reward, terminated, truncated, _ = envs.step(action)
+        replay.add(now, action, reward, following, terminated, truncated)
+        now = following.copy()  # it writes into the same array each time
+    check_cart_poles(replay)
 
 
 @pytest.mark.parametrize("world", ["uint8", "dict", "tuple"])

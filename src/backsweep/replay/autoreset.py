@@ -197,5 +197,7 @@ def _mode_of(envs: Any) -> Mode | None:
     if declared is not None:
         return OF_GYMNASIUM[gym.vector.AutoresetMode(declared)]
     known: dict[str, Mode] = {"envpool": "next_step", "stable_baselines3": "same_step", "pufferlib": "hidden"}
+    if getattr(envs, "emulated", False):  # PufferLib around an ordinary environment, which it resets in the next call
+        known["pufferlib"] = "next_step"
     packages = (base.__module__.partition(".")[0] for base in type(envs).__mro__)
     return next((known[package] for package in packages if package in known), None)
