@@ -1,6 +1,7 @@
-"""How long a report over many training runs takes, pictures and page included.
+"""How long a report over many training runs takes, pictures and page included, and how long its page takes to open.
 
     python -m benchmarks.reporting --runs 1000
+    python -m benchmarks.reporting --browser        also opens the page in Chromium (needs the browser extra)
 
 The runs are those of the paper's questions in their order, with made-up evaluations: straight lines of thirty points,
 and ten records of other kinds before every one.
@@ -24,6 +25,7 @@ from backsweep.lab.claims.question import Grid
 from backsweep.lab.claims.registry import QUESTIONS
 from backsweep.lab.runs.jobs import run_configuration
 from benchmarks.machine import facts
+from benchmarks.opening import seconds_to_open
 
 EVALUATIONS = 30
 
@@ -31,7 +33,7 @@ EVALUATIONS = 30
 def configurations(count: int) -> Iterator[dict[str, Any]]:
     """Yield the first `count` distinct runs of the questions."""
     seen: set[str] = set()
-    for question in QUESTIONS:
+    for question in (question for question in QUESTIONS if question.kind == "paper"):
         plan = question.plan("paper")
         for run in plan.runs() if isinstance(plan, Grid) else ():
             try:
@@ -65,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
+    parser.add_argument("--browser", action="store_true", help="open the page in Chromium, five times")
     asked = parser.parse_args(arguments)
     generator = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
@@ -76,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         backsweep(["report", str(root / "results"), "--out", str(root / "report")])
         seconds = time.perf_counter() - started
         pictures = len(list((root / "report" / "figures").glob("*.png")))
-    found = {"runs": count, "pictures": pictures, "seconds": round(seconds, 1), "machine": facts()}
+        opening = seconds_to_open(root / "report" / "index.html") if asked.browser else None
+    found = {"runs": count, "pictures": pictures, "seconds": round(seconds, 1), "opening": opening, "machine": facts()}
     print(f"{count} runs, {pictures} pictures: {seconds:.1f} s")
     if asked.out is not None:
         asked.out.write_text(json.dumps(found, indent=2) + "\n")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE = 90_000  # milliseconds: a machine with much else to do is slow, not wrong
 DESKTOP, PHONE = (1280, 900), (390, 844)
 SHOTS = "BROWSER_SHOTS"
 """The folder that keeps screenshots; `make test-browser` sets it."""
@@ -91,6 +92,7 @@ def visit(running: Any, page: Path, *, size: tuple[int, int] = DESKTOP, dark: bo
         has_touch=phone,
         reduced_motion="reduce",
     )
+    context.set_default_timeout(PATIENCE)
     opened = context.new_page()
     complaints: list[str] = []
     opened.on(

@@ -64,14 +64,17 @@ def write_run(
     return folder
 
 
-def write_straight_runs(root: Path, finals: dict[str, float], **options: Any) -> None:
-    """Write runs of G1: each method reaches its share of episodes in a straight line of 10 evaluations."""
-    variants = {variant.method: variant for variant in find_question("G1").variants}
+def write_straight_runs(root: Path, finals: dict[str, float], settings: str = "ours", **options: Any) -> None:
+    """Write runs on two tasks: each method reaches its share of episodes in a straight line of 10 evaluations.
+
+    With our settings they are runs of G1, with the options that it gives its methods.
+    """
+    given = {variant.method: variant.options for variant in find_question("G1").variants} if settings == "ours" else {}
     for task in ("minigrid/doorkey", "minigrid/unlock"):
         for method, final in finals.items():
             for seed in range(100, 103):
-                given = {**variants[method].options, "settings": "ours", "exact": True, **options}
-                write_run(root, task, method, seed, final, evaluations=10, last_step=1_000, **given)
+                config = {**given.get(method, {}), "exact": True, **options}
+                write_run(root, task, method, seed, final, settings=settings, **config)
 
 
 def write_chain(root: Path, solved: dict[str, float], sets: int = 12) -> None:

@@ -97,10 +97,8 @@ class Soonest:
         rivals = [title_of(name) for name in self.rivals]
         whom = f"{', '.join(rivals[:-1])} and {rivals[-1]}" if len(rivals) > 1 else rivals[0]
         start = f"{title[0].upper()}{title[1:]} come before {whom} on {where}"
-        few = f"with at most {self.share:g} times the best rival's steps on {enough}"
-        return (
-            f"{start}, {few}." if enough >= self.fewest else f"{start}, but {few}, where {self.fewest} were hoped for."
-        )
+        few = f"they need at most {self.share:g} times the best rival's steps on {enough}"
+        return f"{start}; {few}." if enough >= self.fewest else f"{start}; {few}, and the goal was {self.fewest}."
 
     def _reaches(self, task: str, group: Group) -> Part:
         runs = list(group.runs[self.winner].values())
@@ -193,7 +191,7 @@ class NowhereBehind:
         text = f"{self.winner} is ahead of both somewhere, at the end or in area"
         parts.append(Part(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
         short = f"{title_of(self.winner)} ahead on {len(ahead)} of {len(groups)} tasks, behind on "
-        short += f"{sum(part.holds is False for part in parts[:-1])}."
+        short += f"{sum(part.holds is False for part in parts[:-1]) or 'none'}."
         verdict = conclude(parts, groups, self.compared, self.tasks, [], {TITLE: rows})
         return replace(verdict, short=short[0].upper() + short[1:])
 

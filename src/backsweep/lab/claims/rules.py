@@ -242,10 +242,11 @@ def _where_ahead(winner: str, losers: Sequence[str], measure: str, rows: Sequenc
             behind.append(task)
     others = title_of(losers[0]) if len(losers) == 1 else f"all {len(losers)} others"
     where = f"{len(ahead)} of {len(tasks)} tasks" if len(tasks) > 1 else ("the task" if ahead else "no task")
-    above = "ends ahead of" if measure == "final score" else f"has a higher {measure} than"
-    text = f"{title_of(winner)} {above} {others} on {where}"
-    below = "behind" if measure == "final score" else "a lower one than"
-    return f"{text}, {below} {'it' if len(losers) == 1 else 'one of them'} on {len(behind) or 'none'}."
+    rival, lost = "it" if len(losers) == 1 else "one of them", len(behind) or "none"
+    title = title_of(winner)
+    if measure == "final score":
+        return f"{title} ends ahead of {others} on {where}, behind {rival} on {lost}."
+    return f"{title[0].upper()}{title[1:]}: higher {measure} than {others} on {where}, lower than {rival} on {lost}."
 
 
 def _told_apart(parts: Sequence[Part], differences: Sequence[Interval], measure: str) -> str:

@@ -6,7 +6,7 @@ window.backsweep.dotRows = (() => {
 
   return function dotRows(place, chart, { width, mini }) {
     const { spec } = chart;
-    const narrow = width < 520;
+    const narrow = width < 440;
     const rows = html("div", { className: `dots${narrow ? " narrow" : ""}${mini ? " mini" : ""}` }, place);
     const order = (dots) => spec.lines.indexOf(dots.name);
     const shownIn = (row) => row.dots.filter((dots) => !chart.hidden.has(dots.name)).sort((a, b) => order(a) - order(b));
@@ -16,7 +16,7 @@ window.backsweep.dotRows = (() => {
     let [low, high] = [Math.min(...known), Math.max(...known)];
     if (low === high) high = low + 1;
     // Labels stand to the left; on a narrow screen above.
-    const beside = mini || !narrow, labels = beside ? Math.round(mini ? Math.min(130, width * 0.42) : Math.min(250, Math.max(176, width * 0.24))) : 0;
+    const beside = mini || !narrow, labels = beside ? Math.round(mini ? Math.min(130, width * 0.42) : Math.min(250, Math.max(152, width * 0.24))) : 0;
     const inner = Math.max(100, width - labels - (beside ? 8 : 0));
     rows.style.gridTemplateColumns = beside ? `${labels}px ${inner}px` : "1fr";
     const start = low < 0 ? 8 : 5, end = never ? inner - (mini ? 22 : 46) : inner - 12;

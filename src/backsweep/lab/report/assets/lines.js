@@ -17,7 +17,7 @@ window.backsweep.linePanel = (() => {
 
   function axes(svg, spec, box, { x0, x1, y0, y1 }, px, py, size) {
     const { width, height, left, right, top, bottom } = box;
-    const rows = size === "full" ? 5 : 3, columns = Math.max(2, Math.min(7, Math.floor((width - left) / (size === "full" ? 75 : 55))));
+    const rows = size === "full" ? 5 : 3, columns = Math.max(size === "mini" ? 2 : 3, Math.min(7, Math.floor((width - left) / (size === "full" ? 75 : 55))));
     for (const at of spec.log_y ? decades(y0, y1, rows + 1) : ticks(y0, y1, rows)) {
       make("line", { class: "grid", x1: left, x2: width - right, y1: py(at), y2: py(at) }, svg);
       make("text", { x: left - 5, y: py(at) + 4, "text-anchor": "end" }, svg).textContent = number(at, spec.y_unit);
