@@ -35,19 +35,19 @@ METHODS = {
     "ceer": Look("CEER", "#a16207", "#e2b13c"),
     "erlam": Look("ERLAM", "#57534e", "#c9c3bd"),
     "n-step": Look("n-step", "#0369a1", "#6cc5f7"),
-    "gap": Look("advantage learning", "#b91c1c", "#fb8b8b"),
+    "gap": Look("advantage learning", "#c026d3", "#ee8cf5"),
 }
 """In the order of the legend."""
 
 SPARE = (
     ("#0369a1", "#7dd3fc"),
-    ("#b45309", "#fbbf24"),
     ("#4d7c0f", "#bef264"),
     ("#6d28d9", "#c4b5fd"),
-    ("#be123c", "#fda4af"),
     ("#0f766e", "#5eead4"),
     ("#374151", "#d1d5db"),
     ("#a21caf", "#f0abfc"),
+    ("#a16207", "#fbbf24"),
+    ("#be123c", "#fda4af"),
 )
 """For lines that are no method: a setting of one, or a step of a study."""
 

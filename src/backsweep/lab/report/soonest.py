@@ -127,6 +127,11 @@ def soonest_sentence(found: Soonest) -> str:
         f"; the next best needs {_span([f'{ratio:.1f}' for ratio in sorted(ratios)])} times as many" if ratios else ""
     )
     lead += f", and on {' and '.join(alone)} no other method's median run gets there" if alone else ""
+    elsewhere: dict[str, list[str]] = {}
+    for task in found.tasks:
+        if first[task][0] != winner and np.isfinite(first[task][1]):
+            elsewhere.setdefault(title_of(first[task][0]), []).append(task_title(task))
+    lead += "".join(f"; {other} is first on {' and '.join(tasks)}" for other, tasks in elsewhere.items())
     after = f"after {_span([short_number(steps) for steps in sorted(mine)])} steps by the median seed"
     return f"{title[0].upper()}{title[1:]} solve {where} first, {after}{lead}."
 

@@ -21,7 +21,7 @@ window.backsweep.dotRows = (() => {
     rows.style.gridTemplateColumns = beside ? `${labels}px ${inner}px` : "1fr";
     const start = low < 0 ? 8 : 5, end = never ? inner - (mini ? 22 : 46) : inner - 12;
     const px = (value) => value === null ? inner - (mini ? 8 : 22) : start + (value - low) / (high - low) * (end - start);
-    const strip = mini ? 5 : 9;
+    const strip = mini ? 5 : spec.dot_rows.length * spec.lines.length > 40 ? 7.5 : 9; // many strips stand closer
 
     for (const row of spec.dot_rows) {
       const label = html("div", { className: "dot-label" }, rows);
@@ -48,7 +48,7 @@ window.backsweep.dotRows = (() => {
       const lost = dots.values.filter((value) => value === null).length, apart = Math.min(mini ? 3 : 6, (mini ? 16 : 34) / Math.max(1, lost - 1));
       let nth = 0;
       for (const value of dots.values)
-        make("circle", { class: "dot", cx: (px(value) + (value === null ? (nth++ - (lost - 1) / 2) * apart : 0)).toFixed(1), cy: y, r: mini ? 2.2 : 3.8, style: `fill: ${colour}` }, group);
+        make("circle", { class: "dot", cx: (px(value) + (value === null ? (nth++ - (lost - 1) / 2) * apart : 0)).toFixed(1), cy: y, r: mini ? 2.2 : strip < 9 ? 3.4 : 3.8, style: `fill: ${colour}` }, group);
     }
 
     function said(dots) {
