@@ -30,6 +30,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # also in processes that are spa
 # As for the tests; numba reads it when it is imported.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "kernels"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The process that rounds are forked from finds modules by this alone.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
 
 from attacks import ATTACKS
 
@@ -107,7 +109,7 @@ def attack(name: str, score: Score, draw: random.Random, context: Any) -> None:
 def campaign(options: argparse.Namespace, scores: dict[str, Score]) -> None:
     """Attack for the time that is given, at least once each, or until the goals are reached."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["attacks"])
+    context.set_forkserver_preload(["attacks", "warm_attacks"])
     draw = random.Random(options.seed)
     for name in options.only:
         score = scores.setdefault(name, Score())

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.prefetching import prefetch
 from backsweep.planning.model_kernels import (
     ACTION,
     ARCS_FREE,
@@ -49,38 +48,12 @@ from backsweep.planning.model_kernels import (
 )
 from backsweep.snapshot.contents_kernels import LIVE, free_list_fits
 
-AHEAD = 8
-"""How many steps ahead a look-up is asked for."""
-
-
-@inlined
-def ask_for_rows(slot: int, model: Model, of_pairs: NDArray[np.int32], of_arcs: NDArray[np.int32]) -> None:
-    """Ask for what the check of a later row will look up."""
-    if slot + AHEAD < model.rows.shape[0]:
-        pair, arc = model.rows[slot + AHEAD, ROW_PAIR], model.rows[slot + AHEAD, ROW_ARC]
-        if 0 < pair <= of_pairs.shape[0]:
-            prefetch(of_pairs, pair - 1)
-        if 0 < arc <= of_arcs.shape[0]:
-            prefetch(of_arcs, arc - 1)
-            prefetch(model.arcs, arc - 1)
-
-
-@inlined
-def ask_for_links(member: int, members: NDArray[np.int32], count: int, columns: tuple[int, int]) -> None:
-    """Ask for the neighbours of a later member of a list."""
-    if member + AHEAD < count:
-        for column in columns:
-            other = members[member + AHEAD, column]
-            if 0 < other <= count:
-                prefetch(members, other - 1)
-
 
 @kernel
 def count_rows(model: Model, of_pairs: NDArray[np.int32], of_arcs: NDArray[np.int32]) -> bool:
     """Count the rows of pairs and arcs; say whether all of these are there, and each arc is its pair's."""
     rows = model.rows
     for slot in range(min(model.counters[SYNCED], rows.shape[0])):
-        ask_for_rows(slot, model, of_pairs, of_arcs)
         pair, arc = rows[slot, ROW_PAIR], rows[slot, ROW_ARC]
         if pair < 0 or pair > of_pairs.shape[0]:
             return False
@@ -138,7 +111,6 @@ def pairs_fit(
     state, heads = np.zeros(counts.shape[0], np.uint8), model.vertices[:, FIRST_PAIR]
     live = 0
     for pair in range(counts.shape[0]):
-        ask_for_links(pair, pairs, counts.shape[0], (NEXT_PAIR, PREVIOUS_PAIR))
         if counts[pair] == 0:
             continue
         state[pair] = LIVE
@@ -166,7 +138,6 @@ def arcs_fit(
     of_pairs, into = model.pairs[:, FIRST_ARC], model.vertices[:, FIRST_INTO]
     live = 0
     for arc in range(counts.shape[0]):
-        ask_for_links(arc, arcs, counts.shape[0], (NEXT_INTO, PREVIOUS_INTO))
         if counts[arc] == 0:
             continue
         state[arc] = LIVE
