@@ -58,6 +58,8 @@ def follow(text: str, page: str) -> str:
         anchor = match[2] or ""
         if target == "examples.md":
             anchor = f"#{Path(path).stem}"
+        if path == "README.md":
+            anchor = ""  # the home page has the same message under other headings
         return f"]({posixpath.relpath(target, posixpath.dirname(page) or '.')}{anchor})"
 
     parts, end = [], 0
