@@ -240,6 +240,10 @@ class SessionConfig:
     observations_per_run: int | None = None
     """Distinct observations of each run that the device has memory for; by default all that the task has, if known;
     otherwise memory is allocated as they are seen."""
+    live: bool = False
+    """Serve a page with curves, the growing graph and the last episode to this machine alone (127.0.0.1)."""
+    live_port: int = 0
+    """The port of that page; 0 takes a free one."""
     tensorboard: bool = False
     """Also write TensorBoard files."""
     wandb: str | None = None
@@ -257,6 +261,8 @@ class SessionConfig:
             raise ValueError(f"checkpoint_interval must be 0 or more, got {self.checkpoint_interval}")
         if self.threads < 1:
             raise ValueError(f"threads must be 1 or more, got {self.threads}")
+        if not 0 <= self.live_port < 1 << 16:
+            raise ValueError(f"live_port must be from 0 to 65535, got {self.live_port}")
         for name in ("lane_threads", "groups", "observations_per_run"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -83,12 +83,25 @@ def asset(name: str) -> str:
 def page_text(scene: Scene) -> str:
     """Return the page of a scene."""
     data, table = pack(scene.arrays)
-    page = asset("view.html")
+    return filled_page(
+        "view.html",
+        title=html.escape(scene.words["title"]),
+        style=("view.css",),
+        scripts=SCRIPTS,
+        words=json_text({**scene.words, "arrays": table}),
+        data=packed_text(data),
+    )
+
+
+def filled_page(
+    name: str, *, title: str, style: Sequence[str], scripts: Sequence[str], words: str, data: str = ""
+) -> str:
+    """Return a page with its style, its scripts and what it is about; `title` and `words` are safe already."""
     parts = {
-        "TITLE": html.escape(scene.words["title"]),
-        "STYLE": asset("view.css"),
-        "WORDS": json_text({**scene.words, "arrays": table}),
-        "SCRIPT": "\n".join(asset(name) for name in SCRIPTS),
-        "DATA": packed_text(data),
+        "TITLE": title,
+        "STYLE": "\n".join(asset(part) for part in style),
+        "WORDS": words,
+        "SCRIPT": "\n".join(asset(part) for part in scripts),
+        "DATA": data,
     }
-    return PLACE.sub(lambda found: parts[found[1]], page)
+    return PLACE.sub(lambda found: parts[found[1]], asset(name))

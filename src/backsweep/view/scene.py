@@ -53,15 +53,16 @@ def make_scene(
     arrays |= {
         "position": layout.position,
         "distance": np.where(trees.reaches_end, trees.distance, -1).astype(np.int32),
-        "flags": _flags(facts, trees, kept),
+        "flags": state_flags(facts, trees, kept),
     }
-    arrays |= _edge_arrays(facts, trees, new, EDGES_PER_STATE * most_states)
+    arrays |= edge_arrays(facts, trees, new, EDGES_PER_STATE * most_states)
     arrays |= _pair_arrays(replay, facts, kept, new)
     arrays |= _sweep_arrays(sweeps, new)
     return Scene(arrays, words | _words(replay, facts, kept, layout, len(arrays["edge"]), title, action_names))
 
 
-def _flags(facts: Facts, forest: Forest, kept: NDArray[np.int64]) -> NDArray[np.uint8]:
+def state_flags(facts: Facts, forest: Forest, kept: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return of each state whether it is an end, a start, and whether it reaches an end."""
     flags: NDArray[np.uint8] = np.where(facts.terminal[kept], FLAG_TERMINAL, 0).astype(np.uint8)
     flags[facts.start[kept]] |= FLAG_START
     flags[forest.reaches_end] |= FLAG_REACHES_END
@@ -100,7 +101,7 @@ def _state_arrays(
     return arrays, words
 
 
-def _edge_arrays(facts: Facts, forest: Forest, new: NDArray[np.int64], most: int) -> Arrays:
+def edge_arrays(facts: Facts, forest: Forest, new: NDArray[np.int64], most: int) -> Arrays:
     """Return the edges between states that are kept: (source, target), and whether the trees are made of them."""
     source, target = new[facts.source], new[facts.target]
     drawn = (source >= 0) & (target >= 0) & (source != target)

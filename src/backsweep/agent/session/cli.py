@@ -41,6 +41,8 @@ def add_commands(subparsers: Any) -> None:
     resuming.add_argument("--groups", type=int, default=2, help="groups of runs that alternate on the device")
     resuming.add_argument("--observations-per-run", type=int, help="distinct observations per run on the device")
     resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between checkpoints")
+    resuming.add_argument("--live", action="store_true", help="serve a page to watch the run on, on 127.0.0.1 alone")
+    resuming.add_argument("--live-port", type=int, default=0, help="the port of that page (default: a free one)")
     resuming.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
     resuming.add_argument("--wandb", help="also log to this Weights & Biases project")
     resuming.add_argument("--quiet", action="store_true", help="print nothing but errors")

@@ -27,6 +27,7 @@ from backsweep.agent.fleet.run import Lane, return_bounds
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.evaluation.evaluate import evaluate_lanes
 from backsweep.agent.session.folder import FINISHED, RunError, note_session, write_json
+from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
 from backsweep.agent.session.records.rows import EvaluationRecord
@@ -80,6 +81,8 @@ class Session:
     files: list[LaneFiles]
     config: SessionConfig
     progress: Progress
+    live: Live | None = None
+    """The page on which the run is watched, if one was asked for."""
     rooms: Rooms | None = None
     """For how many observations of each lane there is room on the device; None if lanes take plain turns."""
     clock: Clock = field(default_factory=Clock)
@@ -193,6 +196,9 @@ class Session:
         elif interval and fleet.passes(interval):
             self._checkpoint()
         self.progress.step(fleet, [(files.shown, files.last) for files in self.files])
+        if self.live is not None and fleet.lanes and self.live.wants_frame(fleet.step):
+            self._hand_back()
+            self.live.show(fleet)
         self.clock.lap("other")
 
     def _record(self) -> None:

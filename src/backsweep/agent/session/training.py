@@ -28,6 +28,7 @@ from backsweep.agent.session.folder import (
     set_aside,
     write_json,
 )
+from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import EvaluationRecord, RecordFile, RecordWriter
 from backsweep.agent.session.records.sinks import Sink, TensorBoard, WeightsAndBiases
@@ -73,14 +74,21 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
                     exact_evaluator(config.task or "", task_options(config), config.discount)
         except (ValueError, ImportError) as error:
             raise RunError(str(error)) from error
-        if session.restart and (aside := set_aside(folder)) is not None and not session.quiet:
-            print(f"the run that was in {folder} is in {aside} now", flush=True)
-        for name, config in configs.items():
-            create_run(folder / name, config)
-        if list(configs) != [SINGLE]:
-            write_json(folder / FLEET, {"lanes": list(configs)})
-        with only_user(folder):
-            return _sit_down(folder, fleet, list(configs), [0] * len(configs), [None] * len(configs), session)
+        with live_page(fleet, session) as live:  # a port that is taken is refused before anything is written
+            return _begin(folder, fleet, configs, session, live)
+
+
+def _begin(
+    folder: Path, fleet: Fleet, configs: dict[str, RunConfig], session: SessionConfig, live: Live | None
+) -> list[RunResult]:
+    if session.restart and (aside := set_aside(folder)) is not None and not session.quiet:
+        print(f"the run that was in {folder} is in {aside} now", flush=True)
+    for name, config in configs.items():
+        create_run(folder / name, config)
+    if list(configs) != [SINGLE]:
+        write_json(folder / FLEET, {"lanes": list(configs)})
+    with only_user(folder):
+        return _sit_down(folder, fleet, list(configs), [0] * len(configs), [None] * len(configs), session, live)
 
 
 def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
@@ -99,7 +107,8 @@ def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
             raise
         except (SnapshotError, ValueError) as error:
             raise RunError(f"the checkpoint in {place} cannot be used by this release: {error}") from error
-        return _sit_down(place, loaded.fleet, loaded.names, loaded.positions, loaded.digests, chosen)
+        with live_page(loaded.fleet, chosen) as live:
+            return _sit_down(place, loaded.fleet, loaded.names, loaded.positions, loaded.digests, chosen, live)
 
 
 def check_session(session: SessionConfig) -> None:
@@ -125,21 +134,50 @@ def _sit_down(
     positions: Sequence[int],
     digests: Sequence[str | None],
     session: SessionConfig,
+    live: Live | None,
 ) -> list[RunResult]:
     rooms = rooms_on_device(fleet, session)
-    files = []
-    for name, position, digest, lane in zip(names, positions, digests, fleet.lanes, strict=True):
-        place = folder / name
-        try:
-            writer = RecordWriter(place, position, _sinks(place, lane.config, session), digest)
-        except ValueError as error:
-            raise RunError(str(error)) from error
-        shown = f"{lane.config.environment} {lane.config.method} seed {lane.config.seed}" if name == SINGLE else name
-        files.append(LaneFiles(name, shown, place, lane, writer, _last_evaluation(place) if position else None))
-    total = max(lane.config.steps for lane in fleet.lanes)
-    progress = Progress(total, quiet=session.quiet)
     with lane_threads(session.lane_threads):
-        return Session(folder, fleet, files, session, progress, rooms).run()
+        files: list[LaneFiles] = []
+        for name, position, digest, lane in zip(names, positions, digests, fleet.lanes, strict=True):
+            place = folder / name
+            sinks = _sinks(place, lane.config, session)
+            if live is not None and not files:
+                for record in RecordFile(place) if position else ():
+                    live.curves.write(record)
+                sinks = (*sinks, live.curves)
+            try:
+                writer = RecordWriter(place, position, sinks, digest)
+            except ValueError as error:
+                raise RunError(str(error)) from error
+            shown = run_title(lane.config) if name == SINGLE else name
+            files.append(LaneFiles(name, shown, place, lane, writer, _last_evaluation(place) if position else None))
+        total = max(lane.config.steps for lane in fleet.lanes)
+        progress = Progress(total, quiet=session.quiet)
+        return Session(folder, fleet, files, session, progress, live, rooms).run()
+
+
+def run_title(config: RunConfig) -> str:
+    """Return what a run is called on screens."""
+    return f"{config.environment} {config.method} seed {config.seed}"
+
+
+@contextlib.contextmanager
+def live_page(fleet: Fleet, session: SessionConfig) -> Iterator[Live | None]:
+    """Serve a page about the first run for a while, if that was asked for."""
+    if not session.live:
+        yield None
+        return
+    try:
+        live = Live(fleet, run_title(fleet.lanes[0].config), session.live_port)
+    except ValueError as error:
+        raise RunError(str(error)) from error
+    if not session.quiet:
+        print(f"watch it on {live.url} (this machine only, while it trains)", flush=True)
+    try:
+        yield live
+    finally:
+        live.close()
 
 
 def _last_evaluation(folder: Path) -> EvaluationRecord | None:

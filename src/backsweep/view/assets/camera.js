@@ -46,17 +46,17 @@ class Camera {
     const { canvas, fingers } = this;
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015)), event.clientX, event.clientY);
+      this.zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015)), event.offsetX, event.offsetY);
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
-      fingers.set(event.pointerId, [event.clientX, event.clientY]);
+      fingers.set(event.pointerId, [event.offsetX, event.offsetY]);
       if (fingers.size === 1) this.moved = 0;
     });
     canvas.addEventListener("pointermove", (event) => {
       const last = fingers.get(event.pointerId);
       if (!last) return;
-      const now = [event.clientX, event.clientY];
+      const now = [event.offsetX, event.offsetY];
       this.moved += Math.hypot(now[0] - last[0], now[1] - last[1]);
       if (fingers.size === 1) {
         this.pan(now[0] - last[0], now[1] - last[1]);

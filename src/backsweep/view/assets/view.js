@@ -108,7 +108,7 @@ class View {
 
   at(event) {
     const reach = (event.pointerType === "touch" ? 26 : 14) / this.camera.scale;
-    return this.finder.nearest(...this.camera.toWorld(event.clientX, event.clientY), reach);
+    return this.finder.nearest(...this.camera.toWorld(event.offsetX, event.offsetY), reach);
   }
 
   search(text) {

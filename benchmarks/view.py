@@ -1,0 +1,212 @@
+"""What looking costs: the page of a large graph, and a run that is watched.
+
+  python -m benchmarks.view                 measure, print the table, rewrite it in docs/see_your_graph.md
+  python -m benchmarks.view --quick         the same with short measurements, and nothing is rewritten
+
+page   the graph of 100,000 states: seconds to make the page, its size, and seconds until Chromium has drawn it
+         (only where Playwright finds a Chromium; set CHROMIUM to name one)
+live   a run of graph values on DoorKey, watched by somebody who asks for news every second as the page does, against
+       the same run that nobody watches. Each in a fresh process, in turns; the cost is the processor time of the whole
+       process, all its threads included, so that what else the machine does is not counted. The ratio is the median of
+       the rounds' ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import facts
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "see_your_graph.md"
+NUMBERS = ROOT / "benchmarks" / "results" / "view.json"
+BEGIN, END = "<!-- benchmarks.view begin -->", "<!-- benchmarks.view end -->"
+MOST_SLOWER = 0.03
+SOFTWARE_GL = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+TASK = "minigrid/doorkey"
+
+
+def random_graph(states: int) -> Any:
+    """Return a replay whose graph has about that many states: trees of random steps towards ten ends."""
+    import gymnasium as gym
+    import numpy as np
+
+    from backsweep import Replay, Topological
+
+    generator = np.random.default_rng(0)
+    replay = Replay(gym.spaces.Discrete(states), gym.spaces.Discrete(3), 3 * states, Topological())
+    nearer = (np.arange(states) * 0.9).astype(np.int64)
+    aside = generator.integers(states, size=states)
+    starts = generator.permutation(np.arange(10, states))
+    state, episode = int(starts[0]), 1
+    for draw in generator.random(3 * states).tolist():
+        following = int(nearer[state]) if draw < 0.7 else int(aside[state])
+        ended = following < 10
+        replay.add(state, int(draw >= 0.7), float(ended), following, ended, False)
+        if ended:
+            state = int(starts[episode % len(starts)])
+            episode += 1
+        else:
+            state = following
+    return replay
+
+
+def measure_page(states: int) -> dict[str, float]:
+    """Make and open the page of a large graph."""
+    replay = random_graph(states)
+    random_graph(500).view()  # compiles what is not compiled yet
+    began = time.process_time()
+    page = replay.view(title="large")
+    numbers: dict[str, float] = {"make_s": time.process_time() - began, "states": page.words["shown"]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = page.save(Path(folder) / "graph.html")
+        numbers["megabytes"] = path.stat().st_size / 1e6
+        opened = _open_page(path)
+    return numbers if opened is None else {**numbers, "open_s": opened}
+
+
+def _open_page(path: Path) -> float | None:
+    """Return the seconds until Chromium has drawn the page, None without one."""
+    with contextlib.suppress(ImportError):
+        from playwright.sync_api import sync_playwright
+
+        with sync_playwright() as playwright:
+            place = os.environ.get("CHROMIUM") or shutil.which("chromium") or playwright.chromium.executable_path
+            if not Path(place).exists():
+                return None
+            browser = playwright.chromium.launch(executable_path=place, args=SOFTWARE_GL)
+            opened = browser.new_page(viewport={"width": 1280, "height": 800})
+            began = time.monotonic()
+            opened.goto(path.as_uri())
+            opened.wait_for_function("document.getElementById('waiting').hidden", timeout=120_000)
+            opened.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            seconds = time.monotonic() - began
+            browser.close()
+            return seconds
+    return None
+
+
+def train_once(watched: bool, steps: int) -> dict[str, float]:
+    """Train in this process; return its processor time per step, without what comes before the first update."""
+    from backsweep.agent import run_config, train
+
+    with tempfile.TemporaryDirectory() as folder:
+        train(run_config(TASK, method="graph", steps=1_200, warmup_steps=1_000), Path(folder) / "warm", quiet=True)
+        config = run_config(TASK, method="graph", steps=steps, warmup_steps=1_000, evaluation_interval=steps)
+        began = time.process_time()
+        train(config, Path(folder) / "run", live=watched, final_checkpoint=False)
+        return {"ms_per_step": (time.process_time() - began) / steps * 1e3}
+
+
+def in_own_process(watched: bool, steps: int) -> tuple[float, int]:
+    """Return the milliseconds per step of a run in a fresh process, and how many pictures of its graph were fetched."""
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.view",
+        "--train",
+        "live" if watched else "alone",
+        "--steps",
+        str(steps),
+    ]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
+    assert child.stdout is not None
+    pictures, last = 0, ""
+    for line in child.stdout:
+        last = line
+        if found := re.search(r"http://127\.0\.0\.1:\d+/", line):
+            pictures = _watch(found[0])
+    if child.wait():
+        raise RuntimeError(f"{' '.join(command)} failed")
+    return float(json.loads(last)["ms_per_step"]), pictures
+
+
+def _watch(url: str) -> int:
+    """Ask for news every second, and for each new picture, until the run ends; return the number of pictures."""
+    pictures, known = 0, 0
+    with contextlib.suppress(OSError):
+        while True:
+            with urllib.request.urlopen(url + "state") as answer:
+                version = json.load(answer)["graph"]
+            if version > known:
+                with urllib.request.urlopen(url + "graph") as answer:
+                    answer.read()
+                pictures, known = pictures + 1, version
+            time.sleep(1.0)
+    return pictures
+
+
+def measure_live(rounds: int, steps: int) -> dict[str, float]:
+    """Compare watched runs with unwatched ones, in turns."""
+    ratios, pictures = [], []
+    for number in range(rounds):
+        order = (False, True) if number % 2 else (True, False)
+        found = {watched: in_own_process(watched, steps) for watched in order}
+        ratios.append(found[True][0] / found[False][0])
+        pictures.append(found[True][1])
+        print(f"round {number + 1}: {found[True][0]:.3f} ms a step watched, {found[False][0]:.3f} ms not", flush=True)
+    return {
+        "ratio": statistics.median(ratios),
+        "rounds": rounds,
+        "steps": steps,
+        "pictures": statistics.median(pictures),
+    }
+
+
+def table(numbers: dict[str, Any]) -> str:
+    """Return the table for the documentation."""
+    page, live = numbers["page"], numbers["live"]
+    rows = [
+        f"| page of {page['states']:,.0f} states | made in {page['make_s']:.1f} s, {page['megabytes']:.1f} MB |",
+        f"| the same page, drawn in Chromium without a GPU | {page['open_s']:.1f} s |" if "open_s" in page else "",
+        f"| watching a run, at most {1 + MOST_SLOWER:.2f} x | {live['ratio']:.3f} x the processor time of a step |",
+    ]
+    machine = numbers["machine"]
+    text = (
+        f"The run: DoorKey, graph values, {live['steps']:,.0f} steps, {live['rounds']:.0f} rounds, "
+        f"{live['pictures']:.0f} pictures of the graph. Measured on {machine['date']}: {machine['cpu']}, "
+        f"{machine['cores']} cores, load {machine['load']} at the start, Python {machine['python']}."
+    )
+    return "\n".join(["| what | cost |", "| --- | --- |", *filter(None, rows), "", text])
+
+
+def main() -> int:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="short measurements; rewrite nothing")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of the comparison (default: 5)")
+    parser.add_argument("--steps", type=int, default=12_000, help="steps of each run (default: 12000)")
+    parser.add_argument("--train", choices=("live", "alone"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.train is not None:
+        print(json.dumps(train_once(options.train == "live", options.steps)))
+        return 0
+    quick = options.quick
+    numbers: dict[str, Any] = {
+        "machine": facts(),
+        "page": measure_page(2_000 if quick else 100_000),
+        "live": measure_live(1 if quick else options.rounds, 1_500 if quick else options.steps),
+    }
+    print(table(numbers))
+    if not quick:
+        NUMBERS.write_text(json.dumps(numbers, indent=2) + "\n")
+        before, _, rest = PAGE.read_text().partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n\n{table(numbers)}\n\n{END}{rest.partition(END)[2]}")
+    return 0 if numbers["live"]["ratio"] <= 1 + MOST_SLOWER else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

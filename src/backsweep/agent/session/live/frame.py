@@ -1,0 +1,137 @@
+"""A picture of a run's graph at one moment, as bytes for the page."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsweep.replay import Replay
+from backsweep.store.store_kernels import ENDED, FLAGS, NEXT_OBSERVATION, OBSERVATION, UNSEEN
+from backsweep.view.facts import Facts, read_facts
+from backsweep.view.forest import grow_forest, most_important
+from backsweep.view.layout import place
+from backsweep.view.packing import ALIGNMENT, pack
+from backsweep.view.pictures import make_pictures
+from backsweep.view.scene import NONE, Arrays, edge_arrays, state_flags
+
+MOST_STATES = 20_000
+MOST_ASKED = 2_000
+"""States that the network is asked about for a frame, where no values are planned."""
+EDGES_PER_STATE = 3
+LONGEST_EPISODE = 400
+"""Steps of an episode that are shown, its last ones."""
+LOOK_BACK = 20_000
+"""Rows among which an end of an episode is looked for."""
+
+StateValues = Callable[[Any], NDArray[np.floating]]
+"""From a batch of observations to the value of each."""
+
+
+def make_frame(replay: Replay, state_values: StateValues, words: dict[str, Any]) -> bytes:
+    """Return the graph of a replay that keeps one, and its newest whole episode; without a graph the episode alone."""
+    about: dict[str, Any]
+    rows = newest_episode(replay)
+    if replay.machinery.graph is None:
+        arrays, about = _observed(replay, rows), {"states": 0, "shown": 0}
+        return frame_bytes(arrays, {**words, **about, **_picture_words(arrays)})
+    facts = read_facts(replay)
+    forest = grow_forest(facts)
+    kept = most_important(forest, facts.visits, MOST_STATES)
+    new = np.full(len(facts) + 1, -1, np.int64)
+    new[kept] = np.arange(len(kept))
+    trees = forest.pick(kept, new)
+    layout = place(trees)
+    value, planned = facts.value[kept].astype(np.float32), replay.machinery.planner is not None
+    if not planned:
+        value = _network_values(replay, facts.observation[kept], trees.distance, state_values)
+    arrays = {
+        "id": facts.stamp[kept].astype(np.uint32),
+        "position": layout.position,
+        "distance": np.where(trees.reaches_end, trees.distance, -1).astype(np.int32),
+        "flags": state_flags(facts, trees, kept),
+        "visits": facts.visits[kept].astype(np.uint32),
+        "age": facts.age[kept].astype(np.uint32),
+        "value": value,
+        **edge_arrays(facts, trees, new, EDGES_PER_STATE * MOST_STATES),
+        **_episode_states(replay, facts, rows, new),
+        **_observed(replay, rows),
+    }
+    about = {
+        "states": len(facts),
+        "shown": len(kept),
+        "edges": int((facts.source != facts.target).sum()),
+        "ends": int(facts.terminal.sum()),
+        "planned": planned,
+        "endsDisc": None if layout.ends is None else [float(number) for number in layout.ends],
+        "othersDisc": None if layout.others is None else [float(number) for number in layout.others],
+    }
+    return frame_bytes(arrays, {**words, **about, **_picture_words(arrays)})
+
+
+def frame_bytes(arrays: Arrays, words: dict[str, Any]) -> bytes:
+    """Return words and arrays as one block: the length of the words, the words as JSON, and the arrays."""
+    data, table = pack(arrays)
+    head = json.dumps({**words, "arrays": table}, separators=(",", ":"), allow_nan=False).encode()
+    head += b" " * (-(len(head) + 4) % ALIGNMENT)
+    return struct.pack("<I", len(head)) + head + data
+
+
+def newest_episode(replay: Replay) -> NDArray[np.int64]:
+    """Return the rows of the newest episode that has ended, at most its last ones; none if there is none."""
+    store = replay.machinery.store
+    serial = np.arange(max(store.oldest, store.total - LOOK_BACK), store.total)
+    ended = serial[(store.rows[serial % store.capacity, FLAGS] & ENDED) != 0]
+    if not len(ended):
+        return np.empty(0, np.int64)
+    return replay.episode(int(ended[-1]))[-LONGEST_EPISODE:]
+
+
+def _episode_states(replay: Replay, facts: Facts, rows: NDArray[np.int64], new: NDArray[np.int64]) -> Arrays:
+    """Return the states of an episode, one more than its steps; those that are not shown as NONE."""
+    places = rows - replay.oldest
+    states = np.concatenate([facts.row_source[places], facts.row_target[places[-1:]]])
+    shown = new[states]
+    return {"episode_state": np.where(shown < 0, NONE, shown).astype(np.uint32)}
+
+
+def _observed(replay: Replay, rows: NDArray[np.int64]) -> Arrays:
+    """Return the rewards, actions and pictures of an episode."""
+    if not len(rows):
+        return {"episode_reward": np.empty(0, np.float32)}
+    batch = replay.read(rows, n_step=1)
+    store = replay.machinery.store
+    ring = store.rows[rows % store.capacity]
+    last = -1 if ring[-1, FLAGS] & UNSEEN else ring[-1, NEXT_OBSERVATION]
+    pictures = make_pictures(store, replay.observation_space, np.append(ring[:, OBSERVATION], last).astype(np.int64))
+    action = np.asarray(batch.action).reshape(len(rows), -1)[:, 0]
+    arrays: Arrays = {"episode_reward": batch.reward.astype(np.float32), "episode_action": action.astype(np.int32)}
+    if pictures is not None:
+        arrays |= {"tiles": pictures.tiles, "picture": pictures.numbers}
+        arrays["picture_size"] = np.array([pictures.width, pictures.height], np.uint32)
+    return arrays
+
+
+def _picture_words(arrays: Arrays) -> dict[str, Any]:
+    if "picture_size" not in arrays:
+        return {"picture": None}
+    width, height = arrays.pop("picture_size").tolist()
+    return {"picture": {"width": width, "height": height}}
+
+
+def _network_values(
+    replay: Replay, observation: NDArray[np.int64], distance: NDArray[np.int64], state_values: StateValues
+) -> NDArray[np.float32]:
+    """Return what the network says of the states nearest to an end, NaN for the others."""
+    value = np.full(len(observation), np.nan, np.float32)
+    known = np.flatnonzero(observation >= 0)
+    asked = known[np.argsort(distance[known], kind="stable")[:MOST_ASKED]]
+    if len(asked):
+        layout = replay.machinery.store.layout
+        words = replay.machinery.store.observation_words(observation[asked])
+        value[asked] = state_values(layout.as_given(layout.views(words)))
+    return value

@@ -1,0 +1,84 @@
+"""Serves a run's page to this machine alone: on 127.0.0.1, read-only, and only to requests that name this machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+ADDRESS = "127.0.0.1"
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+
+Answers = dict[str, Callable[[dict[str, str]], tuple[str, bytes] | None]]
+"""By path: a function from the query to the type and bytes of the answer; None if there is nothing yet."""
+
+
+class Server:
+    """A web server in a thread of its own, from its making to `close`."""
+
+    def __init__(self, port: int, answers: Answers) -> None:
+        handler = type("Handler", (_Handler,), {"answers": answers})
+        try:
+            self._server = ThreadingHTTPServer((ADDRESS, port), handler)
+        except (OSError, OverflowError) as error:
+            raise ValueError(f"live_port {port} cannot be used: {error}") from error
+        self._server.daemon_threads = True
+        self.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(target=self._server.serve_forever, name="backsweep live page", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{ADDRESS}:{self.port}/"
+
+    def close(self) -> None:
+        """Stop serving and give the port back."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    answers: ClassVar[Answers] = {}
+    protocol_version = "HTTP/1.1"
+    timeout = 30  # seconds that an idle connection is kept
+
+    def do_GET(self) -> None:
+        port = self.server.server_address[1]  # type: ignore[index]
+        # A page of another site whose name was made to point here must not read the run.
+        if self.headers.get("Host") not in (f"{ADDRESS}:{port}", f"localhost:{port}"):
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"this page is for this machine alone\n")
+            return
+        asked = urlsplit(self.path)
+        answer = self.answers.get(asked.path)
+        if answer is None:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is no such page\n")
+            return
+        found = answer({name: values[-1] for name, values in parse_qs(asked.query).items()})
+        if found is None:
+            self._send(HTTPStatus.NO_CONTENT, "text/plain", b"")
+        else:
+            self._send(HTTPStatus.OK, *found)
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: the terminal shows the run."""
+
+
+def as_json(value: Any) -> tuple[str, bytes]:
+    """Return an answer that is JSON."""
+    return "application/json", json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
