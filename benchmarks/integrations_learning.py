@@ -42,10 +42,10 @@ def main() -> None:
         results[name] = {"first_solved": first, "share_solved": share}
         shown = ", ".join("never" if each is None else f"{each:,}" for each in first)
         print(f"| {name} | {shown} | {share:.2f} |", flush=True)
-    if args.out is not None:
-        written = json.loads(args.out.read_text()) if args.out.exists() else {}
-        written[args.framework] = {"machine": facts(), "steps": args.steps, "results": results}
-        args.out.write_text(json.dumps(written, indent=1) + "\n")
+        if args.out is not None:
+            written = json.loads(args.out.read_text()) if args.out.exists() else {}
+            written[args.framework] = {"machine": facts(), "steps": args.steps, "results": results}
+            args.out.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":
