@@ -242,7 +242,7 @@ def replay_from_files(files: dict[str, bytes], sampler: Sampler, encoder: Encode
 
 
 def _first_entries(folder: str | os.PathLike[str], name: str, whole: NDArray[Any], store: Store) -> Destination:
-    """Return what hands over the first entries of a whole array, if what is saved fits there."""
+    """Return a function that returns the first entries of a whole array, if the saved array fits there."""
 
     def hand_over(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         if not shape or shape[0] > len(whole) or shape[1:] != whole.shape[1:] or dtype != whole.dtype:

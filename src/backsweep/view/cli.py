@@ -23,13 +23,13 @@ def add_commands(subparsers: Any) -> None:
     command.add_argument("folder", metavar="FOLDER", help="a saved replay, a run, or a Minari data set or its id")
     command.add_argument("--run", dest="which", help="which run of a fleet's folder")
     command.add_argument("--out", type=Path, help="the file to write (default: NAME-graph.html here)")
-    command.add_argument("--most-states", type=int, default=MOST_STATES, help="draw at most so many states, thinned")
+    command.add_argument("--most-states", type=int, default=MOST_STATES, help="the largest number of states drawn")
     command.add_argument("--no-open", action="store_true", help="write the page and do not open a browser")
     command.set_defaults(run=view_command)
 
 
 def view_command(arguments: argparse.Namespace) -> int:
-    """Write the page, and open it where somebody is looking."""
+    """Write the page, and open it when run on a terminal."""
     source = open_source(arguments.folder, arguments.which, open_run)
     page = graph_page(
         source.replay,

@@ -215,7 +215,7 @@ def _next_slot(folder: Path) -> Path:
     name = next((name for name in SLOTS if name not in whole), min(whole, key=lambda name: whole[name], default="a"))
     slot = folder / FOLDER / name
     if name not in whole and (slot / "state").exists():
-        # What is broken cannot be written over piece by piece, and nobody can use it.
+        # A broken slot cannot be updated incrementally, and is useless.
         shutil.rmtree(slot)
     slot.mkdir(parents=True, exist_ok=True)
     return slot

@@ -69,7 +69,7 @@ def run(out: Path, steps: int = STEPS) -> Path:
     """Train everything, print how it went, and draw it; return the picture's path."""
     before, after, distance = planned_states()
     print(
-        f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} seeds fixed beforehand, "
+        f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} fixed seeds, "
         f"{steps:,} steps each, the same settings for all.\nAbout two minutes on two cores.",
         flush=True,
     )
@@ -188,7 +188,7 @@ def draw(
     levels = distance[reached][order]
     heights = np.concatenate([np.linspace(-1, 1, count + 2)[1:-1] for count in np.bincount(levels) if count])
     for panel, values, title in (
-        (panels[1], before, "One-step targets: only beside the goal"),
+        (panels[1], before, "One-step targets: only next to the goal"),
         (panels[2], after, "Planned on the graph: every state at once"),
     ):
         ends = levels == 0

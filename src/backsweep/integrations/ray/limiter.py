@@ -1,7 +1,8 @@
 """How often rows are drawn for each row that comes in.
 
-Collectors and the learner run at their own speed. A limiter lets whoever is ahead wait, so that each row is drawn
-`samples_per_insert` times on average, whatever the machines are. The rule is that of Reverb's `SampleToInsertRatio`:
+Collectors and the learner run at their own speed. A limiter makes the side that is ahead wait, so that each row is
+drawn `samples_per_insert` times on average, whatever the machines are. The rule is that of Reverb's
+`SampleToInsertRatio`:
 
     balance = samples_per_insert * rows that came in - rows that were drawn
     centre  = samples_per_insert * min_size

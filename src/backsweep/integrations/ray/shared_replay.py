@@ -163,7 +163,7 @@ class SharedReplay:
         self.observation_space, self.action_space = each[0]["observation_space"], each[0]["action_space"]
         self._builder_options = {name: each[0][name] for name in BUILDER_OPTIONS if name in each[0]}
         self._next_shard = 0
-        # Without a journal a restarted shard would be an empty one, and nobody would notice.
+        # Without a journal a restarted shard would silently be empty.
         restarts = {"max_restarts": -1, "max_task_retries": -1} if folder is not None else {"max_restarts": 0}
         actor: Any = ray.remote(Shard).options(**{"max_concurrency": 10_000, **restarts, **(actor_options or {})})
         self._shards = [
@@ -337,7 +337,7 @@ class SharedReplay:
         _describe(place, len(self._shards))
 
     def checkpoint(self) -> None:
-        """Let the shards save their replays next to their journals, which then begin anew."""
+        """Let the shards save their replays next to their journals, which are then cleared."""
         answers([shard.checkpoint.remote() for shard in self._shards])
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class Writer:
         self._sent.append((self._call(chunk), chunk.rows))
         while len(self._sent) > self._in_flight:
             self._acknowledge()
-        # Whatever has been answered meanwhile need not be waited for later.
+        # Answers that have already arrived need not be waited for later.
         while self._sent and ray.wait([self._sent[0][0]], timeout=0)[0]:
             self._acknowledge()
 

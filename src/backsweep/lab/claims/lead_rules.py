@@ -28,7 +28,7 @@ REPEATS = 2_000
 
 @dataclass(frozen=True)
 class Lead:
-    """How far one variant is ahead of the mean of the others on a task, beside the task's size and its graph."""
+    """The lead of one variant over the mean of the others on a task, with the task's size and its graph."""
 
     task: str
     size: int

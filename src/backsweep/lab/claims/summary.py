@@ -56,7 +56,7 @@ def conclude(
 
 
 def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence[str]) -> str:
-    """Return in words what was run and what was not: tasks, paired seeds, budgets, and whom the runs follow."""
+    """Return in words what was run and what was not: tasks, paired seeds, budgets and settings."""
     count = min(len(group.seeds(compared)) for group in groups.values())
     steps = {task: _budget(group) for task, group in groups.items()}
     run = f"{_counted(len(groups), len(tasks))} ({', '.join(sorted(groups))})"

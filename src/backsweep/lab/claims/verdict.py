@@ -60,7 +60,7 @@ class Verdict:
 
 
 def all_of(count: int) -> str:
-    """Return "Both" or "All" of so many, as one says it."""
+    """Return "Both" for two, else "All"."""
     return "Both" if count == 2 else f"All {count}"
 
 

@@ -20,7 +20,7 @@ MARKS = {
 
 
 def details_html(report: Report, files: bool) -> str:
-    """Return all claims; `files` says whether pictures and tables lie beside the page."""
+    """Return all claims; `files` tells whether pictures and tables are stored next to the page."""
     claims = "\n".join(_claim(answer, files) for answer in report.answers if answer.verdict.outcome != "not run")
     waiting = [_claim(answer, files) for answer in report.answers if answer.verdict.outcome == "not run"]
     if waiting:

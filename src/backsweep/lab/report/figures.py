@@ -13,7 +13,7 @@ from backsweep.agent.palette import Look, looks
 from backsweep.lab.report.chart import AnyChart, Chart, DotChart, Facet, short_number
 from backsweep.lab.report.coinciding import turns
 
-FEWEST_PER_PROCESS = 4  # starting one takes about as long as so many pictures
+FEWEST_PER_PROCESS = 4  # starting one takes about as long as drawing this many pictures
 LEGEND_COLUMNS = 7
 
 

@@ -26,7 +26,7 @@ def sentences(report: Report) -> list[str]:
 
 
 def _about_order(report: Report) -> str:
-    """Return whether TER does better than the same rows in random order, by what stands beside C3."""
+    """Return whether TER does better than the same rows in random order, by the additional tables of C3."""
     for answer in report.answers:
         rows = [row for row in answer.verdict.table if row.get("against") == "ter-shuffled" and "p (Holm)" in row]
         if answer.question.id == "C3" and answer.usual and rows:

@@ -1,4 +1,4 @@
-"""Tables as HTML: numbers stand to the right under headers that do, and a wide table scrolls by itself."""
+"""Tables as HTML: numbers and their headers are right-aligned, and wide tables scroll on their own."""
 
 from __future__ import annotations
 

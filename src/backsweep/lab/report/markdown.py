@@ -15,7 +15,7 @@ def check_markers(text: str) -> None:
 
 
 def with_block(text: str, report: Report) -> str:
-    """Return a file's text with the block between its markers made anew."""
+    """Return a file's text with the block between its markers replaced."""
     check_markers(text)
     before, rest = text.split(BEGIN, 1)
     return before + BEGIN + "\n\n" + block(report) + "\n" + END + rest.split(END, 1)[1]

@@ -21,7 +21,7 @@ STYLES = ("page.css", "charts.css")
 
 
 def page_of(report: Report, *, files: bool = True) -> str:
-    """Return the whole page; `files` says whether pictures and tables lie beside it, to be linked to."""
+    """Return the whole page; `files` tells whether pictures and tables are stored next to it and linked."""
     data = page_data(report)
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     with_chain = data["chain"] is not None

@@ -23,7 +23,7 @@ def write_page(report: Report, path: Path) -> Path:
 def write_report(report: Report, out: Path, processes: int = 1) -> Path:
     """Write everything below `out`; return the page.
 
-    Pictures are drawn by so many processes. Each of them imports the script that was started, so with more than one
+    Pictures are drawn by `processes` processes. Each of them imports the script that was started, so with more than one
     that script must do its work under ``if __name__ == "__main__"``.
     """
     out.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ LOOK_EVERY = 1.0
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a node is told. Paths in the order begin with `root`, the results folder as whoever asks sees it."""
+    """The order of a node. Its paths begin with `root`, the results folder as the driver sees it."""
 
     order: dict[str, Any]
     root: str
