@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,15 @@ from backsweep.agent.palette import METHODS, SPARE, in_order, looks, title_of
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.registry import QUESTIONS, find_question
+from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.chart import DotChart, DotRow, Dots, Series, short_number, task_title
 from backsweep.lab.report.coinciding import COLUMNS, turns
 from backsweep.lab.report.figures import draw
+from backsweep.lab.report.learning_charts import trials
 from backsweep.lab.report.measured_charts import coverage, speeds
 from backsweep.lab.report.soonest import read_soonest, soonest_chart, soonest_sentence
 from backsweep.lab.report.thumbnails import thumbnail, thumbnails
+from backsweep.lab.stats.intervals import Interval
 from result_folders import write_straight_runs
 
 
@@ -129,6 +133,20 @@ def test_who_is_first_is_read_from_the_runs_of_the_question(tmp_path: Path) -> N
 def test_one_method_alone_is_no_comparison(tmp_path: Path) -> None:
     write_straight_runs(tmp_path, {"graph": 1.0})
     assert read_soonest(read_evidence(tmp_path), find_question("G1")) is None
+
+
+def test_trials_of_constants_stand_with_the_best_first() -> None:
+    def row(label: str, area: float) -> dict[str, Any]:
+        return {"method": label, "tasks": 2, "area under success": Interval(area, area - 0.1, area + 0.1)}
+
+    verdict = Verdict("no verdict", "", table=[row("ter, eta 0.5", 0.2), row("graph, gap 3", 0.3)])
+    (chart,) = trials(verdict, "t1")
+    assert isinstance(chart, DotChart)
+    assert [(entry.label, entry.dots[0].name) for entry in chart.dot_rows] == [
+        ("graph values (gap 3)", "graph"),
+        ("TER (eta 0.5)", "ter"),
+    ]
+    assert trials(Verdict("no verdict", ""), "t1") == []
 
 
 def test_rounds_and_seeds_are_dots_not_lines() -> None:

@@ -18,6 +18,7 @@ from backsweep.lab.claims.registry import QUESTIONS, find_question
 from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.charts import charts_for
+from backsweep.lab.report.learning_charts import trials
 from backsweep.lab.report.soonest import Soonest, read_soonest
 from backsweep.lab.report.tables import RUNAWAY, SUCCESS
 from backsweep.lab.stats.curves import steps_to
@@ -151,7 +152,8 @@ def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
     answer = Answer(question, question.decide(evidence), follows)
     if answer.verdict.outcome == "not run":
         return answer
-    if question.kind == "tuning":  # dozens of trials: a table tells more than a chart
+    if question.kind == "tuning":
+        answer.charts = trials(answer.verdict, answer.slug)
         answer.sources = _sources(question, evidence)
         return answer
     answer.charts = charts_for(question, evidence, answer.slug, answer.verdict)

@@ -68,9 +68,16 @@ def hero_html(report: Report, with_chain: bool) -> str:
     said = "".join(f"<li>{escape(text)}</li>" for text in sentences(report))
     parts = []
     if report.soonest is not None:
+        drawn, known = len(report.soonest.drawn), len(report.soonest.methods)
+        some = (
+            f'<p class="soft small">The {drawn} of {known} methods that solve most tasks; '
+            '<a href="#G1">all of them</a>.</p>'
+            if drawn < known
+            else ""
+        )
         parts.append(
             '<figure id="soonest" class="panel-card" data-chart="soonest"><figcaption>How soon each method solves each '
-            "task: environment steps until 90% of episodes are solved for good</figcaption></figure>"
+            f"task: environment steps until 90% of episodes are solved for good</figcaption>{some}</figure>"
         )
     if with_chain:
         parts.append(

@@ -57,6 +57,21 @@ def learning(question: Question, evidence: Evidence, slug: str, verdict: Verdict
     return [*ahead, *found[:1], *_profiles(question, groups, slug), *found[1:], *_leads(question, groups, slug)]
 
 
+def trials(verdict: Verdict, slug: str) -> list[AnyChart]:
+    """Return how well each trial of a table of constants did over its whole run, the best first."""
+    column = "area under success"
+    rows = sorted((row for row in verdict.table if column in row), key=lambda row: -float(row[column].estimate))
+    dot_rows = []
+    for row in rows:
+        area, method = row[column], row["method"].split(", ")[0]
+        dots = Dots(method, [area.estimate], area.estimate, area.low, area.high, f"{row['tasks']} tasks")
+        dot_rows.append(DotRow(title_of(row["method"]), [dots]))
+    if not dot_rows:
+        return []
+    title = "Episodes that reach the goal over the whole run, mean of its evaluations, with 95% intervals"
+    return [DotChart(f"{slug}-trials", title, "episodes that reach the goal", dot_rows, unit="percent", bars=True)]
+
+
 def _in_order(question: Question, groups: dict[str, Group]) -> list[tuple[str, Group]]:
     """Return the tasks in the order in which the claim names them, so that all of its charts have the same."""
     known = list(question.tasks)

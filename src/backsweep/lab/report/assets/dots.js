@@ -3,6 +3,7 @@
 window.backsweep.dotRows = (() => {
   const { make, html, number, ticks } = window.backsweep;
   const data = window.backsweep.data;
+  const FEW = 8; // rows that a card has room for
 
   return function dotRows(place, chart, { width, mini }) {
     const { spec } = chart;
@@ -23,7 +24,7 @@ window.backsweep.dotRows = (() => {
     const px = (value) => value === null ? inner - (mini ? 8 : 22) : start + (value - low) / (high - low) * (end - start);
     const strip = mini ? 5 : spec.dot_rows.length * spec.lines.length > 40 ? 7.5 : 9; // many strips stand closer
 
-    for (const row of spec.dot_rows) {
+    for (const row of mini ? spec.dot_rows.slice(0, FEW) : spec.dot_rows) {
       const label = html("div", { className: "dot-label" }, rows);
       if (row.task && data.pictures[row.task]) html("img", { src: data.pictures[row.task], alt: "", width: 44, height: 44, loading: "lazy" }, label);
       html("span", { textContent: row.label }, label);
@@ -78,7 +79,7 @@ window.backsweep.dotRows = (() => {
       make("line", { class: "grid", x1: start, x2: end, y1: 1, y2: 1 }, svg);
       for (const at of ticks(low, high, Math.max(2, Math.min(6, Math.floor(inner / 80))))) {
         make("line", { class: "grid", x1: px(at), x2: px(at), y1: 1, y2: 5 }, svg);
-        const anchor = px(at) < 14 ? "start" : "middle";
+        const anchor = px(at) < 14 ? "start" : px(at) > inner - 16 ? "end" : "middle";
         make("text", { class: "tick-x", x: px(at), y: 16, "text-anchor": anchor }, svg).textContent = number(at, spec.unit);
       }
       if (never) make("text", { x: inner - 1, y: 16, "text-anchor": "end" }, svg).textContent = "never";
