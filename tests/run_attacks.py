@@ -15,6 +15,7 @@ SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 METHODS = ["ter", "per", "ebu", "ter-shuffled", "uer", "graph"]
 RUNS = 2 * int(os.environ.get("TORTURE_LONGER", "1"))
 MOST_STARTS = 40
+CHECKPOINT = "checkpoints/*/state/manifest.json"
 
 
 def _forked(work: Callable[[], Any]) -> int:
@@ -27,9 +28,12 @@ def _forked(work: Callable[[], Any]) -> int:
 
 
 def _stopped_to_the_end(
-    draw: random.Random, work: Callable[[], Any], finished: Callable[[], bool], takes: float
+    draw: random.Random, folder: Path, work: Callable[[], Any], finished: Callable[[], bool], takes: float
 ) -> int:
-    """Start `work` and stop it, again and again until it has come to its end; return how often it was stopped."""
+    """Start `work` and stop it, again and again until it has come to its end; return how often it was stopped.
+
+    `takes` may be far more than it takes now, so the first stop comes soon after the first checkpoint at the latest.
+    """
     starts = stops = 0
     while not finished():
         starts += 1
@@ -38,7 +42,10 @@ def _stopped_to_the_end(
         # The first stops come anywhere in the time that the whole takes; after many it may go on as long as it wants.
         deadline = time.monotonic() + (draw.uniform(0.02, 0.8) * takes if stops < 8 else 600.0)
         stopped = False
+        soon = time.monotonic() + draw.uniform(0.0, 0.2)
         while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if stops == 0 and time.monotonic() > soon and any(folder.rglob(CHECKPOINT)):
+                deadline = 0.0
             if not stopped and time.monotonic() > deadline:
                 stopped = True
                 with contextlib.suppress(ProcessLookupError):
@@ -64,7 +71,7 @@ def _start(folder: Path, configs: dict[str, Any]) -> None:
     from backsweep.agent import resume, train_fleet
 
     torch.set_num_threads(1)
-    if any(folder.rglob("checkpoints/*/state/manifest.json")):
+    if any(folder.rglob(CHECKPOINT)):
         resume(folder, quiet=True, checkpoint_interval=100)
     else:
         train_fleet(configs, folder, quiet=True, checkpoint_interval=100, restart=True)
@@ -80,7 +87,7 @@ def stopped_runs(draw: random.Random, folder: Path) -> int:
         whole, run = folder / f"whole-{number}", folder / f"run-{number}"
         takes = _whole(whole, config)
         finished = (run / "finished.json").exists
-        runs += _stopped_to_the_end(draw, lambda run=run, config=config: _start(run, config), finished, takes) > 0
+        runs += _stopped_to_the_end(draw, run, lambda run=run, config=config: _start(run, config), finished, takes) > 0
         assert comparable_records(run) == comparable_records(whole)
     return runs
 
@@ -104,7 +111,7 @@ def stopped_fleets(draw: random.Random, folder: Path) -> int:
         def work(fleet: Path = fleet, configs: dict[str, Any] = configs) -> None:
             _start(fleet, configs)
 
-        fleets += _stopped_to_the_end(draw, work, finished, takes) > 0
+        fleets += _stopped_to_the_end(draw, fleet, work, finished, takes) > 0
         for method in methods:
             assert comparable_records(fleet / method) == comparable_records(whole / method), method
     return fleets

@@ -210,7 +210,7 @@ def test_a_cleared_replay_starts_anew_but_numbers_and_streams_go_on(sampler: Any
     assert_same_batch(again.sample(16), replay.sample(16))
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda replay: pickle.loads(pickle.dumps(replay))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda replay: pickle.loads(pickle.dumps(replay))])
 @pytest.mark.parametrize("sampler", [BOTH, Newest()])
 def test_copies_go_on_as_the_original_does(copied: Any, sampler: Any) -> None:
     replay = filled(sampler, autoreset="next_step", seed=5)
