@@ -51,6 +51,8 @@ class Row:
     target: float | None = None
     unit: str = "x"
     peers: tuple[str, ...] = field(default=())
+    at_most: str = ""
+    """A peer's cell whose number is the target."""
 
 
 def plan() -> tuple[list[Cell], list[Row]]:
@@ -90,7 +92,7 @@ def _sampling() -> tuple[list[Cell], list[Row]]:
 
 def _adding() -> tuple[list[Cell], list[Row]]:
     cells, rows = [], []
-    for lanes, target, title in ((1, 8.0, "`add`, one at a time"), (16, 6.0, "`add`, `num_envs=16`, per row")):
+    for lanes, title in ((1, "`add`, one at a time"), (16, "`add`, `num_envs=16`, per row")):
         calls = 128 if lanes == 1 else 16
         base = {**OBS40, "rows": 96_000, "states": 10_000, "calls": calls, "seconds": 1.5, "lanes": lanes}
         peers = tuple(f"add/{lanes}/{peer}" for peer in PEERS)
@@ -101,13 +103,31 @@ def _adding() -> tuple[list[Cell], list[Row]]:
                 cells.append(
                     Cell(name, "adding", OURS, params, quick=(lanes, method, stream) == (16, "topological", "grid"))
                 )
-                aim = target if method == "topological" else None
                 for state, prefix in (("ring full", ""), ("ring filling", "filling_")):
                     work = f"{title}, `{method.capitalize()}`, {says}, {state}"
-                    rows.append(Row(work, name, f"{prefix}ratio", aim, peers=peers))
+                    at_most = f"add/{lanes}/stable-baselines3"
+                    rows.append(Row(work, name, f"{prefix}ratio", peers=peers, at_most=at_most))
         for peer in PEERS:
             params = {**base, "stream": "fresh", "method": "uniform"}
             cells.append(Cell(f"add/{lanes}/{peer}", "adding", peer, params))
+    more_cells, more_rows = _adding_vectors()
+    return cells + more_cells, rows + more_rows
+
+
+def _adding_vectors() -> tuple[list[Cell], list[Row]]:
+    """Small observations, where the price of a call is all there is."""
+    cells, rows = [], []
+    vectors = {"shape": (4,), "dtype": "float32", "rows": 96_000, "states": 10_000, "stream": "fresh", "seconds": 1.5}
+    libraries = ("cpprb", "stable-baselines3")
+    for lanes in (1, 8, 16):
+        base = {**vectors, "calls": 128 if lanes == 1 else 32, "lanes": lanes}
+        start = f"add/vector/{lanes}"
+        cells.append(Cell(f"{start}/mixture", "adding", OURS, {**base, "method": "mixture"}, quick=lanes == 8))
+        for peer in libraries:
+            cells.append(Cell(f"{start}/{peer}", "adding", peer, {**base, "method": "uniform"}))
+        work = f"`add`, float32 (4,), {'one at a time' if lanes == 1 else f'`num_envs={lanes}`, per row'}, `Mixture`"
+        peers = tuple(f"{start}/{peer}" for peer in libraries)
+        rows.append(Row(work, f"{start}/mixture", peers=peers, at_most=f"{start}/stable-baselines3"))
     return cells, rows
 
 
@@ -159,10 +179,13 @@ def _startup() -> tuple[list[Cell], list[Row]]:
     cells = [
         Cell("start/warm", "startup", OURS, {"cold": False, "repeats": 5}, quick=True),
         Cell("start/cold", "startup", OURS, {"cold": True}),
+        Cell("start/wheel", "startup", OURS, {"cold": True, "wheel": True}),
     ]
     rows = [
         Row("`import backsweep`, kernels on disk", "start/warm", "import_seconds", 1.0, "s"),
         Row("First add, sample and update after that", "start/warm", "first_use_seconds", None, "s"),
+        Row("Import and first use, kernels from a wheel", "start/wheel", "first_use_seconds", 5.0, "s"),
+        Row("The same, in seconds of the processor", "start/wheel", "cpu_seconds", None, "s"),
         Row("Import and first use, kernels to be compiled", "start/cold", "first_use_seconds", 20.0, "s"),
         Row("The same, in seconds of the processor", "start/cold", "cpu_seconds", None, "s"),
         Row("It says that it is compiling", "start/cold", "says_so", 1.0, "yes"),

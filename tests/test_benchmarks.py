@@ -102,3 +102,19 @@ def test_the_speed_of_runs_that_did_not_run_together_is_refused(tmp_path: Path) 
     assert "5 of 5 runs end before --last 9000" in recorded(f"{folder}:ter", "--last", "9000").stderr
     assert "30 of 30 runs end before --last 9000" in recorded(folder, "--last", "9000").stderr
     assert "--first must be at least 0 and below --last" in recorded(folder, "--first", "700").stderr
+
+
+def test_the_pages_about_the_replay_have_the_numbers_of_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.chart import chart
+    from benchmarks.plan import plan
+    from benchmarks.report import details, headlines, summary
+
+    results = json.loads((ROOT / "benchmarks" / "results" / "replay.json").read_text())
+    cells, rows = plan()
+    assert details(results, cells, rows) in (ROOT / "docs" / "performance-details.md").read_text()
+    short = summary(results, rows)
+    assert short in (ROOT / "docs" / "performance.md").read_text()
+    assert len(short.splitlines()) <= 12 + 4
+    assert headlines(results, rows) in (ROOT / "README.md").read_text()
+    assert chart(results["cells"]) == (ROOT / "docs" / "images" / "performance.svg").read_text()

@@ -25,7 +25,7 @@ from benchmarks.timing import clock_cost, timed_calls
 
 METHODS = (
     ("", "add", "add: locking, calling"),
-    ("_store", "stage", "add: checking and staging arguments"),
+    ("_store.staging", "stage", "add: checking and staging arguments"),
     ("_sampler", "added", "add: telling the sampler"),
     ("", "sample", "sample: locking, checking, making the batch"),
     ("_sampler", "pick", "sample: calling the samplers"),
@@ -35,12 +35,13 @@ METHODS = (
     ("_sampler", "update", "update: calling the sampler"),
 )
 KERNELS = (
+    ("backsweep.store.given_kernels", "stage_given", "add: staging kernel"),
     (
         "backsweep.replay.filling",
         "add_staged",
         "add: the kernel (find or store observations, project new ones, row, graph)",
     ),
-    ("backsweep.samplers.sum_tree_kernels", "set_range", "add: priority kernel"),
+    ("backsweep.samplers.sum_tree_kernels", "set_range", "sample: priorities of new rows"),
     ("backsweep.sweep.sweep_kernels", "sweep_rows", "sample: sweep kernel"),
     ("backsweep.samplers.sum_tree_kernels", "draw_prioritized", "sample: priority kernel"),
     ("backsweep.store.reading_kernels", "read_rows", "sample: copying kernel"),
@@ -117,7 +118,7 @@ def _entering(replay: Any, count: int) -> dict[str, float]:
     numbers = {}
     for name, call in calls.items():
         try:
-            store._staged_flags[:] = SKIP
+            store.staging.flags[:] = SKIP
             numbers[name] = (float(np.median(timed_calls(call, count))) - clock_cost()) / 1000
         except (AttributeError, TypeError, ValueError):
             continue
@@ -158,7 +159,7 @@ _CALLERS = {
         "add: the kernel (find or store observations, project new ones, row, graph)",
         "add: telling the sampler",
     ),
-    "add: telling the sampler": ("add: priority kernel",),
+    "add: checking and staging arguments": ("add: staging kernel",),
     "sample: locking, checking, making the batch": ("sample: calling the samplers", "sample: calling the store"),
     "sample: calling the samplers": ("sample: sweep kernel", "sample: priority kernel"),
     "sample: calling the store": ("sample: copying kernel", "sample: finding output arrays"),

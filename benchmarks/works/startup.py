@@ -11,8 +11,11 @@ import tempfile
 from typing import Any
 
 PROGRAM = """
-import json, time
+import json, pathlib, sys, time
 start = time.perf_counter()
+if sys.argv[1]:
+    import backsweep.jit.shipped
+    backsweep.jit.shipped.FOLDER = pathlib.Path(sys.argv[1])
 import backsweep
 imported = time.perf_counter()
 import gymnasium as gym, numpy as np
@@ -30,15 +33,18 @@ print(json.dumps({"import": imported - start, "use": used, "cpu": time.process_t
 
 
 def run(library: str, params: dict[str, Any]) -> dict[str, float]:
-    """Start fresh processes; with ``cold`` their cache of compiled kernels is empty."""
+    """Start fresh processes; with ``cold`` nothing is in their cache of kernels, with ``wheel`` a wheel has them."""
     if not params["cold"]:
         starts = [_start(dict(os.environ))[0] for _ in range(params["repeats"])]
         return {
             "import_seconds": statistics.median(start["import"] for start in starts),
             "first_use_seconds": statistics.median(start["use"] for start in starts),
         }
-    with tempfile.TemporaryDirectory() as empty:
-        cold, said = _start({**os.environ, "NUMBA_CACHE_DIR": empty})
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as wheel:
+        if params.get("wheel"):
+            command = [sys.executable, "-m", "backsweep", "compile", "--wheel", wheel, "replay"]
+            subprocess.run(command, check=True, capture_output=True, timeout=600)
+        cold, said = _start({**os.environ, "NUMBA_CACHE_DIR": empty}, wheel if params.get("wheel") else "")
     return {
         "import_seconds": cold["import"],
         "first_use_seconds": cold["import"] + cold["use"],
@@ -47,10 +53,9 @@ def run(library: str, params: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _start(environment: dict[str, str]) -> tuple[dict[str, float], str]:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=300
-    )
+def _start(environment: dict[str, str], wheel: str = "") -> tuple[dict[str, float], str]:
+    command = [sys.executable, "-c", PROGRAM, wheel]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     numbers: dict[str, float] = json.loads(done.stdout)
     return numbers, done.stderr
 
