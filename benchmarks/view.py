@@ -5,10 +5,10 @@
 
 page   the graph of 100,000 states: seconds to make the page, its size, and seconds until Chromium has drawn it
          (only where Playwright finds a Chromium; set CHROMIUM to name one)
-live   a run of graph values on DoorKey, watched by somebody who asks for news every second as the page does, against
-       the same run that nobody watches. Each in a fresh process, in turns; the cost is the processor time of the whole
-       process, all its threads included, so that what else the machine does is not counted. The ratio is the median of
-       the rounds' ratios.
+live   a run of graph values on DoorKey, watched by a process that asks for news every second as the page does,
+         against the same run that nobody watches, in turns. The cost is the processor time of the training
+         process, all its threads included, so that what else the machine does is not counted. The ratio is the
+         median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ import argparse
 import contextlib
 import json
 import os
-import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -99,71 +98,60 @@ def _open_page(path: Path) -> float | None:
     return None
 
 
-def train_once(watched: bool, steps: int) -> dict[str, float]:
-    """Train in this process; return its processor time per step, without what comes before the first update."""
+def train_once(folder: Path, steps: int, port: int | None) -> float:
+    """Return the processor time per step of a run in milliseconds, watched if a port is given."""
     from backsweep.agent import run_config, train
 
-    with tempfile.TemporaryDirectory() as folder:
-        train(run_config(TASK, method="graph", steps=1_200, warmup_steps=1_000), Path(folder) / "warm", quiet=True)
-        config = run_config(TASK, method="graph", steps=steps, warmup_steps=1_000, evaluation_interval=steps)
-        began = time.process_time()
-        train(config, Path(folder) / "run", live=watched, final_checkpoint=False)
-        return {"ms_per_step": (time.process_time() - began) / steps * 1e3}
+    config = run_config(TASK, method="graph", steps=steps, warmup_steps=500, evaluation_interval=steps)
+    began = time.process_time()
+    train(config, folder, live=port is not None, live_port=port or 0, final_checkpoint=False, quiet=True)
+    return (time.process_time() - began) / steps * 1e3
 
 
-def in_own_process(watched: bool, steps: int) -> tuple[float, int]:
-    """Return the milliseconds per step of a run in a fresh process, and how many pictures of its graph were fetched."""
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.view",
-        "--train",
-        "live" if watched else "alone",
-        "--steps",
-        str(steps),
-    ]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
-    assert child.stdout is not None
-    pictures, last = 0, ""
-    for line in child.stdout:
-        last = line
-        if found := re.search(r"http://127\.0\.0\.1:\d+/", line):
-            pictures = _watch(found[0])
-    if child.wait():
-        raise RuntimeError(f"{' '.join(command)} failed")
-    return float(json.loads(last)["ms_per_step"]), pictures
-
-
-def _watch(url: str) -> int:
-    """Ask for news every second, and for each new picture, until the run ends; return the number of pictures."""
-    pictures, known = 0, 0
-    with contextlib.suppress(OSError):
-        while True:
-            with urllib.request.urlopen(url + "state") as answer:
-                version = json.load(answer)["graph"]
-            if version > known:
-                with urllib.request.urlopen(url + "graph") as answer:
-                    answer.read()
-                pictures, known = pictures + 1, version
-            time.sleep(1.0)
-    return pictures
+WATCHER = """
+import json, sys, time, urllib.request
+known = 0
+while True:
+    try:
+        with urllib.request.urlopen(sys.argv[1] + "state") as answer:
+            version = json.load(answer)["graph"]
+        if version != known:
+            with urllib.request.urlopen(sys.argv[1] + "graph") as answer:
+                answer.read()
+            known = version
+            print("picture", flush=True)
+    except OSError:
+        pass
+    time.sleep(1.0)
+"""
+"""Asks for news every second, and for each new picture, as the page does; in a process of its own."""
 
 
 def measure_live(rounds: int, steps: int) -> dict[str, float]:
-    """Compare watched runs with unwatched ones, in turns."""
-    ratios, pictures = [], []
-    for number in range(rounds):
-        order = (False, True) if number % 2 else (True, False)
-        found = {watched: in_own_process(watched, steps) for watched in order}
-        ratios.append(found[True][0] / found[False][0])
-        pictures.append(found[True][1])
-        print(f"round {number + 1}: {found[True][0]:.3f} ms a step watched, {found[False][0]:.3f} ms not", flush=True)
-    return {
-        "ratio": statistics.median(ratios),
-        "rounds": rounds,
-        "steps": steps,
-        "pictures": statistics.median(pictures),
-    }
+    """Compare watched runs with unwatched ones, in turns; the first of each is not counted."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ratios = []
+    command = [sys.executable, "-c", WATCHER, f"http://127.0.0.1:{port}/"]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as seen:
+        watcher = subprocess.Popen(command, stdout=seen)
+        try:
+            for number in range(rounds + 1):
+                order = (False, True) if number % 2 else (True, False)
+                length = steps if number else min(steps, 1_000)
+                cost = {
+                    watched: train_once(Path(folder) / f"{number}-{watched}", length, port if watched else None)
+                    for watched in order
+                }
+                print(f"round {number}: {cost[True]:.3f} ms a step watched, {cost[False]:.3f} ms not", flush=True)
+                ratios.append(cost[True] / cost[False])
+        finally:
+            watcher.kill()
+            watcher.wait()
+        seen.seek(0)
+        pictures = len(seen.readlines()) / (rounds + 1)
+    return {"ratio": statistics.median(ratios[1:]), "rounds": rounds, "steps": steps, "pictures": pictures}
 
 
 def table(numbers: dict[str, Any]) -> str:
@@ -188,12 +176,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="short measurements; rewrite nothing")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of the comparison (default: 5)")
-    parser.add_argument("--steps", type=int, default=12_000, help="steps of each run (default: 12000)")
-    parser.add_argument("--train", choices=("live", "alone"), help=argparse.SUPPRESS)
+    parser.add_argument("--steps", type=int, default=6_000, help="steps of each run (default: 6000)")
     options = parser.parse_args()
-    if options.train is not None:
-        print(json.dumps(train_once(options.train == "live", options.steps)))
-        return 0
     quick = options.quick
     numbers: dict[str, Any] = {
         "machine": facts(),

@@ -17,6 +17,8 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 90_000  # milliseconds: a machine with much else to do is slow, not wrong
 DESKTOP, PHONE = (1280, 900), (390, 844)
+SOFTWARE_GL = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
+"""WebGL without a GPU."""
 SHOTS = "BROWSER_SHOTS"
 """The folder that keeps screenshots; `make test-browser` sets it."""
 
@@ -76,7 +78,7 @@ def browser() -> Iterator[Any]:
         if place is None:
             assert SHOTS not in os.environ, "there is no Chromium; set CHROMIUM to its path"
             pytest.skip("no Chromium: run 'make test-browser'")
-        running = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
+        running = playwright.chromium.launch(executable_path=place, args=["--no-sandbox", *SOFTWARE_GL])
         yield running
         running.close()
 
