@@ -56,7 +56,7 @@ def test_collectors_on_both_nodes_and_a_learner(cluster: Any, tmp_path: Path) ->
     )
     task = ray.remote(num_cpus=1)(collect)
     running = [task.options(resources={"second": 1} if n % 2 else {}).remote(shared, n, 300) for n in range(4)]
-    batches = shared.batches(32, prefetch=3, timeout=60)
+    batches = shared.batches(32, prefetch=2, group=2, timeout=60)
     for _ in range(20):
         batch = next(batches)
         assert (batch.reward == batch.observation[:, 0]).all()
