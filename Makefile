@@ -72,6 +72,7 @@ lint: $(READY) ## Check style and types
 
 docs: $(READY) ## Build the documentation into site/index.html and run its code
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/backsweep report results --out site/report.html
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_examples.py tests/test_site.py
 
 bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peers
