@@ -19,9 +19,9 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
-from backsweep.agent.learner.executor import Stepper
+from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.rules import TargetRule
 
@@ -91,45 +91,45 @@ def median_seconds(call: Callable[[], None], wait: Callable[[], None], repeats: 
 
 
 def compile_learner(learner: Learner, mode: str) -> None:
-    """Let torch.compile make the kernels of an update; recording them is left to the stepper, whatever the engine."""
+    """Let torch.compile make the kernels of an update; recording them is left to the executor, whatever the engine."""
     options = {} if mode == "compiled" else {"mode": "max-autotune-no-cudagraphs"}
     torch.set_float32_matmul_precision("high")  # TF32, which is as exact as what the fused kernels do
     learner.learn = torch.compile(learner.learn, **options)  # type: ignore[method-assign, call-overload]
 
 
-def filled(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> Stepper:
-    """Return a stepper with random pictures and a random batch."""
+def filled(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> Executor:
+    """Return an executor with random pictures and a random batch."""
     generator = np.random.default_rng(0)
     learner = Learner(task.network, rule, LearnerSettings(device=device), (0,))
     learner.keep([0] * lanes)  # the same lane many times: drawing them all would take longer than the measurement
     rows = BANK_ROWS if device == "cuda" else 500
-    bank = ObservationBank(rows, task.network.input_shape, np.uint8, learner.device)
+    bank = DeviceObservations(rows, task.network.input_shape, np.uint8, learner.device)
     bank.rows.random_(0, 256)
     if device == "cuda":
         torch.cuda.synchronize()
     if engine in ("compiled", "autotuned"):
         compile_learner(learner, engine)
     fused = None if engine == "fused" else False
-    stepper = Stepper(learner, bank, task.batch_size, fused=fused, graphs=engine != "plain")
-    shape = stepper.action.shape
-    stepper.first[:], stepper.second[:] = generator.integers(0, rows, (2, *shape))
-    stepper.current[:] = generator.integers(0, rows, lanes)
-    stepper.action[:] = generator.integers(0, task.network.actions, shape)
-    stepper.reward[:] = generator.normal(size=shape)
-    stepper.discount[:] = 0.99
-    stepper.weight[:] = 1.0
-    if stepper.known is not None:
-        stepper.known[:] = np.nan
-    return stepper
+    executor = Executor(learner, bank, task.batch_size, fused=fused, graphs=engine != "plain")
+    shape = executor.action.shape
+    executor.first[:], executor.second[:] = generator.integers(0, rows, (2, *shape))
+    executor.current[:] = generator.integers(0, rows, lanes)
+    executor.action[:] = generator.integers(0, task.network.actions, shape)
+    executor.reward[:] = generator.normal(size=shape)
+    executor.discount[:] = 0.99
+    executor.weight[:] = 1.0
+    if executor.known is not None:
+        executor.known[:] = np.nan
+    return executor
 
 
 def row(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> str:
     """Return one line of the table."""
-    stepper = filled(task, lanes, device, rule, engine)
+    executor = filled(task, lanes, device, rule, engine)
     on_gpu = device == "cuda"
     repeats = 30 if on_gpu else 3
-    act = median_seconds(stepper.act, stepper.wait, repeats, on_gpu)
-    update = median_seconds(stepper.update, stepper.wait, repeats, on_gpu)
+    act = median_seconds(executor.act, executor.wait, repeats, on_gpu)
+    update = median_seconds(executor.update, executor.wait, repeats, on_gpu)
     operations, moved = operations_and_bytes(task, lanes)
     limits = {"bytes": moved / BANDWIDTH, "arithmetic": operations / RATE}
     nearest = max(limits, key=lambda name: limits[name])
@@ -142,17 +142,17 @@ def row(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> s
 
 def side_by_side(task: Task, lanes: int, rule: TargetRule, streams: int) -> str:
     """Return a line on several fleets of so many lanes that share a GPU, each with a stream of its own."""
-    steppers = [filled(task, lanes, "cuda", rule, "fused") for _ in range(streams)]
+    executors = [filled(task, lanes, "cuda", rule, "fused") for _ in range(streams)]
 
     def go() -> None:
-        for stepper in steppers:
+        for executor in executors:
             for _ in range(STEPS_PER_UPDATE):
-                stepper.act()
-            stepper.update()
+                executor.act()
+            executor.update()
 
     def wait() -> None:
-        for stepper in steppers:
-            stepper.wait()
+        for executor in executors:
+            executor.wait()
 
     seconds = median_seconds(go, wait, 30, on_gpu=True)
     return (

@@ -17,28 +17,28 @@ from collections import Counter
 
 import torch
 
-from backsweep.agent.learner.executor import Stepper
+from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.rules import TargetRule
 from benchmarks.learner import ENGINES, TASKS, filled
 
 
-def outcome(stepper: Stepper, start: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def outcome(executor: Executor, start: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return everything that an act and an update give, from the parameters and moments of `start`."""
-    learner = stepper.learner
+    learner = executor.learner
     tensors = learner.tensors()
     for name, value in start.items():
         tensors[name].copy_(value)
     if learner.device.type == "cuda":
         torch.cuda.synchronize()
     learner.optimiser.steps = 0
-    reward = stepper.reward.copy()
-    stepper.act()
-    stepper.update()
-    stepper.wait()
-    stepper.reward[:] = reward
+    reward = executor.reward.copy()
+    executor.act()
+    executor.update()
+    executor.wait()
+    executor.reward[:] = reward
     results = {
-        "best action": torch.from_numpy(stepper.best.copy()),
-        "TD error": torch.from_numpy(stepper.td_error.copy()),
+        "best action": torch.from_numpy(executor.best.copy()),
+        "TD error": torch.from_numpy(executor.td_error.copy()),
     }
     gradients = learner.network.layout.views(learner._gradient)
     results |= {f"gradient of {name}": tensor.clone() for name, tensor in gradients.items()}
@@ -46,13 +46,13 @@ def outcome(stepper: Stepper, start: dict[str, torch.Tensor]) -> dict[str, torch
     return results
 
 
-def differences(stepper: Stepper, repeats: int) -> Counter[str]:
+def differences(executor: Executor, repeats: int) -> Counter[str]:
     """Return how often each result was not equal to the first one, to the last bit."""
-    start = {name: tensor.clone() for name, tensor in stepper.learner.tensors().items()}
-    first = outcome(stepper, start)
+    start = {name: tensor.clone() for name, tensor in executor.learner.tensors().items()}
+    first = outcome(executor, start)
     found: Counter[str] = Counter(dict.fromkeys(first, 0))
     for _ in range(repeats):
-        again = outcome(stepper, start)
+        again = outcome(executor, start)
         found.update(name for name, tensor in first.items() if not torch.equal(tensor, again[name]))
     return found
 
@@ -70,22 +70,22 @@ def main() -> int:
     options = parser.parse_args()
     tasks = [task for task in TASKS if task.name in options.tasks]
     if options.seconds:
-        stepper, end = filled(tasks[-1], options.lanes, options.device, TargetRule(), options.engine), 0.0
+        executor, end = filled(tasks[-1], options.lanes, options.device, TargetRule(), options.engine), 0.0
         end = time.monotonic() + options.seconds
         while time.monotonic() < end:
-            stepper.act()
-            stepper.update()
-            stepper.wait()
+            executor.act()
+            executor.update()
+            executor.wait()
         return 0
     busy = [sys.executable, "-m", "benchmarks.repeatability", "--device", options.device, "--seconds", "600"]
     others = [subprocess.Popen([*busy, "--lanes", str(options.lanes)]) for _ in range(options.load)]
     differed = 0
     try:
         for task in tasks:
-            stepper = filled(task, options.lanes, options.device, TargetRule(), options.engine)
+            executor = filled(task, options.lanes, options.device, TargetRule(), options.engine)
             if others:
                 time.sleep(15)  # until the others have compiled and begun
-            found = differences(stepper, options.repeats)
+            found = differences(executor, options.repeats)
             print(f"{task.name}, {options.engine}, {options.lanes} lanes, {options.load} other processes:")
             for name, count in found.items():
                 print(f"  {name:28} differed {count} of {options.repeats} times", flush=True)

@@ -25,7 +25,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.device_observations import DeviceObservations
 from benchmarks.learner import TASKS
 
 try:
@@ -89,7 +89,7 @@ class Workbench:
     def __init__(self, lanes: int) -> None:
         device = torch.device("cuda")
         network, batch = TASK.network, TASK.batch_size
-        bank = ObservationBank(BANK_ROWS, network.input_shape, np.uint8, device)
+        bank = DeviceObservations(BANK_ROWS, network.input_shape, np.uint8, device)
         self.fused = FusedNetwork(network, bank)
         bank.rows.random_(0, 256)
         flat = network.initial([np.random.default_rng(0)], torch.float32).to(device).repeat(lanes, 1)

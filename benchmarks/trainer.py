@@ -82,7 +82,7 @@ def measure_ours(own: bool, steps: int) -> dict[str, float]:
 
         setattr(owner, name, wrapper)
 
-    lane = fleet.lanes[0]
+    lane = fleet.runs[0]
     timed(lane.envs, "step", "environment")
     for name in ("add", "sample", "update_priorities"):
         timed(lane.replay, name, "replay")

@@ -12,7 +12,7 @@ from backsweep.agent import METHOD_NAMES, RunConfig, method_for, run_config, tra
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.defaults import task_options
 from backsweep.agent.fleet.clock import Clock
-from backsweep.agent.fleet.run import Lane, encoder_for, epsilon_schedule, given_reward_scale
+from backsweep.agent.fleet.run import Run, encoder_for, epsilon_schedule, given_reward_scale
 from backsweep.agent.methods import method_table
 from backsweep.encoding import ExactBytes, Quantized, RandomProjection
 from backsweep.tasks import find_task
@@ -69,7 +69,7 @@ def test_any_option_can_be_changed() -> None:
     assert method.sampler == Mixture([(0.9, Topological(roots=2, predecessors=1, trees="separate")), (0.1, Uniform())])
     assert isinstance(method_for(paper_config("nchain-20", eta=0.0)).sampler, Topological)
     assert method_for(paper_config("nchain-20", method="ebu", diffusion=0.0)).rule.diffusion == 0.0
-    lane = Lane(paper_config("minigrid/doorkey", dimension=8, capacity=100))
+    lane = Run(paper_config("minigrid/doorkey", dimension=8, capacity=100))
     assert lane.replay._encoder_config.dim == 8
 
 
@@ -86,14 +86,14 @@ class TestEncoder:
     def test_near_states_are_one(self) -> None:
         vertices = {}
         for encoder in ("projection", "quantized"):
-            lane = Lane(paper_config("lunarlander", encoder=encoder, capacity=400))
+            lane = Run(paper_config("lunarlander", encoder=encoder, capacity=400))
             for step in range(300):
                 lane.step(np.array([step % 4]), Clock())
             vertices[encoder] = lane.replay.stats()["vertices"]
         assert vertices["quantized"] < 0.9 * vertices["projection"]
 
     def test_state_numbers_need_none(self) -> None:
-        lane = Lane(paper_config("nchain-10", encoder="quantized", capacity=100))
+        lane = Run(paper_config("nchain-10", encoder="quantized", capacity=100))
         for _ in range(20):
             lane.step(np.array([1]), Clock())
         assert lane.replay.stats()["vertices"] <= 10
@@ -105,7 +105,7 @@ class TestEncoder:
 
     def test_the_number_of_widths_must_fit(self) -> None:
         with pytest.raises(ValueError, match="step has 2 entries, expected one or 8"):
-            Lane(paper_config("lunarlander", encoder="quantized", cell=(0.1, 0.2)))
+            Run(paper_config("lunarlander", encoder="quantized", cell=(0.1, 0.2)))
 
 
 class TestReleased:
@@ -135,7 +135,7 @@ class TestReleased:
     def test_tasks(self) -> None:
         crossing = paper_config("minigrid/simplecrossing-hard", settings="released")
         assert task_options(crossing) == {"actions": "released"}  # D9
-        assert Lane(crossing).envs.num_actions == 3
+        assert Run(crossing).envs.num_actions == 3
         doors = paper_config("minigrid/redbluedoors", settings="released")
         assert task_options(doors) == {"actions": "released", "wrong_door": "released"}  # D10
         assert task_options(paper_config("minigrid/redbluedoors")) == {}
@@ -153,7 +153,7 @@ def test_a_timeout_is_bootstrapped_unless_told_otherwise() -> None:
         config = paper_config(
             "nchain-10", method="uer", bootstrap_at_timeout=bootstrap, task_options={"max_steps": 3}, batch_size=64
         )
-        lane = Lane(config)
+        lane = Run(config)
         for _ in range(9):
             lane.step(np.array([1]), Clock())
         batch = lane.sample()
@@ -224,7 +224,7 @@ def test_atari_frames_are_kept_once(tmp_path: Path) -> None:
         probe_size=4,
     )
     assert config.frame_stack == 4
-    lane = Lane(config)
+    lane = Run(config)
     for _ in range(50):
         lane.step(np.array([0]), Clock())
     stats = lane.replay.stats()
@@ -256,7 +256,7 @@ def test_reward_scales_are_given_known_or_estimated() -> None:
     low, high = find_task("minigrid/doorkey").return_bounds
     assert given_reward_scale(run_config("minigrid/doorkey")) == 1.0 / max(-low, high)
     assert given_reward_scale(run_config(env="CartPole-v1")) is None
-    lane = Lane(run_config(env="CartPole-v1"))
+    lane = Run(run_config(env="CartPole-v1"))
     for _ in range(3):
         lane.replay.add(np.zeros(4, np.float32), 0, 2.0, np.zeros(4, np.float32), False, False)
     assert lane.estimate_reward_scale() == pytest.approx(1 / 6)

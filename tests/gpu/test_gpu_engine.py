@@ -12,7 +12,7 @@ import torch
 
 from backsweep.agent import RunConfig, resume, train_fleet
 from backsweep.agent.fleet.clock import Clock
-from backsweep.agent.fleet.compiled import LockstepLanes
+from backsweep.agent.fleet.compiled import CompiledRuns
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.session.records import TimingRecord, read_records
@@ -41,9 +41,9 @@ def configs(task: str, method: str) -> list[RunConfig]:
 
 def keep_diary(runs: list[RunConfig], device: str, monkeypatch: pytest.MonkeyPatch) -> Diary:
     diary = Diary()
-    turn = LockstepLanes.turn
+    turn = CompiledRuns.turn
 
-    def noted(self: LockstepLanes, step: int, **what: Any) -> None:
+    def noted(self: CompiledRuns, step: int, **what: Any) -> None:
         if what.get("apply"):
             diary.errors.append(self.buffers.td_error.copy())
         turn(self, step, **what)
@@ -54,7 +54,7 @@ def keep_diary(runs: list[RunConfig], device: str, monkeypatch: pytest.MonkeyPat
 
     fleet = Fleet(runs, device=device)
     with monkeypatch.context() as patch:
-        patch.setattr(LockstepLanes, "turn", noted)
+        patch.setattr(CompiledRuns, "turn", noted)
         engine = Engine(fleet, [1_300] * len(runs), 1)
         while fleet.step < STEPS:
             engine.advance(100, Clock())

@@ -1,4 +1,4 @@
-"""A stepper on a GPU against the learner on the CPU, recorded and direct, with the fused kernels and without."""
+"""An executor on a GPU against the learner on the CPU, recorded and direct, with the fused kernels and without."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.agent.learner.device_observations import SLOT_ROWS, ObservationBank
+from backsweep.agent.learner.device_observations import SLOT_ROWS, DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
-from backsweep.agent.learner.executor import Stepper, reason_against_fused
+from backsweep.agent.learner.executor import Executor, reason_against_fused
 from backsweep.agent.learner.networks import Network, Tape
 from backsweep.agent.learner.optimisers import OptimiserSettings
 from backsweep.agent.learner.patches import cut_patches
@@ -50,35 +50,35 @@ def made(
     kind: str = "adam",
     clip: float | None = None,
     **options: bool,
-) -> Stepper:
+) -> Executor:
     optimiser = OptimiserSettings(kind=kind, learning_rate=1e-3, clip_norm=clip)
     settings = LearnerSettings(optimiser=optimiser, dtype=dtype, device=device)
     learner = Learner(network, rule, settings, range(lanes))
     observations = observations_for(network, np.random.default_rng(0))
-    bank = ObservationBank(ROWS, observations.shape[1:], observations.dtype, learner.device)
-    stepper = Stepper(learner, bank, size, **options)
-    stepper.write(np.arange(ROWS), observations)
-    return stepper
+    bank = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
+    executor = Executor(learner, bank, size, **options)
+    executor.write(np.arange(ROWS), observations)
+    return executor
 
 
-def updated(stepper: Stepper, updates: int, seed: int = 1, rewards: float = 1.0) -> list[np.ndarray]:
-    """Drive a stepper with random batches; return the TD errors of every update."""
+def updated(executor: Executor, updates: int, seed: int = 1, rewards: float = 1.0) -> list[np.ndarray]:
+    """Drive an executor with random batches; return the TD errors of every update."""
     generator = np.random.default_rng(seed)
-    shape, errors = stepper.action.shape, []
+    shape, errors = executor.action.shape, []
     for update in range(updates):
-        stepper.first[:] = generator.integers(0, ROWS, shape)
-        stepper.second[:] = generator.integers(0, ROWS, shape)
-        stepper.action[:] = generator.integers(0, stepper.learner.network.actions, shape)
-        stepper.reward[:] = rewards * generator.normal(size=shape)
-        stepper.discount[:] = np.where(generator.random(shape) < 0.3, 0, 0.9)
-        stepper.weight[:] = generator.random(shape)
-        if stepper.known is not None:
-            stepper.known[:] = np.where(generator.random(shape) < 0.5, rewards * generator.normal(size=shape), np.nan)
-        stepper.update()
-        stepper.wait()
-        errors.append(stepper.td_error.copy())
+        executor.first[:] = generator.integers(0, ROWS, shape)
+        executor.second[:] = generator.integers(0, ROWS, shape)
+        executor.action[:] = generator.integers(0, executor.learner.network.actions, shape)
+        executor.reward[:] = rewards * generator.normal(size=shape)
+        executor.discount[:] = np.where(generator.random(shape) < 0.3, 0, 0.9)
+        executor.weight[:] = generator.random(shape)
+        if executor.known is not None:
+            executor.known[:] = np.where(generator.random(shape) < 0.5, rewards * generator.normal(size=shape), np.nan)
+        executor.update()
+        executor.wait()
+        errors.append(executor.td_error.copy())
         if update % 10 == 9:
-            stepper.copy_target()
+            executor.copy_target()
     return errors
 
 
@@ -131,8 +131,8 @@ def paths(network: Network, rule: TargetRule, kind: str) -> dict[str, tuple[floa
     rounded = made(network, rule, "cuda", kind=kind, fused=False)
     torch.set_float32_matmul_precision("highest")
     fused = made(network, rule, "cuda", kind=kind, fused=True)
-    runs = {name: updated(stepper, 51) for name, stepper in (("exact", exact), ("tf32", rounded), ("fused", fused))}
-    states = {name: stepper.learner.state()[1] for name, stepper in (("exact", exact), ("fused", fused))}
+    runs = {name: updated(executor, 51) for name, executor in (("exact", exact), ("tf32", rounded), ("fused", fused))}
+    states = {name: executor.learner.state()[1] for name, executor in (("exact", exact), ("fused", fused))}
     assert states["exact"] == states["fused"]
     for lane, expected in zip(fused.learner.take_statistics(), exact.learner.take_statistics(), strict=True):
         assert lane == pytest.approx(expected, rel=0.05, abs=0.05)
@@ -140,9 +140,9 @@ def paths(network: Network, rule: TargetRule, kind: str) -> dict[str, tuple[floa
         name: (
             off(runs[name][0], runs["exact"][0]),
             off(np.array(runs[name][1:]), np.array(runs["exact"][1:])),
-            off(stepper.learner.online, exact.learner.online),
+            off(executor.learner.online, exact.learner.online),
         )
-        for name, stepper in (("tf32", rounded), ("fused", fused))
+        for name, executor in (("tf32", rounded), ("fused", fused))
     }
 
 
@@ -191,7 +191,7 @@ def check_gradients(network: Network, device: str) -> None:
     generator = torch.Generator(device).manual_seed(0)
     parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float32).to(device)
     single, exact = network.layout.views(parameters), network.layout.views(parameters.double())
-    bank = ObservationBank(ROWS, network.input_shape, np.uint8, torch.device(device))
+    bank = DeviceObservations(ROWS, network.input_shape, np.uint8, torch.device(device))
     rows = torch.randint(0, ROWS, (4, 34), device=device, generator=generator)
     gradient = torch.zeros(4, 17, network.actions, device=device)
     sizes = torch.tensor([1.0, 1e-3, 1e-9, 1e-20], device=device)[:, None]
@@ -231,7 +231,7 @@ def test_acting_and_values(fused: bool) -> None:
     on_gpu, on_cpu = made(MINIGRID, TargetRule(), "cuda", fused=fused), made(MINIGRID, TargetRule(), "cpu")
     lanes, rows = np.array([2, 0]), np.random.default_rng(3).integers(0, ROWS, (2, 300))
     for target in (False, True):
-        found, expected = (stepper.values(lanes, rows, target=target) for stepper in (on_gpu, on_cpu))
+        found, expected = (executor.values(lanes, rows, target=target) for executor in (on_gpu, on_cpu))
         assert off(found, expected) < 5e-4
     values = on_cpu.values(np.arange(3), np.tile(np.arange(ROWS), (3, 1)), target=False)
     for row in range(ROWS):
@@ -245,12 +245,12 @@ def test_acting_and_values(fused: bool) -> None:
 def test_large_values_keep_their_digits() -> None:
     """Q-values of hundreds must be right to far less than a reward."""
     on_gpu, on_cpu = made(MINIGRID, TargetRule(), "cuda"), made(MINIGRID, TargetRule(), "cpu", dtype="float64")
-    for stepper in (on_gpu, on_cpu):
-        views = MINIGRID.layout.views(stepper.learner.online)
+    for executor in (on_gpu, on_cpu):
+        views = MINIGRID.layout.views(executor.learner.online)
         views["linear1.weight"].mul_(5000)
     torch.cuda.synchronize()
     lanes, rows = np.arange(3), np.tile(np.arange(ROWS), (3, 1))
-    found, expected = (stepper.values(lanes, rows, target=False) for stepper in (on_gpu, on_cpu))
+    found, expected = (executor.values(lanes, rows, target=False) for executor in (on_gpu, on_cpu))
     assert np.abs(expected).max() > 100
     assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
 
@@ -258,7 +258,7 @@ def test_large_values_keep_their_digits() -> None:
 @pytest.mark.parametrize("block", [1, 4])
 def test_many_writes_may_be_under_way(block: int) -> None:
     device = torch.device("cuda")
-    bank = ObservationBank(2000, (40, 40, 3), np.uint8, device)
+    bank = DeviceObservations(2000, (40, 40, 3), np.uint8, device)
     bank.cut_into_blocks(block)
     generator = np.random.default_rng(0)
     expected = np.zeros((2000, 40, 40, 3), np.uint8)
@@ -284,7 +284,7 @@ def test_state_moves_between_devices_and_lanes_can_go() -> None:
     assert off(updated(on_gpu, 1, seed=4)[0], updated(on_cpu, 1, seed=4)[0]) < 5e-3
     learner = on_gpu.learner
     learner.keep([1])
-    kept = Stepper(learner, on_gpu.bank, 16)
+    kept = Executor(learner, on_gpu.bank, 16)
     updated(kept, 2)
     assert learner.finite().all()
 
@@ -295,18 +295,18 @@ def test_what_the_fused_kernels_are_for() -> None:
     assert "uint8" in str(reason_against_fused(VECTOR, torch.float32, VECTOR.input_shape, np.float32))
     vector = made(VECTOR, TargetRule(), "cuda")
     with pytest.raises(ValueError, match="cannot be used"):
-        Stepper(vector.learner, vector.bank, 16, fused=True)
+        Executor(vector.learner, vector.bank, 16, fused=True)
 
 
 def test_recorded_values_of_episodes_are_those_of_the_networks() -> None:
-    stepper = made(MINIGRID, RULES["backward"], "cuda", lanes=5)
-    updated(stepper, 12)
+    executor = made(MINIGRID, RULES["backward"], "cuda", lanes=5)
+    updated(executor, 12)
     generator = np.random.default_rng(5)
     for count in (1, 3, 5, 20, 3, 1):
         lanes, rows = generator.integers(0, 5, count), generator.integers(0, ROWS, (count, CHUNK))
-        stepper.ask_both(lanes, rows)
-        stepper.wait()
-        target, online = stepper.answers()
-        np.testing.assert_allclose(target, stepper.values(lanes, rows, target=True), rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(online, stepper.values(lanes, rows, target=False), rtol=1e-5, atol=1e-5)
-        updated(stepper, 1)
+        executor.ask_both(lanes, rows)
+        executor.wait()
+        target, online = executor.answers()
+        np.testing.assert_allclose(target, executor.values(lanes, rows, target=True), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(online, executor.values(lanes, rows, target=False), rtol=1e-5, atol=1e-5)
+        updated(executor, 1)

@@ -10,9 +10,9 @@ import pytest
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.clock import Clock
-from backsweep.agent.fleet.compiled import LockstepLanes, Member, turn_kernels
-from backsweep.agent.fleet.compiled.lanes import supported
-from backsweep.agent.fleet.run import Lane
+from backsweep.agent.fleet.compiled import CompiledRuns, Member, turn_kernels
+from backsweep.agent.fleet.compiled.runs import supported
+from backsweep.agent.fleet.run import Run
 from backsweep.agent.learner import EpsilonSchedule
 from backsweep.jit.compilation import interpreted
 from trainer_helpers import paper_config
@@ -52,7 +52,7 @@ class Alone:
     """A run moved by plain calls."""
 
     def __init__(self, config: RunConfig) -> None:
-        self.lane = Lane(config)
+        self.lane = Run(config)
         self.drawn: list[Any] = []
 
     def run(self, first: int, last: int) -> None:
@@ -70,7 +70,7 @@ class Together:
     """The same runs in lock-step."""
 
     def __init__(self, configs: list[RunConfig]) -> None:
-        self.lanes = [Lane(config) for config in configs]
+        self.lanes = [Run(config) for config in configs]
         most = 2 * configs[0].capacity
         self.members = [
             Member(lane.replay, lane.envs.lanes, lane.explorer.generator, place * (most + 1), most)
@@ -78,7 +78,7 @@ class Together:
         ]
         self.buffers = Batches(len(configs), configs[0].batch_size)
         self.bank = np.zeros((len(configs) * (most + 1), self.members[0].task.observations.nbytes), np.uint8)
-        self.together = LockstepLanes(self.members, self.lanes[0].epsilon, configs[0].batch_size, self.buffers, 400)
+        self.together = CompiledRuns(self.members, self.lanes[0].epsilon, configs[0].batch_size, self.buffers, 400)
         self.drawn: list[list[dict[str, Any]]] = [[] for _ in configs]
         self.returns: list[list[float]] = [[] for _ in configs]
 
@@ -129,7 +129,7 @@ def check_same(alone: Alone, together: Together, index: int) -> None:
         assert np.array_equal(plain_array, array)
 
 
-def state_arrays(lane: Lane) -> list[Any]:
+def state_arrays(lane: Run) -> list[Any]:
     machine = lane.replay.machinery
     sampler = machine.sampler.state()
     arrays = [array for _, array in sorted(sampler.arrays.items())]
@@ -221,14 +221,14 @@ def test_more_observations_than_rows_stop_a_lane() -> None:
     together = Together([config])
     together.members[0] = dataclasses.replace(together.members[0], most_rows=5)
     always = EpsilonSchedule(start=1.0, end=1.0, steps=1, random_steps=0)
-    lanes = LockstepLanes(together.members, always, 16, together.buffers, 400)
+    lanes = CompiledRuns(together.members, always, 16, together.buffers, 400)
     lanes.turn(0, steps=200)
     ((_, reason),) = lanes.failures()
     assert "more distinct observations than the device has memory for" in reason
 
 
 def test_what_is_not_supported_is_said() -> None:
-    one_hot = Lane(small_config("nchain-6", "ter", 0, task_options={"observation": "one_hot"}, linear=(8,)))
+    one_hot = Run(small_config("nchain-6", "ter", 0, task_options={"observation": "one_hot"}, linear=(8,)))
     assert not supported(one_hot.replay, one_hot.envs.lanes)
-    plain = Lane(small_config("nchain-6", "ter", 0))
+    plain = Run(small_config("nchain-6", "ter", 0))
     assert supported(plain.replay, plain.envs.lanes)

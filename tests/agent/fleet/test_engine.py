@@ -24,7 +24,7 @@ from backsweep.agent.fleet.group import Group
 from backsweep.agent.fleet.loop import turns
 from backsweep.agent.fleet.memory_budget import bytes_on_device, uses_engine
 from backsweep.agent.fleet.observation_room import Rooms, known_observations
-from backsweep.agent.learner.executor import Stepper
+from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.value_programs import CHUNK
 from backsweep.agent.session.session import Session
 from rounding import RoundsByShape
@@ -97,13 +97,13 @@ def test_episodes_evaluated_together_in_chunks_give_the_same(
     def together(walks: BackwardWalks, *arguments: Any, **options: Any) -> None:
         made(walks, *arguments, **{**options, "alone": False})
 
-    def ask(stepper: Stepper, lanes: Any, rows: Any) -> None:
+    def ask(executor: Executor, lanes: Any, rows: Any) -> None:
         asked.append(rows.shape)
-        ask_both(stepper, lanes, rows)
+        ask_both(executor, lanes, rows)
 
-    ask_both = Stepper.ask_both
+    ask_both = Executor.ask_both
     monkeypatch.setattr(BackwardWalks, "__init__", together)
-    monkeypatch.setattr(Stepper, "ask_both", ask)
+    monkeypatch.setattr(Executor, "ask_both", ask)
     train_fleet(runs, tmp_path / "together", engine="compiled", groups=2, quiet=True)
     assert {columns for _, columns in asked} == {CHUNK}
     assert max(count for count, _ in asked) > 1
@@ -124,7 +124,7 @@ def test_groups_may_go_ahead_of_each_other(method: str, tmp_path: Path, monkeypa
             yield turn
 
     others: set[Group] = set()
-    monkeypatch.setattr(Stepper, "done", property(lambda stepper: whims.random() < 0.3))
+    monkeypatch.setattr(Executor, "done", property(lambda executor: whims.random() < 0.3))
     monkeypatch.setattr(backsweep.agent.fleet.engine, "turns", watched)
     train_fleet(runs, tmp_path / "whims", engine="compiled", groups=3, quiet=True)
     assert max(ahead) > 1
@@ -270,8 +270,8 @@ def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pyte
     runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
     monkeypatch.setattr("backsweep.agent.fleet.observation_room.FIRST_ROOM", 1)
     fleet = Fleet([runs["seed1"]])
-    rooms = Rooms(fleet.lanes, SessionConfig())
-    assert rooms.grow(fleet.lanes, 300)
+    rooms = Rooms(fleet.runs, SessionConfig())
+    assert rooms.grow(fleet.runs, 300)
     (one,) = bytes_on_device(fleet, rooms, SessionConfig())
     monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 100)
     monkeypatch.setattr("backsweep.agent.fleet.memory_budget.free_on", lambda device: 2.5 * one)
@@ -290,7 +290,7 @@ def test_a_device_that_filled_up_meanwhile_is_no_end(tmp_path: Path, monkeypatch
 
     class Unlucky(Engine):
         def __init__(self, fleet: Fleet, observations_per_run: list[int], groups: int) -> None:
-            made.append(len(fleet.lanes))
+            made.append(len(fleet.runs))
             if len(made) == 2:  # the first ended with its room
                 raise torch.OutOfMemoryError
             super().__init__(fleet, observations_per_run, groups)

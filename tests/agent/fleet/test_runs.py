@@ -13,11 +13,11 @@ from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.plain import take_turn
-from backsweep.agent.fleet.run import Lane
+from backsweep.agent.fleet.run import Run
 from trainer_helpers import chain, comparable_records, grid, paper_config
 
 
-def _raise(lane: Lane, error: Exception) -> None:
+def _raise(lane: Run, error: Exception) -> None:
     raise error
 
 
@@ -25,12 +25,12 @@ class Diary:
     """Writes down which actions each lane takes and which rows it draws."""
 
     def __init__(self, fleet: Fleet) -> None:
-        self.actions: list[list[np.ndarray]] = [[] for _ in fleet.lanes]
-        self.rows: list[list[np.ndarray]] = [[] for _ in fleet.lanes]
-        for index, lane in enumerate(fleet.lanes):
+        self.actions: list[list[np.ndarray]] = [[] for _ in fleet.runs]
+        self.rows: list[list[np.ndarray]] = [[] for _ in fleet.runs]
+        for index, lane in enumerate(fleet.runs):
             self._listen(lane, index)
 
-    def _listen(self, lane: Lane, index: int) -> None:
+    def _listen(self, lane: Run, index: int) -> None:
         step, sample = lane.step, lane.sample
 
         def listening_step(actions: np.ndarray, clock: Clock) -> None:
@@ -111,16 +111,16 @@ def test_a_fleet_is_resumed_like_a_run(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_lane_that_fails_is_reported_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    original = Lane.step
+    original = Run.step
 
-    def step(self: Lane, actions: np.ndarray, clock: Clock) -> None:
+    def step(self: Run, actions: np.ndarray, clock: Clock) -> None:
         if self.config.seed == 1 and self.episodes == 2:
             raise OSError("the environment broke")
         original(self, actions, clock)
 
     runs = {f"seed{seed}": chain(method="ter", seed=seed, dtype="float64") for seed in (0, 1, 2)}
     with monkeypatch.context() as patch:
-        patch.setattr(Lane, "step", step)
+        patch.setattr(Run, "step", step)
         results = train_fleet(runs, tmp_path / "fleet", engine="plain", quiet=True)
     by_name = {result.folder.name: result for result in results}
     assert by_name["seed1"].error == "the environment broke"
@@ -140,8 +140,8 @@ def test_a_network_that_blows_up_is_noticed(tmp_path: Path, monkeypatch: pytest.
     while fleet.step < 750:
         take_turn(fleet, Clock(), lambda lane, error: gone.append((lane.config.seed, str(error))))
     assert gone == [(0, "the TD error is not a number")]
-    assert [lane.config.seed for lane in fleet.lanes] == [1]
-    monkeypatch.setattr(Lane, "step", lambda self, actions, clock: 1 / 0)
+    assert [lane.config.seed for lane in fleet.runs] == [1]
+    monkeypatch.setattr(Run, "step", lambda self, actions, clock: 1 / 0)
     with pytest.raises(RunError, match="failed at step"):
         train(chain(), tmp_path / "run", quiet=True)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.agent.learner.device_observations import SLOTS, ObservationBank
+from backsweep.agent.learner.device_observations import SLOTS, DeviceObservations
 from backsweep.agent.learner.packed import PackedArrays
 
 CPU = torch.device("cpu")
@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 )
 def test_rows_hold_what_was_last_written(shape: tuple[int, ...], dtype: type) -> None:
     generator = np.random.default_rng(0)
-    bank = ObservationBank(50, shape, dtype, CPU)
+    bank = DeviceObservations(50, shape, dtype, CPU)
     expected = np.zeros((50, *shape), dtype)
     bank.write(np.arange(50), expected)
     for count in (0, 1, 3, 0, 20):
@@ -36,7 +36,7 @@ def test_rows_hold_what_was_last_written(shape: tuple[int, ...], dtype: type) ->
 def test_staging_slots_take_turns(shape: tuple[int, ...], dtype: type) -> None:
     """What a GPU's writes go through, on the CPU, where nothing is asynchronous."""
     generator = np.random.default_rng(0)
-    bank = ObservationBank(50, shape, dtype, CPU)
+    bank = DeviceObservations(50, shape, dtype, CPU)
     expected = np.zeros((50, *shape), dtype)
     bank.write(np.arange(50), expected)
     for count in (1, 3, 20, *([2] * SLOTS), 20):
@@ -63,7 +63,7 @@ def test_packed_arrays_are_apart_and_aligned() -> None:
 @pytest.mark.parametrize(("shape", "block"), [((8, 12, 3), 4), ((6, 4, 2), 2), ((4, 8, 4), 1)], ids=str)
 def test_pictures_in_blocks_come_back_as_they_were(shape: tuple[int, int, int], block: int, staged: bool) -> None:
     generator = np.random.default_rng(0)
-    bank = ObservationBank(20, shape, np.uint8, CPU)
+    bank = DeviceObservations(20, shape, np.uint8, CPU)
     bank.cut_into_blocks(block)
     bank.cut_into_blocks(block)  # as it is already
     pictures = generator.integers(0, 256, (20, *shape), np.uint8)
@@ -77,7 +77,7 @@ def test_pictures_in_blocks_come_back_as_they_were(shape: tuple[int, int, int], 
 
 
 def test_blocks_that_do_not_fit_are_refused() -> None:
-    bank = ObservationBank(4, (6, 8, 3), np.uint8, CPU)
+    bank = DeviceObservations(4, (6, 8, 3), np.uint8, CPU)
     with pytest.raises(ValueError, match="block must divide"):
         bank.cut_into_blocks(4)
     with pytest.raises(ValueError, match="whole words"):

@@ -1,4 +1,4 @@
-"""A stepper on the CPU is the learner's own update and greedy actions.
+"""An executor on the CPU is the learner's own update and greedy actions.
 
 Compared up to rounding: how a matrix product is summed may depend on where its operands lie in memory.
 """
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
-from backsweep.agent.learner.executor import Stepper
+from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.memory_estimate import working_bytes
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import OptimiserSettings
@@ -40,35 +40,35 @@ def observations_for(network: Network, generator: np.random.Generator) -> np.nda
     return generator.normal(size=(ROWS, *network.input_shape)).astype(np.float32)
 
 
-def fill(stepper: Stepper, generator: np.random.Generator, known_share: float) -> None:
-    """Give a stepper one update's random inputs."""
-    shape = stepper.action.shape
-    stepper.first[:] = generator.integers(0, ROWS, shape)
-    stepper.second[:] = generator.integers(0, ROWS, shape)
-    stepper.action[:] = generator.integers(0, stepper.learner.network.actions, shape)
-    stepper.reward[:] = generator.normal(size=shape)
-    stepper.discount[:] = np.where(generator.random(shape) < 0.3, 0, 0.99)
-    stepper.weight[:] = generator.random(shape)
-    if stepper.known is not None:
-        stepper.known[:] = np.where(generator.random(shape) < known_share, generator.normal(size=shape), np.nan)
+def fill(executor: Executor, generator: np.random.Generator, known_share: float) -> None:
+    """Give an executor one update's random inputs."""
+    shape = executor.action.shape
+    executor.first[:] = generator.integers(0, ROWS, shape)
+    executor.second[:] = generator.integers(0, ROWS, shape)
+    executor.action[:] = generator.integers(0, executor.learner.network.actions, shape)
+    executor.reward[:] = generator.normal(size=shape)
+    executor.discount[:] = np.where(generator.random(shape) < 0.3, 0, 0.99)
+    executor.weight[:] = generator.random(shape)
+    if executor.known is not None:
+        executor.known[:] = np.where(generator.random(shape) < known_share, generator.normal(size=shape), np.nan)
 
 
-def batches_of(stepper: Stepper, observations: np.ndarray) -> list[Batch]:
+def batches_of(executor: Executor, observations: np.ndarray) -> list[Batch]:
     """Return the same inputs as the learner's own update takes them."""
     return [
         Batch(
-            observation=observations[stepper.first[lane]],
-            action=stepper.action[lane],
-            reward=stepper.reward[lane],
-            next_observation=observations[stepper.second[lane]],
-            terminated=stepper.discount[lane] == 0,
-            discount=stepper.discount[lane],
-            weight=stepper.weight[lane],
+            observation=observations[executor.first[lane]],
+            action=executor.action[lane],
+            reward=executor.reward[lane],
+            next_observation=observations[executor.second[lane]],
+            terminated=executor.discount[lane] == 0,
+            discount=executor.discount[lane],
+            weight=executor.weight[lane],
             row=np.arange(SIZE),
             source=np.zeros(SIZE, np.int64),
             steps=np.ones(SIZE, np.int64),
         )
-        for lane in range(len(stepper.first))
+        for lane in range(len(executor.first))
     ]
 
 
@@ -87,23 +87,23 @@ def test_a_stepper_does_what_the_learner_does(network: Network, rule: TargetRule
     settings = LearnerSettings(optimiser=OptimiserSettings(learning_rate=0.01, kind=kind), dtype=dtype)
     driven, alone = Learner(network, rule, settings, SEEDS), Learner(network, rule, settings, SEEDS)
     observations = observations_for(network, generator)
-    bank = ObservationBank(ROWS, observations.shape[1:], observations.dtype, driven.device)
-    stepper = Stepper(driven, bank, SIZE)
-    stepper.write(np.arange(ROWS), observations)
+    bank = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, driven.device)
+    executor = Executor(driven, bank, SIZE)
+    executor.write(np.arange(ROWS), observations)
     for update in range(updates):
-        stepper.current[:] = generator.integers(0, ROWS, len(SEEDS))
-        stepper.act()
-        stepper.wait()
-        for lane, seen in enumerate(observations[stepper.current]):
+        executor.current[:] = generator.integers(0, ROWS, len(SEEDS))
+        executor.act()
+        executor.wait()
+        for lane, seen in enumerate(observations[executor.current]):
             values = alone.values(lane, seen[None])[0]
-            assert values[stepper.best[lane]] == pytest.approx(values.max(), rel=rtol, abs=atol)
-        fill(stepper, generator, known_share=(0.0, 0.5, 1.0)[update % 3])
-        stepper.update()
-        stepper.wait()
-        expected = alone.update(batches_of(stepper, observations), None if stepper.known is None else stepper.known)
-        np.testing.assert_allclose(stepper.td_error, expected.td_error, rtol=rtol, atol=atol)
+            assert values[executor.best[lane]] == pytest.approx(values.max(), rel=rtol, abs=atol)
+        fill(executor, generator, known_share=(0.0, 0.5, 1.0)[update % 3])
+        executor.update()
+        executor.wait()
+        expected = alone.update(batches_of(executor, observations), None if executor.known is None else executor.known)
+        np.testing.assert_allclose(executor.td_error, expected.td_error, rtol=rtol, atol=atol)
         if update % 5 == 4:
-            stepper.copy_target()
+            executor.copy_target()
             alone.copy_target()
     for ours, its in zip(driven.take_statistics(), alone.take_statistics(), strict=True):
         assert ours == pytest.approx(its, rel=rtol, abs=atol)
@@ -121,11 +121,11 @@ def test_values_are_each_lanes_own(network: Network, target: bool) -> None:
     learner = Learner(network, TargetRule(), LearnerSettings(), SEEDS)
     learner.target.normal_(generator=torch.Generator().manual_seed(0))
     observations = observations_for(network, generator)
-    bank = ObservationBank(ROWS, observations.shape[1:], observations.dtype, learner.device)
-    stepper = Stepper(learner, bank, SIZE)
-    stepper.write(np.arange(ROWS), observations)
+    bank = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
+    executor = Executor(learner, bank, SIZE)
+    executor.write(np.arange(ROWS), observations)
     lanes, rows = np.array([2, 0]), generator.integers(0, ROWS, (2, 9))
-    found = stepper.values(lanes, rows, target=target)
+    found = executor.values(lanes, rows, target=target)
     for place, lane in enumerate(lanes):
         expected = learner.values(lane, observations[rows[place]], target=target)
         np.testing.assert_allclose(found[place], expected, rtol=1e-4, atol=1e-5)
@@ -134,10 +134,10 @@ def test_values_are_each_lanes_own(network: Network, target: bool) -> None:
 def test_stacks_of_frames_are_turned_when_they_are_written() -> None:
     network = NETWORKS["image"]
     learner = Learner(network, TargetRule(), LearnerSettings(), (0,))
-    stepper = Stepper(learner, ObservationBank(4, network.input_shape, np.uint8, learner.device), 2)
+    executor = Executor(learner, DeviceObservations(4, network.input_shape, np.uint8, learner.device), 2)
     frames = np.random.default_rng(0).integers(0, 256, (2, 3, 20, 20), np.uint8)
-    stepper.write(np.array([1, 3]), frames)
-    assert np.array_equal(stepper.bank.rows[3].numpy(), np.moveaxis(frames[1], 0, -1))
+    executor.write(np.array([1, 3]), frames)
+    assert np.array_equal(executor.bank.rows[3].numpy(), np.moveaxis(frames[1], 0, -1))
 
 
 def test_memory_is_reckoned_for_every_rule() -> None:
@@ -147,5 +147,5 @@ def test_memory_is_reckoned_for_every_rule() -> None:
     assert working_bytes(network, TargetRule(kind="discor"), 10, 32, torch.float32) > 2 * plain
     assert working_bytes(network, TargetRule(), 10, 32, torch.float32, fused=True) < plain
     learner = Learner(network, TargetRule(), LearnerSettings(), (0, 1))
-    stepper = Stepper(learner, ObservationBank(4, network.input_shape, np.uint8, learner.device), 2)
-    assert stepper.nbytes == working_bytes(network, TargetRule(), 2, 2, torch.float32)
+    executor = Executor(learner, DeviceObservations(4, network.input_shape, np.uint8, learner.device), 2)
+    assert executor.nbytes == working_bytes(network, TargetRule(), 2, 2, torch.float32)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from backsweep.agent import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.evaluation import ExactEvaluator, exact_evaluator, lane_values
-from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_lanes
-from backsweep.agent.session.evaluation.lane_values import values_of_lanes
+from backsweep.agent.session.evaluation import ExactEvaluator, exact_evaluator, run_values
+from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_runs
+from backsweep.agent.session.evaluation.run_values import values_of_runs
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
 from trainer_helpers import paper_config
@@ -127,10 +127,10 @@ def comparable(record: EvaluationRecord) -> dict[str, Any]:
 @pytest.mark.parametrize("piece", [1 << 30, 1 << 20], ids=["in one piece", "in pieces"])
 @pytest.mark.parametrize("lanes", [[0, 1, 2, 3], [3, 0, 1]], ids=["all lanes", "some lanes"])
 def test_a_learners_lanes(lanes: list[int], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(lane_values.PIECE_BYTES, "cpu", piece)
+    monkeypatch.setitem(run_values.PIECE_BYTES, "cpu", piece)
     fleet = Fleet([grid("minigrid/doorkey", seed) for seed in range(4)])
-    configs = [fleet.lanes[lane].config for lane in lanes]
-    records = evaluate_lanes(configs, fleet.learner, lanes, step=0)
+    configs = [fleet.runs[lane].config for lane in lanes]
+    records = evaluate_runs(configs, fleet.learner, lanes, step=0)
     for lane, config, record in zip(lanes, configs, records, strict=True):
         alone = evaluate(config, partial(fleet.learner.values, lane), step=0)
         assert comparable(record) == pytest.approx(comparable(alone), rel=1e-9)
@@ -138,7 +138,7 @@ def test_a_learners_lanes(lanes: list[int], piece: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("piece", [1 << 30, 1 << 17], ids=["in one piece", "in pieces"])
 def test_values_of_lanes_are_those_of_each(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(lane_values.PIECE_BYTES, "cpu", piece)
+    monkeypatch.setitem(run_values.PIECE_BYTES, "cpu", piece)
     generator = np.random.default_rng(0)
     chain = paper_config("nchain-10", seed=1)
     fleets = [
@@ -148,10 +148,10 @@ def test_values_of_lanes_are_those_of_each(piece: int, monkeypatch: pytest.Monke
     for fleet, numbers in fleets:
         learner = fleet.learner
         learner.online.normal_()
-        observations = numbers.astype(fleet.lanes[0].observations.dtype)
+        observations = numbers.astype(fleet.runs[0].observations.dtype)
         for lanes in ([0, 1], [2, 0]):
             for seen in (observations, np.broadcast_to(observations[:1], observations.shape)):
-                found = values_of_lanes(learner, lanes, seen)
+                found = values_of_runs(learner, lanes, seen)
                 for place, lane in enumerate(lanes):
                     alone = learner.values(lane, seen[place].copy())
                     np.testing.assert_allclose(found[place], alone, rtol=1e-10)

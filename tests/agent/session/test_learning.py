@@ -12,7 +12,7 @@ from backsweep.agent import METHOD_NAMES, RunConfig
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.plain import take_turn
-from backsweep.agent.fleet.run import Lane
+from backsweep.agent.fleet.run import Run
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.session.evaluation.evaluate import evaluate
 from trainer_helpers import paper_config
@@ -21,7 +21,7 @@ from trainer_helpers import paper_config
 WITHOUT_MIXING = "ter-single"
 
 
-def _raise(lane: Lane, error: Exception) -> None:
+def _raise(lane: Run, error: Exception) -> None:
     raise error
 
 

@@ -167,7 +167,7 @@ def test_a_checkpoint_torn_between_replay_and_state_is_passed_over(
     folder = _stopped(tmp_path, monkeypatch)
     newest, older = checkpoints._slots(folder)[:2]
     loaded = checkpoints.load(folder, device="cpu", warn=print)
-    loaded.fleet.lanes[0].replay.save(older[1] / "replay-0")  # as if killed before the state was written
+    loaded.fleet.runs[0].replay.save(older[1] / "replay-0")  # as if killed before the state was written
     assert checkpoints._slots(folder)[0][1] == older[1]
     (result,) = resume(folder, quiet=True)
     assert result.finished

@@ -1,13 +1,13 @@
-"""The compiled engine: threads step a fleet's lanes while a device runs their networks.
+"""The compiled engine: threads step a fleet's runs while a device runs their networks.
 
-The lanes are divided into groups that alternate. While the device works for one group, the threads step another:
+The runs are divided into groups that alternate. While the device works for one group, the threads step another:
 
     threads   | A: apply, step, draw | B: apply, step, draw | A ...
     device    | B: update, act       | A: update, act       | B ...
 
 The next group is one that the device has finished: an update takes as long as several acts, so another group can get
-several steps ahead. A lane's results depend only on its own configuration and seed, so groups, their order and threads
-do not change them. The lanes remain plain objects (`run.py`); `hand_back` updates them, after which they can be
+several steps ahead. A run's results depend only on its own configuration and seed, so groups, their order and threads
+do not change them. The runs remain plain objects (`run.py`); `hand_back` updates them, after which they can be
 recorded, evaluated, saved, or continued by plain turns.
 """
 
@@ -29,25 +29,25 @@ class Engine:
     """Steps a fleet, many steps per call."""
 
     def __init__(self, fleet: Fleet, observations_per_run: Sequence[int], groups: int) -> None:
-        """Prepare a fleet whose lanes are all `movable`.
+        """Prepare a fleet whose runs are all `movable`.
 
         Parameters
         ----------
         fleet
-            The fleet. If lanes leave it, make another engine.
+            The fleet. If runs leave it, make another engine.
         observations_per_run
-            The number of distinct observations of each lane that the device has memory for.
+            The number of distinct observations of each run that the device has memory for.
         groups
-            The number of groups; at most one per lane.
+            The number of groups; at most one per run.
         """
         announce_first_compilation("turn_lanes", "what moves fleets", "one to two minutes")
         self.fleet = fleet
-        bounds = np.linspace(0, len(fleet.lanes), min(groups, len(fleet.lanes)) + 1).astype(int).tolist()
+        bounds = np.linspace(0, len(fleet.runs), min(groups, len(fleet.runs)) + 1).astype(int).tolist()
         self._groups = [Group(fleet, first, last, observations_per_run[first:last]) for first, last in pairwise(bounds)]
         self._since_hand_back = 0
 
     def advance(self, steps: int, clock: Clock) -> None:
-        """Take `steps` steps with every lane, at most MOST_STEPS, and the updates that are due."""
+        """Take `steps` steps with every run, at most MOST_STEPS, and the updates that are due."""
         if self._since_hand_back + steps > MOST_STEPS:
             self.hand_back()
         fleet = self.fleet
@@ -64,11 +64,11 @@ class Engine:
         self._since_hand_back += steps
 
     def failures(self) -> list[tuple[int, Exception]]:
-        """Return the failed lanes, by their index in the fleet, and why."""
-        return [(group.first + lane, RuntimeError(why)) for group in self._groups for lane, why in group.failures()]
+        """Return the failed runs, by their index in the fleet, and why."""
+        return [(group.first + run, RuntimeError(why)) for group in self._groups for run, why in group.failures()]
 
     def hand_back(self) -> None:
-        """Update the lanes' own objects."""
+        """Update the runs' own objects."""
         for group in self._groups:
             group.hand_back()
         self._since_hand_back = 0

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
-from backsweep.agent.fleet.run import Lane
+from backsweep.agent.fleet.run import Run
 from backsweep.agent.fleet.schedule import Schedule
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network, network_for
@@ -47,33 +47,29 @@ class Fleet:
     ) -> None:
         check_same(configs)
         given = [None] * len(configs) if replays is None else list(replays)
-        self.lanes = [Lane(config, replay) for config, replay in zip(configs, given, strict=True)]
+        self.runs = [Run(config, replay) for config, replay in zip(configs, given, strict=True)]
         self.shared = configs[0]
-        check_same_form(self.lanes)
+        check_same_form(self.runs)
         self.learner = Learner(
-            lane_network(self.lanes[0]),
+            run_network(self.runs[0]),
             shared_rule(configs),
             learner_settings(self.shared, device),
             [config.seed for config in configs],
-            scales=[lane.reward_scale or 1.0 for lane in self.lanes],
-            shares=[lane.method.rule.share for lane in self.lanes],
+            scales=[run.reward_scale or 1.0 for run in self.runs],
+            shares=[run.method.rule.share for run in self.runs],
         )
         self.step = 0
-        """Environment steps that every lane has taken."""
+        """Environment steps that every run has taken."""
         self.schedule = Schedule(self.shared)
 
     def choose_actions(self) -> list[NDArray[np.int64]]:
-        """Return every lane's actions: random ones by its own schedule and generator, else its network's best."""
-        drawn = [lane.explorer.draw(lane.epsilon(self.step)) for lane in self.lanes]
+        """Return every run's actions: random ones by its own schedule and generator, else its network's best."""
+        drawn = [run.explorer.draw(run.epsilon(self.step)) for run in self.runs]
         if all(random.all() for random, _ in drawn):
             return [actions for _, actions in drawn]
-        seen = (
-            self.lanes[0].observations[None]
-            if len(drawn) == 1
-            else np.stack([lane.observations for lane in self.lanes])
-        )
+        seen = self.runs[0].observations[None] if len(drawn) == 1 else np.stack([run.observations for run in self.runs])
         best = self.learner.greedy(seen)
-        return [np.where(random, actions, best[lane]) for lane, (random, actions) in enumerate(drawn)]
+        return [np.where(random, actions, best[run]) for run, (random, actions) in enumerate(drawn)]
 
     def passes(self, interval: int) -> bool:
         """Say whether the last step reached a multiple of `interval`."""
@@ -81,44 +77,44 @@ class Fleet:
 
     def prepare_to_learn(self) -> None:
         """Settle what has to be known before an update: reward scales, once, and graph values, if they are due."""
-        for index, lane in enumerate(self.lanes):
-            self.learner.scales[index] = lane.estimate_reward_scale()
-            lane.renew_values(partial(self.learner.values, index, target=True))
+        for index, run in enumerate(self.runs):
+            self.learner.scales[index] = run.estimate_reward_scale()
+            run.renew_values(partial(self.learner.values, index, target=True))
 
     def copy_target(self) -> None:
         """Copy the target networks; graph values that depend on them are due."""
         self.learner.copy_target()
-        for lane in self.lanes:
-            lane.values_due = lane.method.values is not None
+        for run in self.runs:
+            run.values_due = run.method.values is not None
 
     def given_targets(self, batches: Sequence[Batch]) -> NDArray[np.float64] | None:
-        """Return targets that are known before an update (lanes, batch), None if no lane has any.
+        """Return targets that are known before an update (runs, batch), None if no run has any.
 
         Rows that EBU skips get weight 0.
         """
         if not self.learner.rule.gives_targets:
             return None
         rows = []
-        for index, (lane, batch) in enumerate(zip(self.lanes, batches, strict=True)):
-            if lane.backward is None:
+        for index, (run, batch) in enumerate(zip(self.runs, batches, strict=True)):
+            if run.backward is None:
                 missing = np.full(len(batch), np.nan)
                 rows.append(missing if batch.target is None else batch.target.astype(np.float64))
                 continue
-            known, left_out = lane.backward.of(batch, partial(self.learner.values, index))
+            known, left_out = run.backward.of(batch, partial(self.learner.values, index))
             if left_out.any():
                 batch.weight = batch.weight * ~left_out
             rows.append(known)
         return np.stack(rows)
 
-    def drop(self, gone: Sequence[int]) -> list[Lane]:
-        """Remove some lanes and return them."""
-        dropped = [self.lanes[index] for index in gone]
-        kept = [index for index in range(len(self.lanes)) if index not in set(gone)]
-        self.lanes = [self.lanes[index] for index in kept]
+    def drop(self, gone: Sequence[int]) -> list[Run]:
+        """Remove some runs and return them."""
+        dropped = [self.runs[index] for index in gone]
+        kept = [index for index in range(len(self.runs)) if index not in set(gone)]
+        self.runs = [self.runs[index] for index in kept]
         if kept:
             self.learner.keep(kept)
-        for lane in dropped:
-            lane.envs.close()
+        for run in dropped:
+            run.envs.close()
         return dropped
 
 
@@ -147,16 +143,16 @@ def shared_rule(configs: Sequence[RunConfig]) -> TargetRule:
     return rule
 
 
-def check_same_form(lanes: Sequence[Lane]) -> None:
-    """Refuse lanes whose networks would have different shapes."""
-    forms = {(str(lane.envs.observation_space), lane.envs.num_actions) for lane in lanes}
+def check_same_form(runs: Sequence[Run]) -> None:
+    """Refuse runs whose networks would have different shapes."""
+    forms = {(str(run.envs.observation_space), run.envs.num_actions) for run in runs}
     if len(forms) > 1:
         raise ValueError(f"runs of a fleet must have the same observations and actions, got {sorted(forms)}")
 
 
-def lane_network(lane: Lane) -> Network:
-    """Return the shape of a lane's network; for other environments it depends on their observations."""
-    return config_network(lane.config, lane.envs.observation_space, lane.envs.num_actions)
+def run_network(run: Run) -> Network:
+    """Return the shape of a run's network; for other environments it depends on their observations."""
+    return config_network(run.config, run.envs.observation_space, run.envs.num_actions)
 
 
 def config_network(config: RunConfig, observation_space: gym.Space[Any], num_actions: int) -> Network:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from backsweep.agent.config import SessionConfig
-from backsweep.agent.fleet.fleet import Fleet, lane_network
+from backsweep.agent.fleet.fleet import Fleet, run_network
 from backsweep.agent.fleet.group import movable
 from backsweep.agent.fleet.observation_room import Rooms
 from backsweep.agent.learner.executor import reason_against_fused
@@ -19,20 +19,20 @@ BYTES_PER_ROW = 260
 
 
 def rooms_on_device(fleet: Fleet, session: SessionConfig) -> Rooms | None:
-    """Return the room for each lane's observations, None if lanes are to take plain turns."""
-    return Rooms(fleet.lanes, session) if uses_engine(fleet, session) else None
+    """Return the room for each run's observations, None if runs are to take plain turns."""
+    return Rooms(fleet.runs, session) if uses_engine(fleet, session) else None
 
 
 def uses_engine(fleet: Fleet, session: SessionConfig) -> bool:
     """Say whether the compiled engine moves a fleet."""
-    can = movable(fleet.lanes)
+    can = movable(fleet.runs)
     if session.engine == "compiled" and not can:
         raise ValueError(
             "engine 'compiled' moves runs of one environment on the project's own tasks (NChain, MiniGrid, Sokoban) "
             "without frame stacks; take 'plain' or 'auto' for others"
         )
     if session.engine == "auto":
-        return can and (len(fleet.lanes) > 1 or session.device != "cpu")
+        return can and (len(fleet.runs) > 1 or session.device != "cpu")
     return session.engine == "compiled"
 
 
@@ -40,10 +40,10 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     """Refuse a fleet that does not fit into memory, and name the number of runs that would."""
     if not uses_engine(fleet, session):
         return
-    rooms, frame = Rooms(fleet.lanes, session), _observation_bytes(fleet)
+    rooms, frame = Rooms(fleet.runs, session), _observation_bytes(fleet)
     on_device = bytes_on_device(fleet, rooms, session)
     in_memory = [
-        frame * rooms.of(lane) + BYTES_PER_ROW * min(fleet.shared.capacity, lane.config.steps) for lane in fleet.lanes
+        frame * rooms.of(run) + BYTES_PER_ROW * min(fleet.shared.capacity, run.config.steps) for run in fleet.runs
     ]
     if session.device == "cpu":
         _refuse(fleet, [a + b for a, b in zip(on_device, in_memory, strict=True)], physical_memory(), "this machine")
@@ -53,21 +53,21 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
 
 
 def bytes_on_device(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int]:
-    """Return what each lane needs on the device: its networks and its room for observations."""
+    """Return what each run needs on the device: its networks and its room for observations."""
     frame = _observation_bytes(fleet)
-    shared, network = fleet.shared, lane_network(fleet.lanes[0])
-    space = fleet.lanes[0].envs.observation_space
+    shared, network = fleet.shared, run_network(fleet.runs[0])
+    space = fleet.runs[0].envs.observation_space
     assert space.dtype is not None
     fused = (
         session.device != "cpu"
         and reason_against_fused(network, fleet.learner.dtype, space.shape or (), space.dtype) is None
     )
     working = working_bytes(network, fleet.learner.rule, 1, shared.batch_size, fleet.learner.dtype, fused=fused)
-    return [working + frame * (rooms.of(lane) + 1) for lane in fleet.lanes]
+    return [working + frame * (rooms.of(run) + 1) for run in fleet.runs]
 
 
 def without_room(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int]:
-    """Return the lanes, largest first, that must leave for the others to fit on the device, where no engine is now."""
+    """Return the runs, largest first, that must leave for the others to fit on the device, where no engine is now."""
     free = free_on(session.device)
     if free is None:
         return []
@@ -92,20 +92,20 @@ def _refuse(fleet: Fleet, needed: list[int], free: int | None, where: str) -> No
     if free is None or sum(needed) <= MARGIN * free:
         return
     fitting, total = 0, 0
-    for bytes_of_lane in needed:
-        total += bytes_of_lane
+    for bytes_of_run in needed:
+        total += bytes_of_run
         if total > MARGIN * free:
             break
         fitting += 1
     advice = f"{fitting} of them would fit" if fitting else "not even one of them would fit"
     raise ValueError(
-        f"a fleet of {len(fleet.lanes)} such runs needs about {_gib(sum(needed))} on {where}, which has {_gib(free)}; "
+        f"a fleet of {len(fleet.runs)} such runs needs about {_gib(sum(needed))} on {where}, which has {_gib(free)}; "
         f"{advice}. Lower capacity (now {fleet.shared.capacity:,}) or observations_per_run to fit more"
     )
 
 
 def _observation_bytes(fleet: Fleet) -> int:
-    layout = fleet.lanes[0].replay.machinery.store.layout
+    layout = fleet.runs[0].replay.machinery.store.layout
     return layout.nbytes
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from backsweep.agent.config import RunConfig, SessionConfig
 from backsweep.agent.defaults import task_options
-from backsweep.agent.fleet.run import Lane
+from backsweep.agent.fleet.run import Run
 from backsweep.tasks import exact, find_task
 
 FIRST_ROOM = 16_384
@@ -20,26 +20,26 @@ FIRST_ROOM = 16_384
 
 
 class Rooms:
-    """The rooms of a fleet's lanes."""
+    """The rooms of a fleet's runs."""
 
-    def __init__(self, lanes: Sequence[Lane], session: SessionConfig) -> None:
-        self._rooms = {lane: first_room(lane.config, session) for lane in lanes}
-        self._most = {lane: most_room(lane.config, session) for lane in lanes}
+    def __init__(self, runs: Sequence[Run], session: SessionConfig) -> None:
+        self._rooms = {run: first_room(run.config, session) for run in runs}
+        self._most = {run: most_room(run.config, session) for run in runs}
 
-    def of(self, lane: Lane) -> int:
-        """Return for how many observations of a lane there is room."""
-        return self._rooms[lane]
+    def of(self, run: Run) -> int:
+        """Return for how many observations of a run there is room."""
+        return self._rooms[run]
 
-    def grow(self, lanes: Sequence[Lane], new: int) -> bool:
-        """Make sure of room for `new` more observations of every lane; say whether there was too little.
+    def grow(self, runs: Sequence[Run], new: int) -> bool:
+        """Make sure of room for `new` more observations of every run; say whether there was too little.
 
-        A device has to be set up again for it, so all lanes get more when one must.
+        A device has to be set up again for it, so all runs get more when one must.
         """
-        used = {lane: lane.replay.machinery.store.observations_high for lane in lanes}
-        if all(min(used[lane] + new, self._most[lane]) <= self._rooms[lane] for lane in lanes):
+        used = {run: run.replay.machinery.store.observations_high for run in runs}
+        if all(min(used[run] + new, self._most[run]) <= self._rooms[run] for run in runs):
             return False
-        for lane in lanes:
-            self._rooms[lane] = max(self._rooms[lane], min(2 * (used[lane] + new), self._most[lane]))
+        for run in runs:
+            self._rooms[run] = max(self._rooms[run], min(2 * (used[run] + new), self._most[run]))
         return True
 
 

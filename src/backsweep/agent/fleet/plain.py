@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import turns
-from backsweep.agent.fleet.run import Lane
+from backsweep.agent.fleet.run import Run
 from backsweep.types import Batch
 
-Failed = Callable[[Lane, Exception], None]
+Failed = Callable[[Run, Exception], None]
 
 
 class PlainSource:
@@ -51,9 +51,9 @@ class PlainSource:
 
     def move(self, learns: bool) -> None:
         """Step every run's environments; the transitions go to its own replay."""
-        for index, lane in reversed(list(enumerate(self._fleet.lanes))):
+        for index, run in reversed(list(enumerate(self._fleet.runs))):
             try:
-                lane.step(self._actions[index], self.clock)
+                run.step(self._actions[index], self.clock)
             except Exception as error:
                 retire(self._fleet, index, error, self._failed)
         self._fleet.step += self.schedule.steps_per_turn
@@ -65,7 +65,7 @@ class PlainSource:
 
     def draw(self, first: bool) -> None:
         """Draw a batch from every replay."""
-        self._batches = [lane.sample() for lane in self._fleet.lanes]
+        self._batches = [run.sample() for run in self._fleet.runs]
         self.clock.lap("replay")
 
     def update(self) -> None:
@@ -73,10 +73,10 @@ class PlainSource:
         fleet = self._fleet
         result = fleet.learner.update(self._batches, fleet.given_targets(self._batches))
         self.clock.lap("network")
-        for index, (lane, batch) in reversed(list(enumerate(zip(fleet.lanes, self._batches, strict=True)))):
+        for index, (run, batch) in reversed(list(enumerate(zip(fleet.runs, self._batches, strict=True)))):
             td_error = result.td_error[index]
             if np.isfinite(td_error).all():
-                lane.replay.update_priorities(batch.row, td_error)
+                run.replay.update_priorities(batch.row, td_error)
             else:
                 retire(fleet, index, FloatingPointError("the TD error is not a number"), self._failed)
         self.clock.lap("replay")
@@ -99,7 +99,7 @@ def take_turn(fleet: Fleet, clock: Clock, failed: Failed) -> None:
 
 def retire(fleet: Fleet, index: int, error: Exception, failed: Failed) -> None:
     """A run that fails is reported and leaves; the others continue, and the error of the last one is raised."""
-    (lane,) = fleet.drop([index])
-    failed(lane, error)
-    if not fleet.lanes:
+    (run,) = fleet.drop([index])
+    failed(run, error)
+    if not fleet.runs:
         raise error

@@ -1,4 +1,4 @@
-"""A lane: everything that belongs to one run except its network parameters, which are stacked with those of others."""
+"""A run: everything that belongs to one run except its network parameters, which are stacked with those of others."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from backsweep.tasks.resumable import Environments, Outcome, State, make_environ
 from backsweep.types import Batch
 
 
-class Lane:
+class Run:
     """One run's environments, replay, generators and running counts."""
 
     def __init__(self, config: RunConfig, replay: Replay | None = None) -> None:
         self.config = config
         self.method: Method = method_for(config)
-        self.envs: Environments = lane_environments(config, "environment", config.num_envs)
+        self.envs: Environments = run_environments(config, "environment", config.num_envs)
         self.explorer = Explorer(config.seed, self.envs.num_actions, config.num_envs)
         self.epsilon = epsilon_schedule(config)
         self.replay = make_replay(config, self.method, self.envs) if replay is None else replay
@@ -109,7 +109,7 @@ class Lane:
             self.values_due = False
 
     def state(self) -> State:
-        """Return the state of the lane without its replay, as arrays and plain JSON values."""
+        """Return the state of the run without its replay, as arrays and plain JSON values."""
         env_arrays, env_values = self.envs.state()
         arrays = {f"envs/{name}": array for name, array in env_arrays.items()}
         arrays.update(observations=self.observations, returns=self.returns, lengths=self.lengths)
@@ -145,7 +145,7 @@ def part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def lane_environments(config: RunConfig, purpose: str, num_envs: int, *, render: bool = False) -> Environments:
+def run_environments(config: RunConfig, purpose: str, num_envs: int, *, render: bool = False) -> Environments:
     """Return a run's environments for a purpose; each purpose has its own seed, independent of the method."""
     seed = environment_seed(config, purpose)
     return make_environments(config.task, config.env, num_envs, seed, task_options(config), render=render)

@@ -23,7 +23,7 @@ BLOCK_WORD = torch.int32  # what pictures in blocks are copied by
 SLOT_ROWS = 256  # larger writes are split
 
 
-class ObservationBank:
+class DeviceObservations:
     """`rows` observations of one shape. Not for several threads at once."""
 
     def __init__(self, rows: int, shape: tuple[int, ...], dtype: DTypeLike, device: torch.device) -> None:

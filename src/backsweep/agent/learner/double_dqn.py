@@ -140,7 +140,7 @@ class Learner:
         return values / values.dtype.type(self.scales[lane])
 
     def _settle(self) -> None:
-        """Wait for the device: a `Stepper` may be working on this learner in its own stream."""
+        """Wait for the device: a `Executor` may be working on this learner in its own stream."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
@@ -248,8 +248,8 @@ class Learner:
             return [dict.fromkeys(STATISTICS) for _ in rows]
         units = [[scale if name in IN_UNITS else 1.0 for name in STATISTICS] for scale in self.scales.tolist()]
         return [
-            {name: value / count / unit for name, value, unit in zip(STATISTICS, row, of_lane, strict=True)}
-            for row, of_lane in zip(rows, units, strict=True)
+            {name: value / count / unit for name, value, unit in zip(STATISTICS, row, of_run, strict=True)}
+            for row, of_run in zip(rows, units, strict=True)
         ]
 
     # -- lanes and saving -----------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 """One learner's act and update as fixed programs over fixed buffers.
 
-The caller fills the host arrays with numbers (rows of an `ObservationBank`, actions, rewards, ...), calls `act` or
+The caller fills the host arrays with numbers (rows of an `DeviceObservations`, actions, rewards, ...), calls `act` or
 `update`, and reads the results after `wait`. On a GPU both are recorded once as CUDA graphs, copies to and from the
 device included, so that each is a single launch; on a CPU they are direct calls, with the same results as
 `Learner.update` and `Learner.greedy`.
 
     current ──act──> best          first, second, action, reward, discount, weight (, known) ──update──> td_error
 
-The first stepper for a network's shape compiles its kernels, which takes seconds; they are cached on disk.
-Every stepper has its own stream: while one stepper's update runs on the GPU, the CPU can work on another's lanes.
+The first executor for a network's shape compiles its kernels, which takes seconds; they are cached on disk.
+Every executor has its own stream: while one executor's update runs on the GPU, the CPU can work on another's lanes.
 
 Precision on a GPU: plain float32 (or float64) through torch, except for float32 image networks over uint8 images,
 which `fused` computes; it documents its precision.
@@ -26,7 +26,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from backsweep.agent.learner.arithmetic import Arithmetic, PreparedRows
-from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import AllCorrections, Learner
 from backsweep.agent.learner.memory_estimate import bytes_per_row, working_bytes
 from backsweep.agent.learner.networks import Network, in_network_order
@@ -38,13 +38,13 @@ VALUES_BYTES = 1 << 30  # bytes that `values` may use at once
 WARM_UPS = 2  # runs before a recording: they compile kernels and allocate the libraries' workspaces
 
 
-class Stepper:
+class Executor:
     """Acts and updates of all lanes of a learner, from observations in a bank.
 
     Fill the arrays of a program only when its last run is done (`wait`): the device reads them asynchronously.
 
     The bank holds observations in the network's order (images with their channels last), which `write` ensures. After
-    `Learner.keep` make a new stepper. The learner's own methods wait for the device where needed, so state and
+    `Learner.keep` make a new executor. The learner's own methods wait for the device where needed, so state and
     statistics can be read in between.
 
     Parameters
@@ -64,7 +64,7 @@ class Stepper:
     def __init__(
         self,
         learner: Learner,
-        bank: ObservationBank,
+        bank: DeviceObservations,
         batch_size: int,
         *,
         graphs: bool = True,

@@ -1,4 +1,4 @@
-"""Estimates the device memory of a learner and its stepper."""
+"""Estimates the device memory of a learner and its executor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bytes_per_row(network: Network, dtype: torch.dtype, *, fused: bool) -> int:
 def working_bytes(
     network: Network, rule: TargetRule, lanes: int, batch_size: int, dtype: torch.dtype, *, fused: bool = False
 ) -> int:
-    """Return the approximate bytes of a learner and its stepper on the device, without the bank.
+    """Return the approximate bytes of a learner and its executor on the device, without the bank.
 
     Three passes of a batch through the network stay in memory at once (observations, successors, the target network's
     successors), and the backward pass needs about as much as one more.

@@ -1,6 +1,6 @@
 """Checkpoints: everything needed to resume a fleet, in two alternating slots.
 
-    checkpoints/a/replay-0 ... replay-N     one snapshot per lane, only what changed is written
+    checkpoints/a/replay-0 ... replay-N     one snapshot per run, only what changed is written
     checkpoints/a/state                     networks, optimiser, generators, environments, positions of the records
     checkpoints/b/...
 
@@ -40,11 +40,11 @@ class Loaded:
 
     fleet: Fleet
     names: list[str]
-    """The unfinished lanes."""
+    """The unfinished runs."""
     positions: list[int]
-    """Where each lane's records ended."""
+    """Where each run's records ended."""
     digests: list[str | None]
-    """Of each lane's records up to there."""
+    """Of each run's records up to there."""
 
 
 @dataclass(frozen=True)
@@ -67,34 +67,34 @@ def newest_replay(folder: Path, name: str | None = None) -> SavedReplay:
     if not whole:
         raise RunError(f"{folder} has no checkpoint to read: runs write one every --checkpoint-interval steps")
     step, slot = whole[0]
-    lanes = read_metadata(slot / "state", kind=KIND, versions={VERSION})["lanes"]
-    names = [lane["name"] for lane in lanes]
+    runs = read_metadata(slot / "state", kind=KIND, versions={VERSION})["lanes"]
+    names = [run["name"] for run in runs]
     if name is None and len(names) > 1:
         raise RunError(f"{folder} holds {len(names)} runs: name one of {', '.join(names)}")
     if name is not None and name not in names:
         raise RunError(f"{folder} has no run {name!r} in its checkpoint; it has {', '.join(names)}")
     index = 0 if name is None else names.index(name)
-    return SavedReplay(Replay.load(slot / f"replay-{index}"), RunConfig.from_json(lanes[index]["config"]), step)
+    return SavedReplay(Replay.load(slot / f"replay-{index}"), RunConfig.from_json(runs[index]["config"]), step)
 
 
 def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[RecordWriter]) -> None:
     """Write a checkpoint to the older slot."""
     slot = _next_slot(folder)
     digests = []
-    for index, lane in enumerate(fleet.lanes):
-        lane.replay.save(slot / f"replay-{index}")
+    for index, run in enumerate(fleet.runs):
+        run.replay.save(slot / f"replay-{index}")
         digests.append(_digest(slot / f"replay-{index}"))
     learner_arrays, learner_values = fleet.learner.state()
     arrays = {f"learner/{name}": array for name, array in learner_arrays.items()}
-    lanes = []
-    for index, lane in enumerate(fleet.lanes):
-        lane_arrays, lane_values = lane.state()
-        arrays.update({f"lane{index}/{name}": array for name, array in lane_arrays.items()})
-        lanes.append({"name": names[index], "config": lane.config.to_json(), "state": lane_values})
+    runs = []
+    for index, run in enumerate(fleet.runs):
+        own_arrays, own_values = run.state()
+        arrays.update({f"lane{index}/{name}": array for name, array in own_arrays.items()})
+        runs.append({"name": names[index], "config": run.config.to_json(), "state": own_values})
     metadata = {
         "step": fleet.step,
         "learner": learner_values,
-        "lanes": lanes,
+        "lanes": runs,
         "positions": [writer.position for writer in writers],
         "records": [writer.digest for writer in writers],
         "replays": digests,
@@ -140,11 +140,11 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder / FOLDER, ignore_errors=True)
 
 
-def save_agent(folder: Path, fleet: Fleet, lane: int) -> None:
-    """Write one lane's network separately, for uses that need only the agent."""
-    parameters = fleet.learner.online[lane].cpu().numpy()
-    config = fleet.lanes[lane].config.to_json()
-    metadata = {"step": fleet.step, "config": config, "reward_scale": float(fleet.learner.scales[lane])}
+def save_agent(folder: Path, fleet: Fleet, run: int) -> None:
+    """Write one run's network separately, for uses that need only the agent."""
+    parameters = fleet.learner.online[run].cpu().numpy()
+    config = fleet.runs[run].config.to_json()
+    metadata = {"step": fleet.step, "config": config, "reward_scale": float(fleet.learner.scales[run])}
 
     def write() -> None:
         write_snapshot(folder / "agent", {"online": parameters}, metadata, kind=AGENT_KIND, version=VERSION)
@@ -167,9 +167,9 @@ def load_agent(folder: Path) -> tuple[NDArray[Any], int, float]:
 
 def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loaded:
     snapshot = read_snapshot(slot / "state", kind=KIND, versions={VERSION})
-    metadata, lanes = snapshot.metadata, snapshot.metadata["lanes"]
-    names, positions = [lane["name"] for lane in lanes], metadata["positions"]
-    digests = metadata.get("records", [None] * len(lanes))
+    metadata, runs = snapshot.metadata, snapshot.metadata["lanes"]
+    names, positions = [run["name"] for run in runs], metadata["positions"]
+    digests = metadata.get("records", [None] * len(runs))
     for name, position, digest in zip(names, positions, digests, strict=True):
         checked_digest(folder / name, position, digest)
     replays = []
@@ -177,15 +177,15 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
         replays.append(Replay.load(slot / f"replay-{index}"))
         if _digest(slot / f"replay-{index}") != digest:
             raise SnapshotError(slot, "its replay belongs to another checkpoint", "Use the other slot")
-    configs = [RunConfig.from_json(lane["config"]) for lane in lanes]
+    configs = [RunConfig.from_json(run["config"]) for run in runs]
     for config in configs:
         check_import(config, allow_import)
     fleet = Fleet(configs, device=device, replays=replays)
     fleet.step = metadata["step"]
     fleet.learner.load_state(part(snapshot.arrays, "learner/"), metadata["learner"])
-    for index, lane in enumerate(fleet.lanes):
-        lane.load_state(part(snapshot.arrays, f"lane{index}/"), lanes[index]["state"])
-        fleet.learner.scales[index] = lane.reward_scale or 1.0
+    for index, run in enumerate(fleet.runs):
+        run.load_state(part(snapshot.arrays, f"lane{index}/"), runs[index]["state"])
+        fleet.learner.scales[index] = run.reward_scale or 1.0
     return Loaded(fleet, names, positions, digests)
 
 

@@ -24,7 +24,7 @@ MOST_ROWS = 20
 
 
 class Progress:
-    """Shows the progress of the lanes; it checks the clock only now and then, so that the loop is not slowed down."""
+    """Shows the progress of the runs; it checks the clock only now and then, so that the loop is not slowed down."""
 
     def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
         self._total = total
@@ -51,14 +51,14 @@ class Progress:
             self._live = None
 
     def step(self, fleet: Fleet, shown: list[tuple[str, EvaluationRecord | None]]) -> None:
-        """Called after each turn; shows it if it is time. `shown` has each lane's name and last evaluation."""
+        """Called after each turn; shows it if it is time. `shown` has each run's name and last evaluation."""
         if not self._turns:
             self._started, self._first_step, self._first_updates = time.monotonic(), fleet.step, fleet.learner.updates
         self._turns += 1
         if self._quiet:
             return
         now = time.monotonic()
-        if now - self._last < self._every or not fleet.lanes:
+        if now - self._last < self._every or not fleet.runs:
             return
         self._last = now
         if not self._marks:
@@ -84,7 +84,7 @@ class Progress:
         self._print("  ".join(parts))
 
     def failed(self, name: str, error: Exception) -> None:
-        """Show that a lane has failed."""
+        """Show that a run has failed."""
         print(f"{name} failed and leaves the fleet: {type(error).__name__}: {error}", file=sys.stderr)
 
     def warn(self, message: str) -> None:
@@ -109,13 +109,13 @@ class Progress:
         return f"{seconds // 3600}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
 
     def _line(self, fleet: Fleet) -> str:
-        lane, (steps, updates) = fleet.lanes[0], self._speeds()
-        stats = lane.replay.stats()
+        run, (steps, updates) = fleet.runs[0], self._speeds()
+        stats = run.replay.stats()
         graph = f"  states {int(stats['vertices']):,}" if "vertices" in stats else ""
-        returns = lane.finished_returns
+        returns = run.finished_returns
         mean = f"  return {sum(returns) / len(returns):.4g}" if returns else ""
         return (
-            f"step {fleet.step:,} of {self._total:,}{mean}  epsilon {lane.epsilon(fleet.step):.3f}  "
+            f"step {fleet.step:,} of {self._total:,}{mean}  epsilon {run.epsilon(fleet.step):.3f}  "
             f"{_speed(steps, fleet)}  {updates:,.0f} updates/s{graph}  left {self._left(fleet)}"
         )
 
@@ -128,21 +128,21 @@ class Progress:
         if len(shown) <= MOST_ROWS:
             return self._table(title, fleet, shown)
         runs = [f"{name} {_score(record)}" for name, record in shown]
-        return Group(f"{title}   epsilon {fleet.lanes[0].epsilon(fleet.step):.3f}", Columns(runs, equal=True))
+        return Group(f"{title}   epsilon {fleet.runs[0].epsilon(fleet.step):.3f}", Columns(runs, equal=True))
 
     def _table(self, title: str, fleet: Fleet, shown: list[tuple[str, EvaluationRecord | None]]) -> Table:
         table = Table(title=title, title_justify="left")
         for column in ("run", "return", "evaluation", "normalised", "epsilon", "episodes", "rows", "states", "edges"):
             table.add_column(column, justify="left" if column == "run" else "right")
-        for (name, record), lane in zip(shown, fleet.lanes, strict=True):
-            stats, returns = lane.replay.stats(), lane.finished_returns
+        for (name, record), run in zip(shown, fleet.runs, strict=True):
+            stats, returns = run.replay.stats(), run.finished_returns
             table.add_row(
                 name,
                 f"{sum(returns) / len(returns):.4g}" if returns else "-",
                 "-" if record is None else f"{record.mean_return:.4g}",
                 "-" if record is None or record.normalised_return is None else f"{record.normalised_return:.3f}",
-                f"{lane.epsilon(fleet.step):.3f}",
-                f"{lane.episodes:,}",
+                f"{run.epsilon(fleet.step):.3f}",
+                f"{run.episodes:,}",
                 f"{int(stats['rows']):,}",
                 f"{int(stats['vertices']):,}" if "vertices" in stats else "-",
                 f"{int(stats['edges']):,}" if "edges" in stats else "-",
@@ -152,7 +152,7 @@ class Progress:
 
 def _speed(steps: float, fleet: Fleet) -> str:
     """Return the steps per second, of all runs together if there are several."""
-    runs = len(fleet.lanes)
+    runs = len(fleet.runs)
     return f"{steps:,.0f} steps/s" if runs == 1 else f"{steps * runs:,.0f} steps/s in {runs} runs"
 
 

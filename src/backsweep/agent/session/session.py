@@ -17,15 +17,15 @@ import torch
 
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.fleet.clock import Clock
-from backsweep.agent.fleet.compiled.lanes import NEW_PER_STEP
+from backsweep.agent.fleet.compiled.runs import NEW_PER_STEP
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.memory_budget import without_room
 from backsweep.agent.fleet.observation_room import Rooms
 from backsweep.agent.fleet.plain import retire, take_turn
-from backsweep.agent.fleet.run import Lane, return_bounds
+from backsweep.agent.fleet.run import Run, return_bounds
 from backsweep.agent.session import checkpoint
-from backsweep.agent.session.evaluation.evaluate import evaluate_lanes
+from backsweep.agent.session.evaluation.evaluate import evaluate_runs
 from backsweep.agent.session.folder import FINISHED, RunError, note_session, write_json
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
@@ -39,15 +39,15 @@ BEYOND_BELIEF = 1.5
 
 
 @dataclass(eq=False)
-class LaneFiles:
-    """A lane's folder and its open records."""
+class RunFiles:
+    """A run's folder and its open records."""
 
     name: str
     """The name of its folder inside the fleet's."""
     shown: str
     """The displayed name."""
     folder: Path
-    lane: Lane
+    run: Run
     writer: RecordWriter
     last: EvaluationRecord | None = None
     ran_away: bool = False
@@ -56,7 +56,7 @@ class LaneFiles:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a lane ended."""
+    """How a run ended."""
 
     folder: Path
     """The run's folder."""
@@ -78,13 +78,13 @@ class Session:
 
     folder: Path
     fleet: Fleet
-    files: list[LaneFiles]
+    files: list[RunFiles]
     config: SessionConfig
     progress: Progress
     live: Live | None = None
     """The page on which the run is watched, if one was asked for."""
     rooms: Rooms | None = None
-    """For how many observations of each lane there is room on the device; None if lanes take plain turns."""
+    """For how many observations of each run there is room on the device; None if runs take plain turns."""
     clock: Clock = field(default_factory=Clock)
     stopped_by: int | None = None
     results: list[RunResult] = field(default_factory=list)
@@ -93,21 +93,21 @@ class Session:
     _engine: Engine | None = None
 
     def run(self) -> list[RunResult]:
-        """Run until every lane is finished or a signal stops it."""
+        """Run until every run is finished or a signal stops it."""
         fleet = self.fleet
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
         with self._closing(), self._signals(), self.progress:
             for files in self.files:
                 note_session(files.folder, "started" if fleet.step == 0 else "resumed", step=fleet.step)
-            # A checkpoint may have been written at a lane's last step, and the process killed before marking it
+            # A checkpoint may have been written at a run's last step, and the process killed before marking it
             # finished.
-            if ended := [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]:
+            if ended := [index for index, run in enumerate(fleet.runs) if fleet.step >= run.config.steps]:
                 self._finish(ended)
-            while fleet.lanes and self.stopped_by is None:
+            while fleet.runs and self.stopped_by is None:
                 self._move()
-                if fleet.lanes:
+                if fleet.runs:
                     self._look_around()
-            if fleet.lanes:
+            if fleet.runs:
                 self._checkpoint()
                 for files in self.files:
                     note_session(files.folder, "stopped", step=fleet.step, signal=self.stopped_by)
@@ -125,10 +125,10 @@ class Session:
             return
         steps = self._steps_until_due()
         self._make_room(self.rooms, steps)
-        if not fleet.lanes:
+        if not fleet.runs:
             return
         if self._engine is None:
-            rooms = [self.rooms.of(lane) for lane in fleet.lanes]
+            rooms = [self.rooms.of(run) for run in fleet.runs]
             # Others may have taken since what was free when it was looked at.
             with contextlib.suppress(torch.OutOfMemoryError):
                 self._engine = Engine(fleet, rooms, self.config.groups)
@@ -146,18 +146,18 @@ class Session:
                 retire(fleet, index, error, self._failed)
 
     def _make_room(self, rooms: Rooms, steps: int) -> None:
-        """Give lanes room for what they may see in the next steps; those for which there is none leave."""
+        """Give runs room for what they may see in the next steps; those for which there is none leave."""
         fleet = self.fleet
-        if not rooms.grow(fleet.lanes, NEW_PER_STEP * steps):
+        if not rooms.grow(fleet.runs, NEW_PER_STEP * steps):
             return
         self._hand_back()
         self._drop_engine()
         self._send_away(without_room(fleet, rooms, self.config), rooms)
 
-    def _send_away(self, lanes: Sequence[int], rooms: Rooms) -> None:
-        """Let lanes leave for which there is no room."""
-        for index in sorted(lanes, reverse=True):
-            room = f"{rooms.of(self.fleet.lanes[index]):,} distinct observations"
+    def _send_away(self, runs: Sequence[int], rooms: Rooms) -> None:
+        """Let runs leave for which there is no room."""
+        for index in sorted(runs, reverse=True):
+            room = f"{rooms.of(self.fleet.runs[index]):,} distinct observations"
             error = RuntimeError(
                 f"there is no room left on {self.config.device} for {room}; let fewer runs share it, or lower capacity"
             )
@@ -168,7 +168,7 @@ class Session:
         fleet, shared = self.fleet, self.fleet.shared
         intervals = (shared.record_interval, shared.evaluation_interval, self.config.checkpoint_interval)
         ends = [fleet.step + interval - fleet.step % interval for interval in intervals if interval]
-        ends += [lane.config.steps for lane in fleet.lanes]
+        ends += [run.config.steps for run in fleet.runs]
         return min(min(ends) - fleet.step, MOST_STEPS_UNSEEN)
 
     def _drop_engine(self) -> None:
@@ -183,11 +183,11 @@ class Session:
     def _look_around(self) -> None:
         """Do what is due after a turn; it does not affect the next turn."""
         fleet, shared = self.fleet, self.fleet.shared
-        ending = [index for index, lane in enumerate(fleet.lanes) if fleet.step >= lane.config.steps]
+        ending = [index for index, run in enumerate(fleet.runs) if fleet.step >= run.config.steps]
         if fleet.passes(shared.record_interval) or ending:
             self._record()
         if fleet.passes(shared.evaluation_interval):
-            self._evaluate(range(len(fleet.lanes)))
+            self._evaluate(range(len(fleet.runs)))
         elif ending:
             self._evaluate(ending)
         interval = self.config.checkpoint_interval
@@ -196,7 +196,7 @@ class Session:
         elif interval and fleet.passes(interval):
             self._checkpoint()
         self.progress.step(fleet, [(files.shown, files.last) for files in self.files])
-        if self.live is not None and fleet.lanes and self.live.wants_frame(fleet.step):
+        if self.live is not None and fleet.runs and self.live.wants_frame(fleet.step):
             self._hand_back()
             self.live.show(fleet)
         self.clock.lap("other")
@@ -206,22 +206,22 @@ class Session:
         self._hand_back()
         statistics = fleet.learner.take_statistics()
         seconds = self.clock.take()
-        for lane, files, means in zip(fleet.lanes, self.files, statistics, strict=True):
-            returns, lengths = lane.finished_returns, lane.finished_lengths
+        for run, files, means in zip(fleet.runs, self.files, statistics, strict=True):
+            returns, lengths = run.finished_returns, run.finished_lengths
             files.writer.write(
                 TrainingRecord(
                     step=fleet.step,
                     updates=fleet.learner.updates,
-                    episodes=lane.episodes,
-                    epsilon=lane.epsilon(fleet.step),
+                    episodes=run.episodes,
+                    epsilon=run.epsilon(fleet.step),
                     mean_return=float(np.mean(returns)) if returns else None,
                     mean_length=float(np.mean(lengths)) if lengths else None,
                     **means,
                 )
             )
-            lane.finished_returns, lane.finished_lengths = [], []
+            run.finished_returns, run.finished_lengths = [], []
             self._look_at_values(files, means["batch_q"])
-            replay = lane.replay
+            replay = run.replay
             files.writer.write(ReplayRecord(step=fleet.step, nbytes=replay.nbytes, statistics=replay.stats()))
             files.writer.write(
                 TimingRecord(
@@ -233,9 +233,9 @@ class Session:
             )
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
 
-    def _look_at_values(self, files: LaneFiles, batch_q: float | None) -> None:
+    def _look_at_values(self, files: RunFiles, batch_q: float | None) -> None:
         """Warn once if a run's values exceed what any episode can pay."""
-        bounds = return_bounds(files.lane.config)
+        bounds = return_bounds(files.run.config)
         if files.ran_away or batch_q is None or bounds is None:
             return
         largest = max(map(abs, bounds))
@@ -247,11 +247,11 @@ class Session:
                 f"{batch_q:,.0f}, and no episode returns more than {largest:,.0f}"
             )
 
-    def _evaluate(self, lanes: Sequence[int]) -> None:
+    def _evaluate(self, runs: Sequence[int]) -> None:
         self.clock.lap("other")
-        configs = [self.fleet.lanes[index].config for index in lanes]
-        records = evaluate_lanes(configs, self.fleet.learner, lanes, self.fleet.step)
-        for index, record in zip(lanes, records, strict=True):
+        configs = [self.fleet.runs[index].config for index in runs]
+        records = evaluate_runs(configs, self.fleet.learner, runs, self.fleet.step)
+        for index, record in zip(runs, records, strict=True):
             files = self.files[index]
             files.writer.write(record)
             files.last = record
@@ -276,34 +276,34 @@ class Session:
             raise RunError(f"the checkpoint of step {fleet.step} could not be written: {error}. {way_out}.") from error
         self.clock.lap("checkpoint")
 
-    def _finish(self, lanes: list[int]) -> None:
-        """Close the finished lanes; the others continue without them."""
-        going_on = len(lanes) < len(self.fleet.lanes)
+    def _finish(self, runs: list[int]) -> None:
+        """Close the finished runs; the others continue without them."""
+        going_on = len(runs) < len(self.fleet.runs)
         self._checkpoint(agents_only=not self.config.final_checkpoint and not going_on)
-        for index in reversed(lanes):
+        for index in reversed(runs):
             files = self.files.pop(index)
             last = None if files.last is None else files.last.mean_return
             write_json(files.folder / FINISHED, {"step": self.fleet.step, "mean_return": last})
             note_session(files.folder, "finished", step=self.fleet.step)
             files.writer.close()
             self.results.append(RunResult(files.folder, self.fleet.step, True, files.last))
-        self.fleet.drop(lanes)
+        self.fleet.drop(runs)
         self._drop_engine()
-        if not self.fleet.lanes and self.config.final_checkpoint:
+        if not self.fleet.runs and self.config.final_checkpoint:
             checkpoint.keep_newest(self.folder)
-        elif not self.fleet.lanes:
+        elif not self.fleet.runs:
             checkpoint.remove(self.folder)
-        elif lanes:
+        elif runs:
             self._checkpoint()
 
-    def _failed(self, lane: Lane, error: Exception) -> None:
-        files = next(files for files in self.files if files.lane is lane)
+    def _failed(self, run: Run, error: Exception) -> None:
+        files = next(files for files in self.files if files.run is run)
         self.files.remove(files)
         note_session(files.folder, "failed", step=self.fleet.step, error=f"{type(error).__name__}: {error}")
         files.writer.close()
         self.results.append(RunResult(files.folder, self.fleet.step, False, files.last, str(error)))
         self.progress.failed(files.shown, error)
-        if not self.fleet.lanes:
+        if not self.fleet.runs:
             raise RunError(f"the run failed at step {self.fleet.step}: {type(error).__name__}: {error}") from error
 
     @contextlib.contextmanager
@@ -314,8 +314,8 @@ class Session:
         finally:
             for files in self.files:
                 files.writer.close()
-            for lane in self.fleet.lanes:
-                lane.envs.close()
+            for run in self.fleet.runs:
+                run.envs.close()
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:

@@ -32,11 +32,11 @@ from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import EvaluationRecord, RecordFile, RecordWriter
 from backsweep.agent.session.records.sinks import Sink, TensorBoard, WeightsAndBiases
-from backsweep.agent.session.session import LaneFiles, RunResult, Session
+from backsweep.agent.session.session import RunFiles, RunResult, Session
 from backsweep.jit.compilation import most_threads, threads_in_use, use_threads
 from backsweep.snapshot import SnapshotError
 
-SINGLE = "."  # the only lane of a folder that is itself a run
+SINGLE = "."  # the only run of a folder that is itself a run
 
 
 def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **session: Any) -> RunResult:
@@ -138,10 +138,10 @@ def _sit_down(
 ) -> list[RunResult]:
     rooms = rooms_on_device(fleet, session)
     with lane_threads(session.lane_threads):
-        files: list[LaneFiles] = []
-        for name, position, digest, lane in zip(names, positions, digests, fleet.lanes, strict=True):
+        files: list[RunFiles] = []
+        for name, position, digest, run in zip(names, positions, digests, fleet.runs, strict=True):
             place = folder / name
-            sinks = _sinks(place, lane.config, session)
+            sinks = _sinks(place, run.config, session)
             if live is not None and not files:
                 for record in RecordFile(place) if position else ():
                     live.curves.write(record)
@@ -150,9 +150,9 @@ def _sit_down(
                 writer = RecordWriter(place, position, sinks, digest)
             except ValueError as error:
                 raise RunError(str(error)) from error
-            shown = run_title(lane.config) if name == SINGLE else name
-            files.append(LaneFiles(name, shown, place, lane, writer, _last_evaluation(place) if position else None))
-        total = max(lane.config.steps for lane in fleet.lanes)
+            shown = run_title(run.config) if name == SINGLE else name
+            files.append(RunFiles(name, shown, place, run, writer, _last_evaluation(place) if position else None))
+        total = max(run.config.steps for run in fleet.runs)
         progress = Progress(total, quiet=session.quiet)
         return Session(folder, fleet, files, session, progress, live, rooms).run()
 
@@ -169,7 +169,7 @@ def live_page(fleet: Fleet, session: SessionConfig) -> Iterator[Live | None]:
         yield None
         return
     try:
-        live = Live(fleet, run_title(fleet.lanes[0].config), session.live_port)
+        live = Live(fleet, run_title(fleet.runs[0].config), session.live_port)
     except ValueError as error:
         raise RunError(str(error)) from error
     if not session.quiet:
@@ -200,7 +200,7 @@ def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sin
 
 @contextlib.contextmanager
 def lane_threads(count: int | None) -> Iterator[None]:
-    """Step lanes with `count` threads within the block, None for all there are."""
+    """Step runs with `count` threads within the block, None for all there are."""
     before = threads_in_use()
     use_threads(None if count is None else min(count, most_threads()))
     try:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import config_network
-from backsweep.agent.fleet.run import lane_environments
+from backsweep.agent.fleet.run import run_environments
 from backsweep.agent.learner.networks import network_tensor
 from backsweep.agent.session.checkpoint import load_agent
 from backsweep.agent.session.evaluation.rollouts import ActionValues
@@ -30,7 +30,7 @@ class Agent:
         self.config: RunConfig = read_config(folder)
         check_import(self.config, allow_import)
         flat, self.step, self._scale = load_agent(folder)
-        envs = lane_environments(self.config, "agent", 1)
+        envs = run_environments(self.config, "agent", 1)
         self.network = config_network(self.config, envs.observation_space, envs.num_actions)
         envs.close()
         self._flat = torch.from_numpy(np.ascontiguousarray(flat))[None]
@@ -57,7 +57,7 @@ def film(
 ) -> tuple[float, int]:
     """Write a GIF of one episode of the run's agent; return the episode's return and length."""
     agent = Agent(folder, allow_import=allow_import)
-    envs = lane_environments(agent.config, f"watch {episode}", 1, render=True)
+    envs = run_environments(agent.config, f"watch {episode}", 1, render=True)
     try:
         frames, total = play_frames(envs, agent.values, random_chance, episode)
     finally:

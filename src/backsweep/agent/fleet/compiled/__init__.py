@@ -1,5 +1,5 @@
 """Steps the environments and replays of many runs together, on threads and without the interpreter lock."""
 
-from backsweep.agent.fleet.compiled.lanes import LockstepLanes, Member
+from backsweep.agent.fleet.compiled.runs import CompiledRuns, Member
 
-__all__ = ["LockstepLanes", "Member"]
+__all__ = ["CompiledRuns", "Member"]

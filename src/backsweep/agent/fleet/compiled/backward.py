@@ -1,4 +1,4 @@
-"""EBU's targets for all lanes of a group, as `agent.learner.episodic.BackwardTargets` computes them for one lane."""
+"""EBU's targets for all runs of a group, as `agent.learner.episodic.BackwardTargets` computes them for one run."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import backward_kernels
 from backsweep.agent.fleet.compiled.backward_kernels import COUNT, PLACE, WALK_COLUMNS, Walk
-from backsweep.agent.fleet.compiled.lanes import LockstepLanes
+from backsweep.agent.fleet.compiled.runs import CompiledRuns
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
 from backsweep.jit.array_table import array_row
 
 
 class Networks(Protocol):
-    """Evaluates bank rows with lanes' networks."""
+    """Evaluates bank rows with runs' networks."""
 
-    def values(self, lanes: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
-        """Return the values (n, steps, actions) of rows (n, steps) by the target or online networks of lanes (n,)."""
+    def values(self, runs: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
+        """Return the values (n, steps, actions) of rows (n, steps) by the target or online networks of runs (n,)."""
         ...
 
-    def ask_both(self, lanes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Enqueue the evaluation of rows (n, CHUNK) by the target and the online networks of lanes (n,)."""
+    def ask_both(self, runs: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Enqueue the evaluation of rows (n, CHUNK) by the target and the online networks of runs (n,)."""
         ...
 
     def answers(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
@@ -32,23 +32,23 @@ class Networks(Protocol):
 
 
 class BackwardWalks:
-    """The walks of all lanes."""
+    """The walks of all runs."""
 
     def __init__(
         self,
-        lanes: LockstepLanes,
+        runs: CompiledRuns,
         walking: NDArray[np.bool_],
         rule: TargetRule,
         longest: int,
         known: NDArray[Any],
         alone: bool,
     ) -> None:
-        """Prepare for episodes of at most `longest` steps; targets go to `known`, NaN for lanes not `walking`.
+        """Prepare for episodes of at most `longest` steps; targets go to `known`, NaN for runs not `walking`.
 
         With `alone`, every episode is evaluated separately, so that rounding is that of a single run on a CPU.
         """
-        count, batch = lanes.row.shape
-        self._lanes, self._walking, self._rule, self._known, self._alone = lanes, walking, rule, known, alone
+        count, batch = runs.row.shape
+        self._runs, self._walking, self._rule, self._known, self._alone = runs, walking, rule, known, alone
         self.walk = np.zeros((count, WALK_COLUMNS), np.int64)
         self.rows = np.zeros((count, longest), np.int64)
         self.targets = np.zeros((count, longest), np.float64)
@@ -58,21 +58,21 @@ class BackwardWalks:
         self._next_places = np.zeros_like(self._steps)
         self._lengths = np.zeros((count, batch), np.int64)
         self._found = np.zeros(count, np.int64)
-        self._starts = np.zeros(count, np.int64)  # where a lane's steps begin among the values
+        self._starts = np.zeros(count, np.int64)  # where a run's steps begin among the values
         self._walked = np.zeros((count, batch), np.bool_)
         own = self.walk, self.rows, self.targets, self.left_out
         arrays = (*own, self._walked, self._steps, self._next_places, self._lengths)
-        self._table = np.stack([array_row(Walk(*(array[lane] for array in arrays))) for lane in range(count)])
+        self._table = np.stack([array_row(Walk(*(array[run] for array in arrays))) for run in range(count)])
 
     def begin(self, networks: Networks) -> bool:
         """Find the states that the last batches need evaluated; return whether a device is evaluating them.
 
         If it is, wait for it before `finish`.
         """
-        lanes = self._lanes
-        self._walked[:] = (lanes.sources() == self._rule.backward_source) & self._walking[:, None]
+        runs = self._runs
+        self._walked[:] = (runs.sources() == self._rule.backward_source) & self._walking[:, None]
         self._lengths[:] = 0
-        backward_kernels.find_episodes(lanes.table, self._table, self._found)
+        backward_kernels.find_episodes(runs.table, self._table, self._found)
         beginning = np.flatnonzero(self._found)
         if self._alone or not len(beginning):
             return False
@@ -82,10 +82,10 @@ class BackwardWalks:
 
     def finish(self, networks: Networks) -> None:
         """Fill `known` for the batches that were drawn last."""
-        lanes, rule = self._lanes, self._rule
+        runs, rule = self._runs, self._rule
         target, online = self._values(networks)
         backward_kernels.walk_through(
-            lanes.table,
+            runs.table,
             self._table,
             rule.double,
             rule.diffusion,
@@ -94,19 +94,19 @@ class BackwardWalks:
             target,
             online,
             self._known,
-            lanes.buffers.weight,
+            runs.buffers.weight,
         )
 
     def _in_chunks(self, beginning: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the steps of the lanes' new episodes cut into chunks: their lanes (n,) and bank rows (n, CHUNK)."""
+        """Return the steps of the runs' new episodes cut into chunks: their runs (n,) and bank rows (n, CHUNK)."""
         totals = self._lengths[beginning].sum(axis=1)
         chunks = -(-totals // CHUNK)
         ends = chunks.cumsum()
         self._starts[beginning] = CHUNK * (ends - chunks)
         rows = np.full(CHUNK * int(ends[-1]), self._next_places[beginning[0], 0])  # what fills up a chunk is not read
-        for lane, total in zip(beginning.tolist(), totals.tolist(), strict=True):
-            start = self._starts[lane]
-            rows[start : start + total] = self._next_places[lane, :total]
+        for run, total in zip(beginning.tolist(), totals.tolist(), strict=True):
+            start = self._starts[run]
+            rows[start : start + total] = self._next_places[run, :total]
         return np.repeat(beginning, chunks), rows.reshape(-1, CHUNK)
 
     def _values(self, networks: Networks) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
@@ -124,21 +124,21 @@ class BackwardWalks:
 
     def _one_by_one(self, networks: Networks, beginning: NDArray[np.int64], target: bool) -> NDArray[np.floating]:
         parts = []
-        for lane in beginning.tolist():
+        for run in beginning.tolist():
             start = 0
-            for length in self._lengths[lane, : self._found[lane]].tolist():
-                wanted = self._next_places[lane : lane + 1, start : start + length].copy()
-                parts.append(networks.values(np.array([lane]), wanted, target=target)[0])
+            for length in self._lengths[run, : self._found[run]].tolist():
+                wanted = self._next_places[run : run + 1, start : start + length].copy()
+                parts.append(networks.values(np.array([run]), wanted, target=target)[0])
                 start += length
         return np.concatenate(parts)
 
-    def borrow(self, lane: int, rows: NDArray[np.int64], targets: NDArray[Any], left_out: NDArray[np.bool_]) -> None:
-        """Restore the rest of a lane's walk."""
+    def borrow(self, run: int, rows: NDArray[np.int64], targets: NDArray[Any], left_out: NDArray[np.bool_]) -> None:
+        """Restore the rest of a run's walk."""
         count = len(rows)
-        self.walk[lane, PLACE], self.walk[lane, COUNT] = 0, count
-        self.rows[lane, :count], self.targets[lane, :count], self.left_out[lane, :count] = rows, targets, left_out
+        self.walk[run, PLACE], self.walk[run, COUNT] = 0, count
+        self.rows[run, :count], self.targets[run, :count], self.left_out[run, :count] = rows, targets, left_out
 
-    def rest(self, lane: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the rest of a lane's walk: rows, targets, and which are skipped."""
-        part = slice(self.walk[lane, PLACE], self.walk[lane, COUNT])
-        return self.rows[lane, part].copy(), self.targets[lane, part].copy(), self.left_out[lane, part].copy()
+    def rest(self, run: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the rest of a run's walk: rows, targets, and which are skipped."""
+        part = slice(self.walk[run, PLACE], self.walk[run, COUNT])
+        return self.rows[run, part].copy(), self.targets[run, part].copy(), self.left_out[run, part].copy()

@@ -6,7 +6,7 @@ import torch
 
 from backsweep.agent.learner.arithmetic import Arithmetic, Errors, Looked, PreparedRows
 from backsweep.agent.learner.branches import Branch
-from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.learner.networks import Parameters
 from backsweep.agent.learner.optimisers import SMALLEST_SQUARE, Corrections, Optimiser
@@ -22,7 +22,7 @@ MOVE_BLOCK = 256
 class FusedArithmetic(Arithmetic):
     """The arithmetic of one learner over one bank. `PreparedRows.prepared` holds row numbers (L, 2 B)."""
 
-    def __init__(self, learner: Learner, bank: ObservationBank) -> None:
+    def __init__(self, learner: Learner, bank: DeviceObservations) -> None:
         self.network: FusedNetwork = FusedNetwork(learner.network, bank)
         self.error_network: FusedNetwork = self.network
         if learner.errors is not None:

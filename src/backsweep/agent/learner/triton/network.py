@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from backsweep.agent.learner.branches import Branch
-from backsweep.agent.learner.device_observations import ObservationBank
+from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.agent.learner.triton import tiles as cuts
 from backsweep.agent.learner.triton import triton_batches, triton_layers, triton_pictures
@@ -21,7 +21,7 @@ class FusedNetwork:
     Values that a network passes through a softplus are those before it.
     """
 
-    def __init__(self, network: Network, bank: ObservationBank) -> None:
+    def __init__(self, network: Network, bank: DeviceObservations) -> None:
         self.scale = network.scale
         self.layers = layers_of(network)
         bank.cut_into_blocks(first_block(network))

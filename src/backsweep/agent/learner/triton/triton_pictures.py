@@ -53,7 +53,7 @@ def _weight_row(number, BLOCK: tl.constexpr, KERNEL: tl.constexpr, CHANNELS: tl.
     """Return which row of the first convolution's weights belongs to a number of a patch.
 
     Weights are in the order of the pixels of a kernel, row by row. Patches are too, unless pictures lie in blocks
-    (`ObservationBank.cut_into_blocks`); then a patch is block by block.
+    (`DeviceObservations.cut_into_blocks`); then a patch is block by block.
     """
     if BLOCK == 1:
         return number

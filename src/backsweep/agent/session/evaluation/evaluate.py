@@ -1,4 +1,4 @@
-"""From a learner's lanes to their evaluation records."""
+"""From a learner's runs to their evaluation records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import task_of, task_options
-from backsweep.agent.fleet.run import environment_seed, lane_environments, return_bounds
+from backsweep.agent.fleet.run import environment_seed, return_bounds, run_environments
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.session.evaluation import (
     ExactEvaluator,
@@ -23,8 +23,8 @@ from backsweep.agent.session.evaluation import (
     play,
     probe_states,
 )
-from backsweep.agent.session.evaluation.lane_values import values_of_lanes
 from backsweep.agent.session.evaluation.rollouts import ActionValues
+from backsweep.agent.session.evaluation.run_values import values_of_runs
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import normalised_return
@@ -40,7 +40,7 @@ PROBE_SEED = 0
 def evaluate(config: RunConfig, values: ActionValues, step: int) -> EvaluationRecord:
     """Evaluate the policy that is greedy in `values`: a fleet of one."""
 
-    def alone(lanes: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
+    def alone(runs: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
         return values(observations[0])[None]
 
     return evaluate_fleet([config], alone, step)[0]
@@ -53,19 +53,19 @@ def evaluate_fleet(configs: Sequence[RunConfig], values: FleetValues, step: int)
     that differ only in seeds and methods are evaluated together, if they are on one of the project's own tasks.
     """
     together: dict[str, list[int]] = {}
-    for lane, config in enumerate(configs):
+    for run, config in enumerate(configs):
         shared = (config.task, task_options(config), config.evaluation_episodes, config.evaluation_random_chance)
         key = json.dumps([*shared, config.discount, config.probe_size], sort_keys=True)
-        together.setdefault(key if is_own(config) else f"run {lane}", []).append(lane)
+        together.setdefault(key if is_own(config) else f"run {run}", []).append(run)
     records: dict[int, EvaluationRecord] = {}
-    for lanes in together.values():
-        found = _evaluate_together([configs[lane] for lane in lanes], values, lanes, step)
-        records.update(zip(lanes, found, strict=True))
-    return [records[lane] for lane in range(len(configs))]
+    for runs in together.values():
+        found = _evaluate_together([configs[run] for run in runs], values, runs, step)
+        records.update(zip(runs, found, strict=True))
+    return [records[run] for run in range(len(configs))]
 
 
 def _evaluate_together(
-    configs: Sequence[RunConfig], values: FleetValues, lanes: Sequence[int], step: int
+    configs: Sequence[RunConfig], values: FleetValues, runs: Sequence[int], step: int
 ) -> list[EvaluationRecord]:
     """Evaluate runs that are on the same task and differ in their seeds, or a single run."""
     one = configs[0]
@@ -73,18 +73,18 @@ def _evaluate_together(
     settings = one.evaluation_episodes, one.evaluation_random_chance, one.discount
     envs = _environments(configs, f"evaluation {step}")
     try:
-        rollouts = play(envs, values, lanes, *settings, generators)
+        rollouts = play(envs, values, runs, *settings, generators)
     finally:
         envs.close()
     scores: dict[int, ExactScores] = {}
-    if exact := [lane for lane, config in zip(lanes, configs, strict=True) if config.exact]:
+    if exact := [run for run, config in zip(runs, configs, strict=True) if config.exact]:
         found = exact_for(one).scores(values, exact, one.evaluation_random_chance)
         scores.update(zip(exact, found, strict=True))
     probe = probe_for(one)
-    probe_q = values(lanes, np.broadcast_to(probe, (len(lanes), *probe.shape)))
+    probe_q = values(runs, np.broadcast_to(probe, (len(runs), *probe.shape)))
     return [
-        _record(config, step, played, seen, scores.get(lane))
-        for config, lane, played, seen in zip(configs, lanes, rollouts, probe_q, strict=True)
+        _record(config, step, played, seen, scores.get(run))
+        for config, run, played, seen in zip(configs, runs, rollouts, probe_q, strict=True)
     ]
 
 
@@ -92,7 +92,7 @@ def _environments(configs: Sequence[RunConfig], purpose: str) -> Environments | 
     """Return environments for the runs' episodes: one for each, or a few if they may be large."""
     one = configs[0]
     if not is_own(one):
-        return lane_environments(one, purpose, min(one.evaluation_episodes, MOST_OTHER_ENVIRONMENTS))
+        return run_environments(one, purpose, min(one.evaluation_episodes, MOST_OTHER_ENVIRONMENTS))
     assert one.task is not None
     roots = [environment_seed(config, purpose) for config in configs]
     seeds = [seed for root in roots for seed in lane_seeds(root, one.evaluation_episodes)]
@@ -130,13 +130,13 @@ def _record(
     )
 
 
-def evaluate_lanes(
-    configs: Sequence[RunConfig], learner: Learner, lanes: Sequence[int], step: int
+def evaluate_runs(
+    configs: Sequence[RunConfig], learner: Learner, runs: Sequence[int], step: int
 ) -> list[EvaluationRecord]:
-    """Evaluate some lanes of a learner; `configs` are theirs."""
+    """Evaluate some runs of a learner; `configs` are theirs."""
 
     def values(places: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
-        return values_of_lanes(learner, [lanes[place] for place in places], observations)
+        return values_of_runs(learner, [runs[place] for place in places], observations)
 
     return evaluate_fleet(configs, values, step)
 

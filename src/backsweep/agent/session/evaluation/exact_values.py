@@ -38,17 +38,17 @@ class ExactEvaluator:
         self._task = task
         self._best = task.optimal_values(discount)
 
-    def scores(self, values: FleetValues, lanes: Sequence[int], random_chance: float = 0.0) -> list[ExactScores]:
-        """Return the scores of several lanes' policies: each state is shown to all of them at once.
+    def scores(self, values: FleetValues, runs: Sequence[int], random_chance: float = 0.0) -> list[ExactScores]:
+        """Return the scores of several runs' policies: each state is shown to all of them at once.
 
         Threads draw the states and evaluate the policies without the interpreter lock.
         """
         tables: list[NDArray[np.floating]] = []
         with ThreadPoolExecutor(threads_in_use()) as pool:
             for states, observations in self._batches_ahead(pool, 2 * threads_in_use()):
-                found = values(lanes, np.broadcast_to(observations, (len(lanes), *observations.shape)))
+                found = values(runs, np.broadcast_to(observations, (len(runs), *observations.shape)))
                 if not tables:
-                    tables = [np.empty(self._best.shape, found.dtype) for _ in lanes]
+                    tables = [np.empty(self._best.shape, found.dtype) for _ in runs]
                 for table, rows in zip(tables, found, strict=True):
                     table[states] = rows
             return list(pool.map(lambda table: self._scores_of(table.astype(np.float64), random_chance), tables))

@@ -1,8 +1,8 @@
 """Episodes played by greedy policies with a few random actions: of one run, or of many at once.
 
         episode 0   episode 1   ...
-lane 0  ..........  ....                  every environment plays its share of a lane's episodes;
-lane 1  ...         ...........           those that are done rest until all are done
+run 0  ..........  ....                  every environment plays its share of a run's episodes;
+run 1  ...         ...........           those that are done rest until all are done
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from backsweep.tasks.resumable import Environments
 ActionValues = Callable[[NDArray[Any]], NDArray[np.floating]]
 """From observations (rows, ...) to values (rows, actions)."""
 FleetValues = Callable[[Sequence[int], NDArray[Any]], NDArray[np.floating]]
-"""From the numbers of several lanes and observations (lanes, rows, ...) to values (lanes, rows, actions).
+"""From the numbers of several runs and observations (runs, rows, ...) to values (runs, rows, actions).
 
-Where all lanes are shown the same, the first axis of the observations is a broadcast one (its stride is 0).
+Where all runs are shown the same, the first axis of the observations is a broadcast one (its stride is 0).
 """
 
 
@@ -41,29 +41,29 @@ class Rollouts:
 def play(
     envs: Environments | FleetEnvironments,
     values: FleetValues,
-    lanes: Sequence[int],
+    runs: Sequence[int],
     episodes: int,
     random_chance: float,
     discount: float,
     generators: Sequence[np.random.Generator],
 ) -> list[Rollouts]:
-    """Play `episodes` episodes for each lane; each has as many environments, lane by lane in `envs`.
+    """Play `episodes` episodes for each run; each has as many environments, run by run in `envs`.
 
-    Environment i of a lane plays its episodes i, i + n, i + 2n and so on, all to their end: taking whichever ends first
-    would favour short episodes. The results of a lane do not depend on the others.
+    Environment i of a run plays its episodes i, i + n, i + 2n and so on, all to their end: taking whichever ends first
+    would favour short episodes. The results of a run do not depend on the others.
     """
-    width = envs.num_envs // len(lanes)
-    shape, results = (len(lanes), width), (len(lanes), episodes)
+    width = envs.num_envs // len(runs)
+    shape, results = (len(runs), width), (len(runs), episodes)
     returns, discounted, start_values = np.zeros(results), np.zeros(results), np.zeros(results)
     lengths, terminated = np.zeros(results, np.int64), np.zeros(results, np.bool_)
     best, highest, weight = np.zeros(shape, np.int64), np.zeros(shape), np.ones(shape)
-    current, fresh = np.tile(np.arange(width), (len(lanes), 1)), np.ones(shape, np.bool_)
-    units = np.zeros((len(lanes), 2, width))
+    current, fresh = np.tile(np.arange(width), (len(runs), 1)), np.ones(shape, np.bool_)
+    units = np.zeros((len(runs), 2, width))
     observations = envs.reset()
     while (playing := current < episodes).any():
         active = np.flatnonzero(playing.any(axis=1))
         rows = _unfinished_first(playing[active])
-        q = values([lanes[place] for place in active.tolist()], _seen(observations, shape, active, rows))
+        q = values([runs[place] for place in active.tolist()], _seen(observations, shape, active, rows))
         best[active[:, None], rows], highest[active[:, None], rows] = q.argmax(axis=2), q.max(axis=2)
         starting = np.nonzero(playing & fresh)
         start_values[starting[0], current[starting]] = highest[starting]
@@ -89,7 +89,7 @@ def play(
 
 
 def _unfinished_first(playing: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the numbers of each lane's environments that play, filled up with others to the same length."""
+    """Return the numbers of each run's environments that play, filled up with others to the same length."""
     most = int(playing.sum(axis=1).max())
     if most == playing.shape[1]:
         return np.broadcast_to(np.arange(most), playing.shape)
@@ -99,7 +99,7 @@ def _unfinished_first(playing: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _seen(
     observations: NDArray[Any], shape: tuple[int, int], active: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Return the observations (lanes, rows, ...) of the active lanes' rows; without a copy while all are wanted."""
+    """Return the observations (runs, rows, ...) of the active runs' rows; without a copy while all are wanted."""
     if rows.shape == shape:
         return observations.reshape(*shape, *observations.shape[1:])
     taken: NDArray[Any] = np.take(observations, active[:, None] * shape[1] + rows, axis=0)

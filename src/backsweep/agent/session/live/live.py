@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.evaluation.lane_values import values_of_lanes
+from backsweep.agent.session.evaluation.run_values import values_of_runs
 from backsweep.agent.session.live.curves import Curves
 from backsweep.agent.session.live.frame import make_frame
 from backsweep.agent.session.live.server import Answers, Server, as_json
@@ -32,7 +32,7 @@ class Live:
     """A run's page, served from its making to `close`; all of one fleet's runs but the first are left out."""
 
     def __init__(self, fleet: Fleet, title: str, port: int = 0) -> None:
-        config = fleet.lanes[0].config
+        config = fleet.runs[0].config
         names = None if config.task is None else list(find_task(config.task).action_names)
         self.curves = Curves()
         """Takes the run's records."""
@@ -65,10 +65,10 @@ class Live:
     def show(self, fleet: Fleet) -> None:
         """Make a picture of the first run's graph."""
         began = time.monotonic()
-        lane = fleet.lanes[0]
+        lane = fleet.runs[0]
 
         def state_values(observations: Any) -> Any:
-            return values_of_lanes(fleet.learner, [0], observations[None])[0].max(axis=1)
+            return values_of_runs(fleet.learner, [0], observations[None])[0].max(axis=1)
 
         words = {"step": fleet.step, "epsilon": float(lane.epsilon(fleet.step)), "episodes": lane.episodes}
         self._frame = make_frame(lane.replay, state_values, words)

@@ -1,4 +1,4 @@
-"""Values of the networks of several lanes, computed in chunks that fit in memory."""
+"""Values of the networks of several runs, computed in chunks that fit in memory."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ allocator reuses the same memory instead of new pages."""
 
 
 @torch.no_grad()
-def values_of_lanes(learner: Learner, lanes: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
-    """Return the online values (lanes, rows, actions) of some lanes for observations (lanes, rows, ...), in task units.
+def values_of_runs(learner: Learner, runs: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
+    """Return the online values (runs, rows, actions) of some runs for observations (runs, rows, ...), in task units.
 
-    Observations that are the same for all lanes (a broadcast first axis) go to the device and through `prepare` once.
+    Observations that are the same for all runs (a broadcast first axis) go to the device and through `prepare` once.
     """
     network, rows = learner.network, observations.shape[1]
     shared = observations.strides[0] == 0
     room = PIECE_BYTES.get(learner.device.type, PIECE_BYTES["cpu"]) // bytes_per_row(network, learner.dtype)
     some_rows = max(1, min(rows, room))
     some_lanes = max(1, room // some_rows)
-    values = np.empty((len(lanes), rows, network.actions), torch.empty(0, dtype=learner.dtype).numpy().dtype)
+    values = np.empty((len(runs), rows, network.actions), torch.empty(0, dtype=learner.dtype).numpy().dtype)
     for row in range(0, rows, some_rows):
         prepared = _prepared(learner, observations[:1, row : row + some_rows]) if shared else None
-        for first in range(0, len(lanes), some_lanes):
-            piece = slice(first, min(first + some_lanes, len(lanes)))
+        for first in range(0, len(runs), some_lanes):
+            piece = slice(first, min(first + some_lanes, len(runs)))
             if prepared is None:
                 given = _prepared(learner, observations[piece, row : row + some_rows])
             else:
                 given = prepared.expand(piece.stop - piece.start, *prepared.shape[1:])
-            found = network.forward(_parameters(learner, lanes[piece]), given)
+            found = network.forward(_parameters(learner, runs[piece]), given)
             values[piece, row : row + some_rows] = found.cpu().numpy()
-    scale = learner.scales[list(lanes)].astype(values.dtype)
+    scale = learner.scales[list(runs)].astype(values.dtype)
     in_units: NDArray[np.floating] = values / scale[:, None, None]
     return in_units
 
 
 def bytes_per_row(network: Network, dtype: torch.dtype) -> int:
-    """Return about how many bytes the layers of a network take for one observation of one lane."""
+    """Return about how many bytes the layers of a network take for one observation of one run."""
     numbers = sum(stage.places * (stage.patch + stage.outputs) for stage in network.stages)
     numbers += network.actions if network.form == "table" else sum(network.widths)
     return numbers * dtype.itemsize
@@ -56,8 +56,8 @@ def _prepared(learner: Learner, observations: NDArray[Any]) -> torch.Tensor:
     return learner.network.prepare(tensor, learner.dtype)
 
 
-def _parameters(learner: Learner, lanes: Sequence[int]) -> Parameters:
-    """Return some lanes' parameters, as views if the lanes are adjacent, which they mostly are."""
-    if list(lanes) == list(range(lanes[0], lanes[0] + len(lanes))):
-        return learner.network.layout.views(learner.online[lanes[0] : lanes[0] + len(lanes)])
-    return learner.network.layout.views(learner.online[torch.tensor(list(lanes), device=learner.device)])
+def _parameters(learner: Learner, runs: Sequence[int]) -> Parameters:
+    """Return some runs' parameters, as views if the runs are adjacent, which they mostly are."""
+    if list(runs) == list(range(runs[0], runs[0] + len(runs))):
+        return learner.network.layout.views(learner.online[runs[0] : runs[0] + len(runs)])
+    return learner.network.layout.views(learner.online[torch.tensor(list(runs), device=learner.device)])

@@ -39,7 +39,7 @@ class Member:
 
     replay: Replay
     task: Lanes
-    """Of one lane."""
+    """Of one run."""
     explorer: np.random.Generator
     first_row: int
     """The first bank row of the run's observations."""
@@ -52,16 +52,16 @@ class Member:
 
 
 class Buffers(Protocol):
-    """What a turn exchanges with the learner: L lanes, B rows of a batch."""
+    """What a turn exchanges with the learner: L runs, B rows of a batch."""
 
     best: NDArray[np.int64]
-    """In: the greedy action of each lane, (L,)."""
+    """In: the greedy action of each run, (L,)."""
     current: NDArray[np.int64]
-    """Out: the bank's row of what each lane sees now, (L,)."""
+    """Out: the bank's row of what each run sees now, (L,)."""
     rows: NDArray[np.int64]
     """Out, as are all that follow but the last: the bank's rows of observations and of their successors, (L, 2, B).
 
-    In one piece: two halves of it would be neighbours in memory for a single lane only, which is another type for
+    In one piece: two halves of it would be neighbours in memory for a single run only, which is another type for
     compiled code, and so another minute of compiling.
     """
     action: NDArray[np.int64]
@@ -74,11 +74,11 @@ class Buffers(Protocol):
 
     @property
     def scales(self) -> NDArray[np.float64]:
-        """In: the factor from each lane's rewards to the networks' units, (L,)."""
+        """In: the factor from each run's rewards to the networks' units, (L,)."""
         ...
 
 
-class LockstepLanes:
+class CompiledRuns:
     """Members that step together. Between `hand_back` and the next turn they may be used separately."""
 
     def __init__(
@@ -123,17 +123,17 @@ class LockstepLanes:
             _check_kernels(member.task)
         self._actions = np.zeros((count, 1), np.int64)
         self._resting, self._chosen = np.zeros(1, np.bool_), np.ones(1, np.bool_)
-        for lane, (member, machine) in enumerate(zip(self.members, machines, strict=True)):
-            ints = self.ints[lane]
+        for run, (member, machine) in enumerate(zip(self.members, machines, strict=True)):
+            ints = self.ints[run]
             ints[codes.LANE_FAMILY] = FAMILIES[member.task.FAMILY]
             ints[codes.LANE_ACTIONS] = member.task.single_action_space.n
             ints[codes.LANE_BYTES] = member.task.observations.nbytes
-            ints[codes.LANE_KEY] = keys[lane][0]
-            ints[codes.LANE_PARTS] = len(self._parts[lane])
+            ints[codes.LANE_KEY] = keys[run][0]
+            ints[codes.LANE_PARTS] = len(self._parts[run])
             ints[codes.LANE_FIRST_ROW], ints[codes.LANE_MOST_ROWS] = member.first_row, member.most_rows
             ints[codes.LANE_BOOTSTRAP] = member.bootstrap_at_timeout
             ints[codes.LANE_N_STEP] = machine.n_step
-            self.floats[lane, codes.LANE_DISCOUNT] = machine.gamma
+            self.floats[run, codes.LANE_DISCOUNT] = machine.gamma
         self.buffers = buffers
         # Kernels are compiled for one precision; learners have one of two.
         self._errors = np.zeros((count, batch_size), np.float64)
@@ -147,46 +147,46 @@ class LockstepLanes:
                 np.ones_like(self.row, np.float32),
             )
         )
-        self._bundles = [self._bundles_of(lane, machine, keys[lane][1]) for lane, machine in enumerate(machines)]
+        self._bundles = [self._bundles_of(run, machine, keys[run][1]) for run, machine in enumerate(machines)]
         """All arrays whose addresses are in the table; this keeps them alive."""
         self.table = array_tables(self._bundles)
         self._new_places = np.zeros(NEW_PER_STEP * count, np.int64)
         self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.LANE_BYTES].max())), np.uint8)
         self.borrow()
 
-    def _bundles_of(self, lane: int, machine: ReplayMachinery, projection: Projection | None) -> list[Bundle | None]:
-        """Return the bundles of a lane, in the order of its table."""
-        task, buffers = self.members[lane].task, self.buffers
+    def _bundles_of(self, run: int, machine: ReplayMachinery, projection: Projection | None) -> list[Bundle | None]:
+        """Return the bundles of a run, in the order of its table."""
+        task, buffers = self.members[run].task, self.buffers
         own = codes.Lane(
-            self.ints[lane],
-            self.floats[lane],
-            self._explorers[lane],
-            self._shares[lane],
-            self._log[lane],
-            self._actions[lane],
+            self.ints[run],
+            self.floats[run],
+            self._explorers[run],
+            self._shares[run],
+            self._log[run],
+            self._actions[run],
             self._resting,
             self._chosen,
             task.observations.reshape(-1).view(np.uint8),
         )
-        reward, discount, weight = (numbers[lane] for numbers in self._numbers)
-        one = slice(lane, lane + 1)
+        reward, discount, weight = (numbers[run] for numbers in self._numbers)
+        one = slice(run, run + 1)
         batch = codes.Batch(
             buffers.best[one],
             buffers.current[one],
-            self.row[lane],
-            buffers.rows[lane],
-            buffers.action[lane],
+            self.row[run],
+            buffers.rows[run],
+            buffers.action[run],
             reward,
             discount,
             weight,
-            self._errors[lane],
+            self._errors[run],
         )
         graph = None if machine.graph is None else machine.graph.bundle
         task_bundles = [*task.bundles, *[None] * (TASK_BUNDLES - len(task.bundles))]
         bundles: list[Bundle | None] = [*machine.store.bundles, graph, projection, *task_bundles, own, batch]
-        for place, part in enumerate(self._parts[lane]):
-            ints, floats = self._part_ints[lane, place], self._part_floats[lane, place]
-            generators = self._part_generators[lane, place]
+        for place, part in enumerate(self._parts[run]):
+            ints, floats = self._part_ints[run, place], self._part_floats[run, place]
+            generators = self._part_generators[run, place]
             bundles += [codes.Part(ints, floats, generators, parts.window_of(part)), parts.bundle_of(part)]
         return bundles
 
@@ -216,7 +216,7 @@ class LockstepLanes:
                 self._shares[np.ix_([leader, *followers], range(len(counts)))] = counts
 
     def sources(self) -> NDArray[np.int64]:
-        """Return which part of its sampler each row of the last batches is from, (lanes, batch); not to be changed."""
+        """Return which part of its sampler each row of the last batches is from, (runs, batch); not to be changed."""
         divided = self._shares.tobytes()
         if divided not in self._sources:
             if len(self._sources) == MOST_SOURCES:
@@ -230,11 +230,11 @@ class LockstepLanes:
         count = turn_kernels.collect_new(self.table, self._new_places, self._new_bytes)
         return self._new_places[:count], self._new_bytes[:count]
 
-    def all_observations(self, lane: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-        """Yield all observations of a lane for the bank: the current one, then the stored ones in chunks."""
-        member = self.members[lane]
+    def all_observations(self, run: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+        """Yield all observations of a run for the bank: the current one, then the stored ones in chunks."""
+        member = self.members[run]
         store = member.replay.machinery.store
-        size = int(self.ints[lane, codes.LANE_BYTES])
+        size = int(self.ints[run, codes.LANE_BYTES])
         yield np.array([member.first_row + member.most_rows]), member.task.observations.reshape(1, -1).view(np.uint8)
         for first in range(0, store.observations_high, PIECE):
             numbers = np.arange(first, min(first + PIECE, store.observations_high))
@@ -243,53 +243,53 @@ class LockstepLanes:
     # -- failures -------------------------------------------------------------------------------------------------
 
     def failures(self) -> list[tuple[int, str]]:
-        """Return the failed lanes, and why."""
+        """Return the failed runs, and why."""
         found = []
-        for lane in np.flatnonzero(self.ints[:, codes.LANE_STATE] != codes.GOING).tolist():
-            reason = FAILURES[int(self.ints[lane, codes.LANE_STATE])]
-            found.append((lane, f"at step {self.ints[lane, codes.LANE_FAILED_AT]}: {reason}"))
+        for run in np.flatnonzero(self.ints[:, codes.LANE_STATE] != codes.GOING).tolist():
+            reason = FAILURES[int(self.ints[run, codes.LANE_STATE])]
+            found.append((run, f"at step {self.ints[run, codes.LANE_FAILED_AT]}: {reason}"))
         return found
 
     # -- borrowing and handing back -------------------------------------------------------------------------------
 
     def borrow(self) -> None:
         """Copy the state of the members' Python objects."""
-        for lane, member in enumerate(self.members):
-            self._explorers[lane] = generator_words(member.explorer)
-            for place, part in enumerate(self._parts[lane]):
+        for run, member in enumerate(self.members):
+            self._explorers[run] = generator_words(member.explorer)
+            for place, part in enumerate(self._parts[run]):
                 parts.borrow(
                     part,
-                    self._part_ints[lane, place],
-                    self._part_floats[lane, place],
-                    self._part_generators[lane, place],
+                    self._part_ints[run, place],
+                    self._part_floats[run, place],
+                    self._part_generators[run, place],
                 )
-            ints = self.ints[lane]
-            self.floats[lane, codes.LANE_RETURN] = member.running_return
-            self.floats[lane, codes.LANE_LENGTH] = member.running_length
+            ints = self.ints[run]
+            self.floats[run, codes.LANE_RETURN] = member.running_return
+            self.floats[run, codes.LANE_LENGTH] = member.running_length
             ints[codes.LANE_EPISODES], ints[codes.LANE_LOGGED] = member.episodes, 0
             store = member.replay.machinery.store
             last = (store.total - 1) % store.capacity
             ints[codes.LANE_START] = -1
             ints[codes.LANE_BEGAN] = not store.total or bool(store.rows[last, FLAGS] & ENDED)
-            self.buffers.current[lane] = turn_kernels.current_row(self.table[lane])
+            self.buffers.current[run] = turn_kernels.current_row(self.table[run])
 
     def hand_back(self, finished: Callable[[int, NDArray[np.float64], NDArray[np.int64]], None]) -> None:
-        """Update the members' objects; `finished` is called with each lane's ended episodes: returns, lengths."""
-        for lane, member in enumerate(self.members):
-            restore_generator_words(member.explorer, self._explorers[lane])
-            for place, part in enumerate(self._parts[lane]):
+        """Update the members' objects; `finished` is called with each run's ended episodes: returns, lengths."""
+        for run, member in enumerate(self.members):
+            restore_generator_words(member.explorer, self._explorers[run])
+            for place, part in enumerate(self._parts[run]):
                 parts.hand_back(
                     part,
-                    self._part_ints[lane, place],
-                    self._part_floats[lane, place],
-                    self._part_generators[lane, place],
+                    self._part_ints[run, place],
+                    self._part_floats[run, place],
+                    self._part_generators[run, place],
                 )
-            ints = self.ints[lane]
-            member.running_return = float(self.floats[lane, codes.LANE_RETURN])
-            member.running_length = int(self.floats[lane, codes.LANE_LENGTH])
+            ints = self.ints[run]
+            member.running_return = float(self.floats[run, codes.LANE_RETURN])
+            member.running_length = int(self.floats[run, codes.LANE_LENGTH])
             member.episodes = int(ints[codes.LANE_EPISODES])
             logged = int(ints[codes.LANE_LOGGED])
-            finished(lane, self._log[lane, :logged, 0].copy(), self._log[lane, :logged, 1].astype(np.int64))
+            finished(run, self._log[run, :logged, 0].copy(), self._log[run, :logged, 1].astype(np.int64))
             ints[codes.LANE_LOGGED] = 0
         for leader, followers in self._leaders:
             sampler = self._samplers[leader]
@@ -315,27 +315,27 @@ def supported(replay: Replay, task: Lanes) -> bool:
 def _known_parts(sampler: Any) -> list[Any]:
     known = parts.parts_of(sampler)
     if known is None:
-        raise ValueError(f"compiled lanes cannot draw from {type(sampler).__name__}")
+        raise ValueError(f"compiled runs cannot draw from {type(sampler).__name__}")
     return known
 
 
 def _known_key(machine: ReplayMachinery) -> tuple[int, Projection | None]:
     kind = key_kind(machine.store, machine.graph, machine.encoder)
     if kind is None:
-        raise ValueError(f"compiled lanes cannot compute keys with {type(machine.encoder).__name__}")
+        raise ValueError(f"compiled runs cannot compute keys with {type(machine.encoder).__name__}")
     return kind
 
 
 def _check_kernels(task: Lanes) -> None:
     if not task.moves_by_kernels_alone:
-        raise ValueError(f"compiled lanes cannot step {type(task).__name__}")
+        raise ValueError(f"compiled runs cannot step {type(task).__name__}")
 
 
 def _leaders(samplers: Sequence[Any]) -> list[tuple[int, list[int]]]:
     """Return groups of members with the same division of batches: the first of each, and the others."""
     groups: dict[Any, list[int]] = {}
-    for lane, sampler in enumerate(samplers):
+    for run, sampler in enumerate(samplers):
         mixed = isinstance(sampler, LiveMixture)
         key = (tuple(sampler.shares), tuple(sampler.owed)) if mixed else None
-        groups.setdefault(key, []).append(lane)
-    return [(lanes[0], lanes[1:]) for lanes in groups.values()]
+        groups.setdefault(key, []).append(run)
+    return [(runs[0], runs[1:]) for runs in groups.values()]
