@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +31,7 @@ from backsweep.snapshot import (
     write_snapshot,
 )
 from backsweep.snapshot.contents import ContentsError, need
+from backsweep.snapshot.saved_part import part
 from backsweep.store.store import Store
 
 if TYPE_CHECKING:
@@ -40,42 +42,23 @@ NOT_OURS = "Do not use this folder: no release of backsweep writes such a save"
 VERSION = 1
 
 
-def save_replay(replay: Replay, folder: str | os.PathLike[str], *, final: bool = True) -> None:
+def save_replay(replay: Replay, folder: str | os.PathLike[str], *, memory: SnapshotMemory | None = None) -> None:
     """Write `replay` to `folder`; the caller holds its lock.
 
-    Unless it is `final`, the next save elsewhere still knows what has changed since the one before.
+    With a `memory` of its own, a save leaves no trace: the next one still knows what has changed since the last
+    without.
     """
-    store, graph = replay._store, replay._graph
-    sampler = replay._sampler.state()
-    arrays: dict[str, NDArray[Any]] = {"ended": replay._autoreset.ended}
-    parts = {
-        "store": store.arrays(),
-        "graph": {} if graph is None else graph.arrays(),
-        "encoder": replay._encoder.arrays(),
-        "sampler": sampler.arrays,
-        "planner": {} if replay._planner is None else replay._planner.arrays(),
-    }
-    for part, contents in parts.items():
-        arrays.update({f"{part}/{name}": array for name, array in contents.items()})
+    machine, sampler = replay.machinery, replay.machinery.sampler.state()
+    arrays, counts = replay.state()
+    contents = {name: owner.arrays() for name, owner in replay.saved_parts(machine.graph is not None).items()}
+    contents.update(encoder=machine.encoder.arrays(), sampler=sampler.arrays)
+    for name, owned in contents.items():
+        arrays.update({f"{name}/{key}": array for key, array in owned.items()})
     metadata = {
-        "observation_space": space_to_json(replay.observation_space),
-        "action_space": space_to_json(replay.action_space),
-        "capacity": replay._capacity,
-        "num_envs": replay._num_envs,
-        "n_step": replay._n_step,
-        "gamma": replay._gamma,
-        "frame_stack": store.frame_stack,
-        "autoreset": replay._autoreset.mode,
-        "check_autoreset": replay._check_autoreset,
-        "cast": replay._cast,
-        "seed": replay._seed,
-        "sampler": configuration_to_json(replay._sampler_config),
-        "encoder": configuration_to_json(replay._encoder_config),
-        "values": configuration_to_json(replay._values_config),
+        **{name: _setting_to_json(value) for name, value in replay.settings().items() if name != "file"},
+        **counts,
         "sampler_state": sampler.values,
-        "has_graph": graph is not None,
-        "late_priority_updates": replay._stale_updates,
-        "truncations_left_out": replay._left_out,
+        "has_graph": machine.graph is not None,
     }
     write_snapshot(
         folder,
@@ -83,11 +66,11 @@ def save_replay(replay: Replay, folder: str | os.PathLike[str], *, final: bool =
         metadata,
         kind=KIND,
         version=VERSION,
-        dirty={f"store/{name}": hint for name, hint in store.change_hints().items()},
-        memory=replay._snapshot_memory,
+        dirty={f"store/{name}": hint for name, hint in machine.store.change_hints().items()},
+        memory=replay.snapshot_memory if memory is None else memory,
     )
-    if final:
-        store.mark_saved()
+    if memory is None:
+        machine.store.mark_saved()
 
 
 def load_replay(
@@ -102,70 +85,44 @@ def load_replay(
     with _refused(folder, "its settings"):
         check_sizes(metadata, shapes)
         replay = _empty_replay(metadata, sampler, encoder, file)
-        parts = _parts(replay, metadata["has_graph"])
+        parts = replay.saved_parts(metadata["has_graph"])
         known = (*(f"{part}/" for part in parts), "encoder/", "sampler/")
         strange = [name for name in shapes if not name.startswith(known) and name != "ended"]
         need(not strange, f"it has arrays that belong to nothing: {strange}")
-    store = replay._store
+    machine = replay.machinery
     snapshot = read_snapshot(
         folder,
         kind=KIND,
         versions={VERSION},
         into={
-            f"{part}/{name}": _first_entries(folder, f"{part}/{name}", whole, store)
+            f"{part}/{name}": _first_entries(folder, f"{part}/{name}", whole, machine.store)
             for part, owner in parts.items()
             for name, whole in owner.destinations().items()
         },
-        memory=replay._snapshot_memory,
+        memory=replay.snapshot_memory,
     )
     if snapshot.metadata != metadata:
         raise SnapshotError(folder, "it was replaced by a newer save while it was being read", "Load it again")
     arrays = snapshot.arrays
     with _refused(folder, "its encoder"):
-        replay._encoder.load(_part(arrays, "encoder/"))
-    for name, part in parts.items():
+        machine.encoder.load(part(arrays, "encoder/"))
+    for name, owner in parts.items():
         with _refused(folder, f"its {name}"):
-            part.check(_part(arrays, f"{name}/"))
-            part.finish_loading()
-    store.mark_saved()
+            owner.check(part(arrays, f"{name}/"))
+            owner.finish_loading()
+    machine.store.mark_saved()
     with _refused(folder, "its settings"):
-        ended, own = arrays["ended"], replay._autoreset.ended
-        late, left_out = metadata["late_priority_updates"], metadata.get("truncations_left_out", 0)
-        need(ended.dtype == np.bool_ and ended.shape == own.shape, "the lanes that have ended do not fit")
-        need(type(late) is int and late >= 0, "the number of late updates is out of range")
-        need(type(left_out) is int and left_out >= 0, "the number of truncations left out is out of range")
-        replay._autoreset.go_on(ended)
-        replay._stale_updates, replay._left_out = late, left_out
-    replay._use_arrays()
+        replay.load_state(arrays, metadata)
     with _refused(folder, "its sampler"):
-        replay._sampler.load_state(SamplerState(_part(arrays, "sampler/"), metadata["sampler_state"]))
+        machine.sampler.load_state(SamplerState(part(arrays, "sampler/"), metadata["sampler_state"]))
     return replay
 
 
-def _parts(replay: Replay, has_graph: bool) -> dict[str, Part]:
-    """Return the parts that a save holds, each after those that it builds on."""
-    parts: dict[str, Part] = {"store": replay._store}
-    if has_graph or replay._graph is not None:
-        parts["graph"] = replay._graph_for_loading()
-    if replay._planner is not None:
-        parts["planner"] = replay._planner
-    return parts
-
-
-class Part(Protocol):
-    """A part of a replay that is read into arrays of its own, checks them, and builds what follows from them."""
-
-    def destinations(self) -> dict[str, NDArray[Any]]:
-        """Return the whole arrays that a save is read into."""
-        ...
-
-    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
-        """Raise a ContentsError where loaded arrays do not fit together, before anything follows their numbers."""
-        ...
-
-    def finish_loading(self) -> None:
-        """Build what is not saved."""
-        ...
+def _setting_to_json(value: Any) -> Any:
+    """Return a setting as JSON: spaces and configurations by their own rules, numbers and texts as they are."""
+    if isinstance(value, gym.Space):
+        return space_to_json(value)
+    return configuration_to_json(value)
 
 
 def _empty_replay(
@@ -216,17 +173,14 @@ def replay_to_files(replay: Replay) -> tuple[Any, ...]:
     Configurations go along as they are, because those of the user's own classes are not in the files.
     """
     with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
-        remembered, replay._snapshot_memory = replay._snapshot_memory, SnapshotMemory()
-        try:
-            save_replay(replay, folder, final=False)
-        finally:
-            replay._snapshot_memory = remembered
+        save_replay(replay, folder, memory=SnapshotMemory())
         files = {
             path.relative_to(folder).as_posix(): path.read_bytes()
             for path in sorted(Path(folder).rglob("*"))
             if path.is_file()
         }
-    return files, replay._sampler_config, replay._encoder_config, replay._file
+    settings = replay.settings()
+    return files, settings["sampler"], settings["encoder"], settings["file"]
 
 
 def replay_from_files(files: dict[str, bytes], sampler: Sampler, encoder: Encoder, file: Path | None) -> Replay:
@@ -237,7 +191,7 @@ def replay_from_files(files: dict[str, bytes], sampler: Sampler, encoder: Encode
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(contents)
         replay = load_replay(folder, sampler=sampler, encoder=encoder, file=file)
-    replay._snapshot_memory = SnapshotMemory()
+    replay.snapshot_memory = SnapshotMemory()
     return replay
 
 
@@ -256,7 +210,3 @@ def _first_entries(folder: str | os.PathLike[str], name: str, whole: NDArray[Any
         return whole[: shape[0]]
 
     return hand_over
-
-
-def _part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

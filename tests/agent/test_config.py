@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,6 +163,22 @@ def test_a_timeout_is_bootstrapped_unless_told_otherwise() -> None:
         assert not batch.terminated.any()
         assert batch.discount[cut].tolist() == pytest.approx([discount] * int(cut.sum()))
         assert batch.discount[~cut].tolist() == pytest.approx([0.99] * int((~cut).sum()))
+
+
+def test_a_timeout_ends_the_steps_that_are_folded_into_a_row() -> None:
+    """Two environments, so that a row's successor is not the next row; episodes of three steps, two in a row."""
+    options: dict[str, Any] = {"task_options": {"max_steps": 3}, "batch_size": 64, "num_envs": 2, "n_step": 2}
+    for bootstrap in (True, False):
+        run = Run(paper_config("nchain-10", method="n-step", bootstrap_at_timeout=bootstrap, **options))
+        for _ in range(9):
+            run.step(np.array([1, 1]), Clock())
+        batch = run.sample()
+        step = batch.row // 2 % 3
+        assert set(step.tolist()) == {0, 1, 2}
+        expected = np.where(step == 2, 0.99, 0.99**2) * ((step == 0) | bootstrap)
+        assert batch.discount.tolist() == pytest.approx(expected.tolist())
+        assert run.replay.truncated(batch.row, batch.steps).tolist() == (step > 0).tolist()
+        assert run.replay.truncated(batch.row).tolist() == (step == 2).tolist()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from backsweep.replay.checking import checked_gamma, positive_int
 from backsweep.samplers import Experience, Sampler, Uniform
 from backsweep.samplers.base import LiveSampler, graph_draws
 from backsweep.snapshot import SnapshotMemory
+from backsweep.snapshot.contents import need
+from backsweep.snapshot.saved_part import SavedPart
 from backsweep.store.ingest import tables_for
 from backsweep.store.layout import Layout
 from backsweep.store.staging import LARGEST_REWARD
@@ -152,7 +155,7 @@ class ReplayParts:
         self._use_arrays()
         self._sampler = self._sampler_config.build(Experience(self._store, self._graph), generator)
         self._sampler_listens = self._sampler.listens
-        self._snapshot_memory = SnapshotMemory()
+        self.snapshot_memory = SnapshotMemory()
 
     @property
     def machinery(self) -> ReplayMachinery:
@@ -245,10 +248,53 @@ class ReplayParts:
         """Called when the graph or the encoder has new arrays."""
         self._tables = tables_for(self._store, self._graph, self._encoder)
 
-    def _graph_for_loading(self) -> Graph:
-        if self._graph is None:
+    # -- what a save holds, for `backsweep.saving` --------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that make an empty replay like this one."""
+        return {
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+            "capacity": self._capacity,
+            "sampler": self._sampler_config,
+            "encoder": self._encoder_config,
+            "values": self._values_config,
+            "num_envs": self._num_envs,
+            "n_step": self._n_step,
+            "gamma": self._gamma,
+            "frame_stack": self._frame_stack,
+            "autoreset": self._autoreset.mode,
+            "check_autoreset": self._check_autoreset,
+            "cast": self._cast,
+            "file": self._file,
+            "seed": self._seed,
+        }
+
+    def saved_parts(self, with_graph: bool) -> dict[str, SavedPart]:
+        """Return the parts that a save is read into, each after those that it builds on."""
+        if with_graph and self._graph is None:
             self._graph = Graph(self._store, self._encoder)
-        return self._graph
+        parts: dict[str, SavedPart | None] = {"store": self._store, "graph": self._graph, "planner": self._planner}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
+        """Return what the parts do not hold: which lanes have ended, and the counts of what was passed over."""
+        counts = {"late_priority_updates": self._stale_updates, "truncations_left_out": self._left_out}
+        return {"ended": self._autoreset.ended}, counts
+
+    def load_state(self, arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned; the parts and the encoder have been loaded."""
+        ended = arrays["ended"]
+        late, left_out = values["late_priority_updates"], values.get("truncations_left_out", 0)
+        need(
+            ended.dtype == np.bool_ and ended.shape == self._autoreset.ended.shape,
+            "the lanes that have ended do not fit",
+        )
+        need(type(late) is int and late >= 0, "the number of late updates is out of range")
+        need(type(left_out) is int and left_out >= 0, "the number of truncations left out is out of range")
+        self._autoreset.go_on(ended)
+        self._stale_updates, self._left_out = late, left_out
+        self._use_arrays()
 
     def stats(self) -> dict[str, float]:
         """Return statistics of the store, graph, planner and sampler, and counts of skipped rows."""

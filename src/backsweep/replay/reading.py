@@ -15,7 +15,7 @@ from backsweep.replay.checking import (
 from backsweep.replay.parts import ReplayParts
 from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.store import reading_kernels, store_kernels
-from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, TRUNCATED
+from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, NEXT, TRUNCATED
 from backsweep.types import Batch, Picks, Rows
 
 
@@ -118,15 +118,23 @@ class Reading(ReplayParts):
             episode_rows(checked, store.table[store_kernels.RING], out)
             return out
 
-    def truncated(self, row: ArrayLike) -> NDArray[np.bool_]:
-        """Return for each of the given live rows whether its episode was truncated there."""
+    def truncated(self, row: ArrayLike, steps: ArrayLike = 1) -> NDArray[np.bool_]:
+        """Return for each of the given live rows whether its episode was truncated there.
+
+        With ``batch.steps`` as `steps`: whether it was at the last of the steps that are folded into the row.
+        """
         rows = checked_rows(row)
         with self._lock:
             if not self._store.are_live(rows).all():
                 raise ValueError(
                     f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, got {rows}"
                 )
-            cut: NDArray[np.bool_] = (self._store.rows[rows % self._capacity, FLAGS] & TRUNCATED) != 0
+            table, last = self._store.rows, rows % self._capacity
+            ahead = np.broadcast_to(np.asarray(steps), last.shape) - 1
+            for step in range(int(ahead.max(initial=0))):
+                following = table[last, NEXT]
+                last = np.where((step < ahead) & (following >= 0), following, last)
+            cut: NDArray[np.bool_] = (table[last, FLAGS] & TRUNCATED) != 0
             return cut
 
     def return_range(self) -> tuple[float, float]:

@@ -147,6 +147,7 @@ def test_tasks_and_methods_in_one_fleet_are_as_alone(tmp_path: Path) -> None:
 def test_several_updates_per_step_and_timeouts_as_ends(tmp_path: Path) -> None:
     options = {"ratio": 2.0, "bootstrap_at_timeout": False, "steps": 400}
     runs = {f"seed{seed}": small("ter", seed, **options) for seed in (1, 2)}
+    runs["n-step"] = small("n-step", 3, **options)
     for engine in ("plain", "compiled"):
         train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
     check_all_records(tmp_path / "plain", tmp_path / "compiled", runs)

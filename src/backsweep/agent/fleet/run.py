@@ -13,12 +13,14 @@ from backsweep.agent.defaults import task_of, task_options
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.learner.episodic import BackwardTargets
 from backsweep.agent.learner.exploration import EpsilonSchedule, Explorer
+from backsweep.agent.learner.targets import discounts
 from backsweep.agent.methods import Method, method_for
 from backsweep.encoding import Encoder, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding.discrete import is_discrete
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
 from backsweep.planning.planner import QValues
 from backsweep.replay import Replay
+from backsweep.snapshot.saved_part import part
 from backsweep.tasks.resumable import Environments, Outcome, State, make_environments
 from backsweep.types import Batch
 
@@ -91,8 +93,7 @@ class Run:
     def sample(self) -> Batch:
         """Draw a batch; if time limits count as terminations, truncated rows do not bootstrap."""
         batch = self.replay.sample(self.config.batch_size)
-        if not self.config.bootstrap_at_timeout:
-            batch.discount = batch.discount * ~self.replay.truncated(batch.row)
+        batch.discount = discounts(batch, self.replay, self.config.bootstrap_at_timeout)
         return batch
 
     def estimate_reward_scale(self) -> float:
@@ -138,11 +139,6 @@ class Run:
         self.values_due = values.get("values_due", self.values_due)
         self.finished_returns = list(values["finished_returns"])
         self.finished_lengths = list(values["finished_lengths"])
-
-
-def part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin with `prefix`, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def run_environments(config: RunConfig, purpose: str, num_envs: int, *, render: bool = False) -> Environments:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.learner.rules import TargetRule
-from backsweep.agent.learner.targets import backward_targets
+from backsweep.agent.learner.targets import backward_targets, discounts
 from backsweep.replay import Replay
 from backsweep.types import Batch
 
@@ -72,13 +72,10 @@ class BackwardTargets:
             self.rows, self.targets, self.left_out = self.rows[:0], self.targets[:0], self.left_out[:0]
             return
         steps = self._replay.read(episode)
-        discount = steps.discount
-        if not self._bootstrap_at_timeout:
-            discount = discount * ~self._replay.truncated(episode)
         targets = backward_targets(
             steps.action,
             steps.reward,
-            discount,
+            discounts(steps, self._replay, self._bootstrap_at_timeout),
             values(steps.next_observation, target=True),
             values(steps.next_observation, target=False) if self.rule.double else None,
             self.rule.diffusion,

@@ -10,6 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from backsweep.replay import Replay
+from backsweep.types import Batch
+
+
+def discounts(batch: Batch, replay: Replay, bootstrap_at_timeout: bool) -> NDArray[np.float32]:
+    """Return the discounts of rows of a replay (B,); unless `bootstrap_at_timeout`, a time limit is an end too."""
+    return batch.discount if bootstrap_at_timeout else batch.discount * ~replay.truncated(batch.row, batch.steps)
+
 
 def double_dqn_targets(
     reward: torch.Tensor, discount: torch.Tensor, next_online: torch.Tensor, next_target: torch.Tensor

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.run import part
 from backsweep.agent.session.folder import FLEET, RunError, check_import
 from backsweep.agent.session.records.writer import RecordsError, RecordWriter, checked_digest
 from backsweep.replay import Replay
 from backsweep.snapshot import SnapshotError, read_metadata, read_snapshot, write_snapshot
+from backsweep.snapshot.saved_part import part
 
 FOLDER = "checkpoints"
 SLOTS = ("a", "b")

@@ -65,13 +65,13 @@ class Live:
     def show(self, fleet: Fleet) -> None:
         """Make a picture of the first run's graph."""
         began = time.monotonic()
-        lane = fleet.runs[0]
+        run = fleet.runs[0]
 
         def state_values(observations: Any) -> Any:
             return values_of_runs(fleet.learner, [0], observations[None])[0].max(axis=1)
 
-        words = {"step": fleet.step, "epsilon": float(lane.epsilon(fleet.step)), "episodes": lane.episodes}
-        self._frame = make_frame(lane.replay, state_values, words)
+        words = {"step": fleet.step, "epsilon": float(run.epsilon(fleet.step)), "episodes": run.episodes}
+        self._frame = make_frame(run.replay, state_values, words)
         self._version += 1
         now = time.monotonic()
         # The first one takes longer, once: what it needs is loaded.
