@@ -44,7 +44,7 @@ GOALS = {
     "runs stopped and resumed, the same records": 200,
     "fleets stopped and resumed, the same records": 50,
     "damaged files": 5_000,
-    "crafted folders": 5_000,
+    "crafted folders": 1_000,
     "saves on a full disk": 1_000,
     "calls from four threads, with forks": 500_000,
     "interrupts while adding": 10_000,
