@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from backsweep.jit.kernel_cache import cache_folder
+from backsweep.jit.kernel_cache import cache_folder, contents_digest
 from backsweep.store.distinct_kernels import same_record
 from backsweep.store.store_kernels import shorten_episode
 
@@ -31,8 +31,10 @@ def test_the_kernels_run_as_they_are_meant_to() -> None:
 @pytest.mark.kernels
 def test_compiled_code_with_checks_is_kept_apart_from_code_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warm cache would skip the checks without a word."""
-    folders = set()
+    folder = cache_folder()
+    assert folder is not None and folder.name.endswith(contents_digest())
+    digests = set()
     for checks in (None, 1):
         monkeypatch.setattr(numba.config, "BOUNDSCHECK", checks)
-        folders.add(cache_folder.__wrapped__())
-    assert len(folders) == 2
+        digests.add(contents_digest.__wrapped__())
+    assert len(digests) == 2
