@@ -32,7 +32,8 @@ def test_the_kernels_run_as_they_are_meant_to() -> None:
 def test_compiled_code_with_checks_is_kept_apart_from_code_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warm cache would skip the checks without a word."""
     folder = cache_folder()
-    assert folder is not None and folder.name.endswith(contents_digest())
+    assert folder is not None
+    assert folder.name.endswith(contents_digest())
     digests = set()
     for checks in (None, 1):
         monkeypatch.setattr(numba.config, "BOUNDSCHECK", checks)
