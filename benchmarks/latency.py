@@ -22,6 +22,7 @@ import numpy as np
 from backsweep import PseudoTerminals, Replay, Topological
 from backsweep.samplers import Sampler
 from benchmarks.machine import facts
+from benchmarks.marked import rewrite_between
 
 LANES = 1_000
 BATCH = 64
@@ -78,7 +79,7 @@ def measure(sampler: Sampler, edges: int, calls: int) -> dict[str, float]:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds on the wall's clock and on the thread's own, which stands still while others run."""
+    """Return the seconds on the wall clock and on the thread's own, which stands still while others run."""
     wall, own = time.perf_counter(), time.thread_time()
     work()
     return time.perf_counter() - wall, time.thread_time() - own
@@ -86,7 +87,7 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
 
 def table(results: dict[str, Any]) -> str:
     """Return the results as Markdown."""
-    lines = ["| `Topological` with | sample(64): median | p99 | p99 on the wall's clock | add: p99 |"]
+    lines = ["| `Topological` with | sample(64): median | p99 | p99 on the wall clock | add: p99 |"]
     lines.append("| --- | --- | --- | --- | --- |")
     for name, found in results["cells"].items():
         keys = "sample_own_median", "sample_own_p99", "sample_wall_p99", "add_own_p99"
@@ -121,8 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.out is not None:
         asked.out.write_text(json.dumps(results, indent=1) + "\n")
     if asked.page is not None:
-        before, rest = asked.page.read_text().split(BEGIN)
-        asked.page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+        rewrite_between(asked.page, BEGIN, END, text)
     return 0
 
 

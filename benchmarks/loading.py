@@ -25,6 +25,7 @@ from backsweep.planning.planner import Planner
 from backsweep.store.store import Store
 from backsweep.sweep.sweep import Sweep
 from benchmarks.machine import facts
+from benchmarks.marked import rewrite_between
 
 LANES = 100
 CHECKS: tuple[tuple[type, str], ...] = ((Store, "check"), (Graph, "check"), (Planner, "check"), (Sweep, "_check"))
@@ -135,8 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.out is not None:
         asked.out.write_text(json.dumps(results, indent=1) + "\n")
     if asked.page is not None:
-        before, rest = asked.page.read_text().split(BEGIN)
-        asked.page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+        rewrite_between(asked.page, BEGIN, END, text)
     return 0
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.marked import rewrite_between
 from benchmarks.plan import Cell, Row
 
 MISS = "**misses**"
@@ -233,10 +234,7 @@ BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
 def write_between_marks(path: Path, text: str) -> None:
     """Put the tables into a document, in place of those of the last run."""
-    document = path.read_text() if path.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
-    before, _, rest = document.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"{path} must hold the lines {BEGIN} and {END}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# Performance\n\n{BEGIN}\n{END}\n")
+    rewrite_between(path, BEGIN, END, text)

@@ -15,6 +15,7 @@ from backsweep.lab.claims.registry import find_question
 from backsweep.lab.report.chart import task_title
 from backsweep.lab.report.figures import draw
 from backsweep.lab.report.soonest import Soonest, read_soonest, soonest_chart
+from benchmarks.marked import rewrite_between
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- soonest: begin -->", "<!-- soonest: end -->"
@@ -49,11 +50,7 @@ def main() -> None:
     draw(soonest_chart(found), ROOT / "docs" / "images" / "soonest.png")
     text = table(found)
     print(text)
-    readme = ROOT / "README.md"
-    page = readme.read_text()
-    if BEGIN in page:
-        before, rest = page.split(BEGIN, 1)
-        readme.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END, 1)[1]}")
+    rewrite_between(ROOT / "README.md", BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.marked import rewrite_between
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance-tasks.md"
 NUMBERS = ROOT / "docs" / "performance-tasks.json"
@@ -227,12 +229,7 @@ def as_markdown(results: list[Result]) -> str:
 
 def write_results(results: list[Result], page: Path = PAGE, numbers: Path = NUMBERS) -> None:
     """Rewrite the marked block of the page, and the numbers as JSON beside it."""
-    text = page.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{page} must hold the lines {BEGIN} and {END}")
-    head, rest = text.split(BEGIN, 1)
-    tail = rest.split(END, 1)[1]
-    page.write_text(f"{head}{BEGIN}\n\n{as_markdown(results)}\n\n{END}{tail}", encoding="utf-8")
+    rewrite_between(page, BEGIN, END, as_markdown(results))
     record = {"python": platform.python_version(), "results": [asdict(one) for one in results]}
     numbers.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 

@@ -28,6 +28,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.marked import rewrite_between
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance-training.md"
 NUMBERS = ROOT / "docs" / "performance-training.json"
@@ -223,10 +225,7 @@ def table(rounds: list[dict[str, dict[str, float]]]) -> tuple[str, bool, dict[st
 
 def rewrite(text: str) -> None:
     """Put the table between the markers of the page."""
-    page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    rewrite_between(PAGE, BEGIN, END, text)
 
 
 def main() -> int:

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import facts
+from benchmarks.marked import rewrite_between
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "see_your_graph.md"
@@ -187,8 +188,7 @@ def main() -> int:
     print(table(numbers))
     if not quick:
         NUMBERS.write_text(json.dumps(numbers, indent=2) + "\n")
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{table(numbers)}\n\n{END}{rest.partition(END)[2]}")
+        rewrite_between(PAGE, BEGIN, END, table(numbers))
     return 0 if numbers["live"]["ratio"] <= 1 + MOST_SLOWER else 1
 
 
