@@ -20,9 +20,9 @@ import gymnasium as gym
 import numpy as np
 
 from backsweep import PseudoTerminals, Replay, Topological
+from backsweep.lab.report.marked import rewrite_between
 from backsweep.samplers import Sampler
 from benchmarks.machine import facts
-from benchmarks.marked import rewrite_between
 
 LANES = 1_000
 BATCH = 64

@@ -21,11 +21,11 @@ import numpy as np
 
 from backsweep import GraphValues, Mixture, Prioritized, Replay, Topological
 from backsweep.graph.graph import Graph
+from backsweep.lab.report.marked import rewrite_between
 from backsweep.planning.planner import Planner
 from backsweep.store.store import Store
 from backsweep.sweep.sweep import Sweep
 from benchmarks.machine import facts
-from benchmarks.marked import rewrite_between
 
 LANES = 100
 CHECKS: tuple[tuple[type, str], ...] = ((Store, "check"), (Graph, "check"), (Planner, "check"), (Sweep, "_check"))

@@ -27,8 +27,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from backsweep.lab.report.marked import rewrite_between
 from benchmarks.machine import facts
-from benchmarks.marked import rewrite_between
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "see_your_graph.md"

@@ -34,6 +34,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
 
 from attacks import ATTACKS
+from backsweep.lab.report.marked import rewrite_between
 
 PATIENCE = 900.0
 GOALS = {
@@ -164,7 +165,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--only", nargs="+", choices=list(ATTACKS), default=list(ATTACKS), metavar="ATTACK")
     parser.add_argument("--record", type=Path, help="add to this record, which is written after every round")
-    parser.add_argument("--page", type=Path, help="write the table between the markers of this page")
+    parser.add_argument("--page", type=Path, help="write the table between the marked lines of this page")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     if options.goals:
@@ -175,8 +176,7 @@ def main() -> int:
     text = table(scores)
     print("\n" + text)
     if options.page is not None:
-        before, rest = options.page.read_text().split(BEGIN)
-        options.page.write_text(before + BEGIN + "\n\n" + text + "\n\n" + END + rest.split(END)[1])
+        rewrite_between(options.page, BEGIN, END, text)
     return 1 if any(score.failures for score in scores.values()) else 0
 
 

@@ -20,7 +20,8 @@ from backsweep.lab.claims.registry import find_question
 from backsweep.lab.report.answers import Report, _thresholds, make_report
 from backsweep.lab.report.chart import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
-from backsweep.lab.report.markdown import BEGIN, END, with_block
+from backsweep.lab.report.markdown import BEGIN, END, block
+from backsweep.lab.report.marked import replace_between, rewrite_between
 from backsweep.lab.report.tables import side_by_side
 from backsweep.lab.report.writing import write_markdown, write_page
 from result_folders import write_run
@@ -163,9 +164,14 @@ def test_markdown_goes_between_its_markers(report: Report, folder: Path, tmp_pat
     path.write_text(f"![who](images/c3-ahead.png)\n{BEGIN}\n{END}\n")
     write_markdown(report, path)
     assert [picture.name for picture in (tmp_path / "images").iterdir()] == ["c3-ahead.png"]
-    assert with_block(text, report) == text
-    with pytest.raises(ValueError, match="must hold the lines"):
-        with_block("nothing", report)
+    assert replace_between(text, BEGIN, END, block(report)) == text
+    for refused in ("nothing", f"{END}\n{BEGIN}\n"):
+        path.write_text(refused)
+        with pytest.raises(ValueError, match="must hold the lines"):
+            write_markdown(report, path)
+        with pytest.raises(ValueError, match=r"results\.md: .* must hold the lines"):
+            rewrite_between(path, BEGIN, END, "text")
+        assert path.read_text() == refused
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
@@ -210,7 +216,7 @@ def test_scores_without_bounds_have_no_threshold(tmp_path: Path) -> None:
 def test_the_results_document_says_what_the_records_say_and_is_short() -> None:
     root = Path(__file__).parents[3]
     page = (root / "docs" / "results.md").read_text()
-    assert with_block(page, make_report(root / "results")) == page
+    assert replace_between(page, BEGIN, END, block(make_report(root / "results"))) == page
     assert len(page.split()) <= 2_500
 
 

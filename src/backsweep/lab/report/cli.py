@@ -26,12 +26,13 @@ def add_commands(subparsers: Any) -> None:
 def report_command(parsed: argparse.Namespace) -> int:
     """Write the report, and say what is in it."""
     from backsweep.lab.report.answers import make_report
-    from backsweep.lab.report.markdown import check_markers
+    from backsweep.lab.report.markdown import BEGIN, END
+    from backsweep.lab.report.marked import replace_between
     from backsweep.lab.report.writing import write_markdown, write_page, write_report
     from backsweep.lab.runs.engine import usable_cores
 
-    if parsed.markdown is not None:  # refused now rather than when all the work is done
-        check_markers(parsed.markdown.read_text(encoding="utf-8"))
+    if parsed.markdown is not None:  # a page without the marked lines is refused before the work, not after it
+        replace_between(parsed.markdown.read_text(encoding="utf-8"), BEGIN, END, "")
     if not parsed.results.is_dir():
         raise ValueError(f"{parsed.results} is no folder of results")
     if not any(parsed.results.rglob("*.jsonl")) and not any(parsed.results.rglob("*.jsonl.gz")):

@@ -1,4 +1,4 @@
-"""The verdicts as Markdown, between two markers of a file that is otherwise written by hand."""
+"""The verdicts as Markdown."""
 
 from __future__ import annotations
 
@@ -8,21 +8,8 @@ BEGIN = "<!-- made by `backsweep report`: do not edit by hand -->"
 END = "<!-- end of what `backsweep report` made -->"
 
 
-def check_markers(text: str) -> None:
-    """Refuse a file without the two markers."""
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"the file must hold the lines {BEGIN!r} and {END!r}")
-
-
-def with_block(text: str, report: Report) -> str:
-    """Return a file's text with the block between its markers replaced."""
-    check_markers(text)
-    before, rest = text.split(BEGIN, 1)
-    return before + BEGIN + "\n\n" + block(report) + "\n" + END + rest.split(END, 1)[1]
-
-
 def block(report: Report) -> str:
-    """Return a line for each question: the verdict, and what came out in one sentence. All numbers are on the page."""
+    """Return a table with a line for each question: its verdict, and the result in one sentence."""
     lines = []
     for title, answers in by_kind(report.answers).items():
         run = [answer for answer in answers if answer.verdict.outcome != "not run"]

@@ -7,7 +7,8 @@ from pathlib import Path
 from backsweep.lab.report.answers import Report
 from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.figures import draw, draw_all
-from backsweep.lab.report.markdown import with_block
+from backsweep.lab.report.markdown import BEGIN, END, block
+from backsweep.lab.report.marked import replace_between
 from backsweep.lab.report.page import page_of
 from backsweep.lab.report.soonest import soonest_chart
 from backsweep.lab.report.tables import table_name, write_table
@@ -66,7 +67,7 @@ def write_report(report: Report, out: Path, processes: int = 1) -> Path:
 
 def write_markdown(report: Report, path: Path) -> None:
     """Write the verdicts into a file, between its markers, and renew those of its pictures that are charts."""
-    text = with_block(path.read_text(encoding="utf-8"), report)
+    text = replace_between(path.read_text(encoding="utf-8"), BEGIN, END, block(report))
     charts = [chart for answer in report.answers for chart in answer.charts]
     charts += [] if report.soonest is None else [soonest_chart(report.soonest)]
     for chart in charts:
