@@ -14,7 +14,9 @@ def random_topological(draw: random.Random) -> Topological:
     return Topological(
         roots=draw.choice([1, 2, 8]),
         predecessors=draw.choice([None, 1, 2, 3, 20]),
-        start=draw.choice([Terminals(), PseudoTerminals(draw.choice([0.01, 1.0, 50.0]))]),
+        start=draw.choice(
+            [Terminals(), Terminals(draw.choice([1, 4])), PseudoTerminals(draw.choice([0.01, 1.0, 50.0]))]
+        ),
         trees=draw.choice(["shared", "separate"]),
         draw=draw.choice(["uniform", "visits"]),
         stitch=draw.random() < 0.7,

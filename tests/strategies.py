@@ -107,7 +107,7 @@ def topological() -> st.SearchStrategy[Topological]:
         predecessors=st.sampled_from([None, 1, 2, 3]),
         start=st.one_of(
             st.just(Terminals()),
-            st.just(Terminals()),
+            st.builds(Terminals, candidates=st.sampled_from([1, 2, 5])),
             st.builds(PseudoTerminals, kappa=st.sampled_from([0.01, 1.0, 50])),
         ),
         trees=st.sampled_from(["shared", "separate"]),

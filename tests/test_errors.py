@@ -19,6 +19,7 @@ from backsweep import (
     Quantized,
     RandomProjection,
     Replay,
+    Terminals,
     Topological,
     Uniform,
 )
@@ -325,6 +326,8 @@ CONFIGURATIONS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: Topological(draw="best"), ValueError, "draw must be one of"),  # type: ignore[arg-type]
     (lambda: Topological(fallback="none"), ValueError, "fallback must be one of"),  # type: ignore[arg-type]
     (lambda: Topological(shuffle=-1), ValueError, "shuffle"),
+    (lambda: Terminals(candidates=0), ValueError, "candidates must be an int from 1 to 1024, got 0"),
+    (lambda: Terminals(candidates=True), ValueError, "candidates"),
     (lambda: PseudoTerminals(kappa=0.0), ValueError, "kappa must be positive and finite, got 0.0"),
     (lambda: PseudoTerminals(kappa=nan), ValueError, "kappa"),
     (lambda: Prioritized(alpha=-1), ValueError, "alpha must be 0 or more and finite, got -1"),

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from backsweep import PseudoTerminals, Topological
-from backsweep.sweep.choice_kernels import draw_pseudo_terminals
+from backsweep import PseudoTerminals, Terminals, Topological
+from backsweep.sweep.choice_kernels import draw_better_terminals, draw_pseudo_terminals
 from laws import assert_law
 from twins.replay import Twin
 from twins.store import Step
@@ -112,6 +112,36 @@ def test_pseudo_terminals_follow_the_softmax_of_the_average_accumulated_reward(
     drawn = [state_of[root] for root in roots.tolist()]
     assert_law([s for s in drawn if s in law], {s: chance / sum(law.values()) for s, chance in law.items()})
     assert sum(s not in law for s in drawn) < 0.005 * DRAWS
+
+
+def test_roots_are_the_better_of_their_candidates() -> None:
+    # Nineteen of twenty ends are failures, at different costs. With 64 candidates nearly every draw has a success
+    # among them (1 - 0.95**64 = 0.96), and all successes are drawn alike.
+    twin = Twin(sampler=Topological(start=Terminals(candidates=64)), capacity=200)
+    for state in range(100):
+        reward = 10.0 - 0.01 * state if state % 20 == 0 else -10.0 - 0.01 * state
+        twin.add([Step(120, 0, reward, state, True, False)])
+    graph = twin.replay._graph
+    assert graph is not None
+    roots = np.zeros(DRAWS, np.int64)
+    assert draw_better_terminals(np.array([5], np.uint64), 64, graph.bundle, roots) == DRAWS
+    state_of = {twin.replay.graph.vertex(state): state for state in range(100)}
+    drawn = [state_of[root] for root in roots.tolist()]
+    successes = [state for state in drawn if state % 20 == 0]
+    assert abs(len(successes) / DRAWS - (1 - 0.95**64)) < 0.01
+    assert_law(successes, dict.fromkeys(range(0, 100, 20), 0.2))
+
+
+def test_equal_ends_are_drawn_uniformly_however_many_candidates() -> None:
+    twin = Twin(sampler=Topological(start=Terminals(candidates=16)), capacity=20)
+    for state in range(4):
+        twin.add([Step(9, 0, 1.0, state, True, False)])
+    graph = twin.replay._graph
+    assert graph is not None
+    roots = np.zeros(DRAWS, np.int64)
+    draw_better_terminals(np.array([5], np.uint64), 16, graph.bundle, roots)
+    state_of = {twin.replay.graph.vertex(state): state for state in range(4)}
+    assert_law([state_of[root] for root in roots.tolist()], dict.fromkeys(range(4), 0.25))
 
 
 def test_a_visit_in_the_middle_counts_towards_the_average() -> None:

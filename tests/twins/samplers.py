@@ -18,7 +18,7 @@ from backsweep.samplers.mixture import Mixture
 from backsweep.samplers.prioritized import Prioritized
 from backsweep.samplers.topological import Topological
 from backsweep.samplers.uniform import Uniform
-from backsweep.sweep.roots import PseudoTerminals
+from backsweep.sweep.roots import PseudoTerminals, Terminals
 from twins.graph import ReferenceGraph
 from twins.random_streams import SplitMix64
 from twins.store import RUNNING, TRUNCATED, Episode, ReferenceStore, Row, draw_uniform
@@ -228,6 +228,7 @@ class ReferenceTopological(_Memoryless):
             roots=config.roots,
             predecessors=config.predecessors,
             kappa=config.start.kappa if isinstance(config.start, PseudoTerminals) else None,
+            candidates=config.start.candidates if isinstance(config.start, Terminals) else 1,
             separate_trees=config.trees == "separate",
             by_visits=config.draw == "visits",
             stitch=config.stitch,

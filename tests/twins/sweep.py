@@ -69,6 +69,22 @@ def draw_pseudo_terminals(
     return roots
 
 
+def draw_better_terminals(
+    random: SplitMix64, terminals: list[ReferenceVertex], candidates: int, count: int
+) -> list[ReferenceVertex]:
+    """Choose each root from some terminal vertices: one of the upper half of the range of their rewards."""
+    if not terminals:
+        return []
+    roots = []
+    for _ in range(count):
+        drawn = [terminals[random.below(len(terminals))] for _ in range(candidates)]
+        rewards = [vertex.average_accumulated_reward for vertex in drawn]
+        middle = 0.5 * min(rewards) + 0.5 * max(rewards)
+        better = [vertex for vertex, reward in zip(drawn, rewards, strict=True) if reward >= middle]
+        roots.append(better[random.below(len(better))])
+    return roots
+
+
 class ReferenceSweep:
     """Algorithm 1, resumable, with all its options; `kappa` asks for pseudo-terminals."""
 
@@ -80,6 +96,7 @@ class ReferenceSweep:
         roots: int = 8,
         predecessors: int | None = 3,
         kappa: float | None = None,
+        candidates: int = 1,
         separate_trees: bool = False,
         by_visits: bool = False,
         stitch: bool = True,
@@ -92,6 +109,7 @@ class ReferenceSweep:
         self.roots = roots
         self.predecessors = predecessors
         self.kappa = kappa
+        self.candidates = candidates
         self.separate_trees = separate_trees
         self.by_visits = by_visits
         self.stitch = stitch
@@ -156,6 +174,8 @@ class ReferenceSweep:
         if self.kappa is not None:
             return draw_pseudo_terminals(self.random, self.graph.in_order(), self.kappa, self.roots)
         terminals = self.graph.terminals
+        if self.candidates > 1:
+            return draw_better_terminals(self.random, terminals, self.candidates, self.roots)
         chosen = draw_distinct(self.random, len(terminals), min(self.roots, len(terminals)))
         return [terminals[place] for place in chosen]
 

@@ -75,6 +75,8 @@ class RunConfig:
     """gap: how much of the difference to the best action is added to a target."""
     roots: int = 8
     """TER: number of roots of a sweep."""
+    root_candidates: int = 1
+    """TER, graph: number of terminal states that each root is chosen from, by accumulated reward; 1 draws uniformly."""
     predecessors: int = 3
     """TER: largest number of predecessors followed at a state."""
     trees: Literal["separate", "shared"] = "separate"
@@ -170,9 +172,9 @@ class RunConfig:
         if self.exact and self.task is None:
             raise ValueError("exact values are for tasks of the table; leave exact out with --env")
         positive = (
-            "steps num_envs capacity frame_stack dimension roots predecessors batch_size target_interval learning_rate "
-            "evaluation_interval evaluation_episodes record_interval kappa discor_temperature probe_size n_step "
-            "backup_depth"
+            "steps num_envs capacity frame_stack dimension roots root_candidates predecessors batch_size "
+            "target_interval learning_rate evaluation_interval evaluation_episodes record_interval kappa "
+            "discor_temperature probe_size n_step backup_depth"
         )
         for name in positive.split():
             if not getattr(self, name) > 0:

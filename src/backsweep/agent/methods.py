@@ -10,7 +10,7 @@ from backsweep.agent.config import RunConfig
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.planning import GraphValues
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Sampler, Topological, Uniform
-from backsweep.sweep import PseudoTerminals
+from backsweep.sweep import PseudoTerminals, Terminals
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def method_table(config: RunConfig) -> dict[str, Method]:
         epsilon=config.per_epsilon,
         clip=config.per_clip,
     )
-    sweep = Topological(roots=config.roots, predecessors=config.predecessors, trees=config.trees)
+    ends = Terminals(candidates=config.root_candidates)
+    sweep = Topological(roots=config.roots, predecessors=config.predecessors, start=ends, trees=config.trees)
     episodes = EpisodicBackward(running=False)
 
     one_step = TargetRule()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.graph.graph_kernels import E_COUNT, USES, VERTICES_HIGH, VISITS, GraphArrays
+from backsweep.graph.graph_kernels import E_COUNT, TERMINALS, USES, VERTICES_HIGH, VISITS, GraphArrays
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
 
@@ -101,4 +101,35 @@ def draw_pseudo_terminals(state: NDArray[np.uint64], kappa: float, graph: GraphA
                         break
                     ticket -= weight
         roots[i] = chosen
+    return roots.shape[0]
+
+
+@kernel
+def draw_better_terminals(
+    state: NDArray[np.uint64], candidates: int, graph: GraphArrays, roots: NDArray[np.int64]
+) -> int:
+    """Choose each root from `candidates` terminal vertices, drawn with replacement; return how many roots there are.
+
+    A root is a random one of the candidates in the upper half of the range of their average accumulated rewards.
+    """
+    vertices, reward_sums, terminals = graph.vertices, graph.reward_sums, graph.terminals
+    available = graph.counters[TERMINALS]
+    if available == 0:
+        return 0
+    drawn = np.empty(candidates, np.int64)
+    reward = np.empty(candidates, np.float64)
+    for i in range(roots.shape[0]):
+        low, high = np.inf, -np.inf
+        for k in range(candidates):
+            vertex = np.int64(terminals[draw_below(state, available)])
+            drawn[k] = vertex
+            reward[k] = reward_sums[vertex] / vertices[vertex, VISITS]
+            low, high = min(low, reward[k]), max(high, reward[k])
+        middle = 0.5 * low + 0.5 * high  # halved first: the sum of two large rewards might overflow
+        better = 0
+        for k in range(candidates):
+            if reward[k] >= middle:
+                drawn[better] = drawn[k]
+                better += 1
+        roots[i] = drawn[draw_below(state, better)]
     return roots.shape[0]

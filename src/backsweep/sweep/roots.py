@@ -5,10 +5,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+MOST_CANDIDATES = 1024
+
 
 @dataclass(frozen=True)
 class Terminals:
-    """Start at terminal vertices, drawn uniformly without replacement."""
+    """Start at terminal vertices."""
+
+    candidates: int = 1
+    """The number of terminal vertices that each root is chosen from. 1 draws roots uniformly without replacement. With
+    more, that many are drawn uniformly, and the root is a random one of those in the upper half of the range of their
+    average accumulated rewards (`PseudoTerminals` defines it). Sweeps then start mostly where episodes succeeded, even
+    if most of them fail."""
+
+    def __post_init__(self) -> None:
+        candidates = self.candidates
+        is_number = isinstance(candidates, (int, np.integer)) and not isinstance(candidates, bool)
+        if not is_number or not 1 <= candidates <= MOST_CANDIDATES:
+            raise ValueError(f"Terminals: candidates must be an int from 1 to {MOST_CANDIDATES}, got {candidates!r}")
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ class Sweep:
         self._graph = graph
         pseudo = isinstance(start, PseudoTerminals)
         kappa = start.kappa if isinstance(start, PseudoTerminals) else 1.0
+        candidates = start.candidates if isinstance(start, Terminals) else 1
         most = sweep_kernels.ALL_PREDECESSORS if predecessors is None else predecessors
         most_vertices = len(graph.vertices)
         self._queue = reserve((most_vertices, sweep_kernels.QUEUE_COLUMNS), np.int64)
@@ -65,7 +66,8 @@ class Sweep:
         temperatures = graph.draws.temperatures
         tree = temperatures.index(float(kappa)) if pseudo and kappa in temperatures else -1
         bounds = sweep_kernels.DEFAULT_EDGES_AT_ONCE, sweep_kernels.DEFAULT_LONG_QUEUE
-        self.settings = np.array((roots, most, pseudo, separate_trees, by_visits, stitch, tree, *bounds), np.int64)
+        flags = pseudo, separate_trees, by_visits, stitch
+        self.settings = np.array((roots, most, *flags, tree, *bounds, candidates), np.int64)
         # The arrays never move, so their addresses are stored once.
         self.bundle = SweepArrays(
             self.settings,

@@ -50,7 +50,12 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.store_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL, Ring
-from backsweep.sweep.choice_kernels import draw_by_visits, draw_distinct, draw_pseudo_terminals
+from backsweep.sweep.choice_kernels import (
+    draw_better_terminals,
+    draw_by_visits,
+    draw_distinct,
+    draw_pseudo_terminals,
+)
 
 # Columns of queue.
 Q_VERTEX = 0
@@ -81,7 +86,8 @@ STITCH = 5  # whether the search may pass from one episode to another
 TREE = 6  # which of the graph's trees roots are drawn from, -1 if none
 EDGES_AT_ONCE = 7  # more predecessors than this are followed in parts
 LONG_QUEUE = 8  # while so many vertices wait, those without predecessors are not enqueued
-SWEEP_SETTINGS = 9
+CANDIDATES = 9  # the number of terminal vertices that a root is chosen from
+SWEEP_SETTINGS = 10
 
 ALL_PREDECESSORS = 0
 LOOK_AHEAD_EDGES = 8
@@ -302,6 +308,8 @@ def draw_roots(graph: GraphArrays, sweep: SweepArrays, swapped: NDArray[np.int64
         return draw_from_tree(state, sweep.settings[TREE], graph, roots)
     if sweep.settings[PSEUDO] != 0:
         return draw_pseudo_terminals(state, sweep.kappa[0], graph, roots)
+    if sweep.settings[CANDIDATES] > 1:
+        return draw_better_terminals(state, sweep.settings[CANDIDATES], graph, roots)
     available = graph.counters[TERMINALS]
     count = min(sweep.settings[NUM_ROOTS], available)
     draw_distinct(state, available, count, roots, swapped)

@@ -34,7 +34,7 @@ OWN_FIELDS = (
         "backup_depth",
         "n_step",
     ),
-    *("eta", "mix_with", "roots", "predecessors"),
+    *("eta", "mix_with", "roots", "root_candidates", "predecessors"),
 )
 """The fields that may differ between the runs of a fleet; methods only if they have the same kind of update."""
 

@@ -44,6 +44,7 @@ ADDED_LATER: dict[str, Any] = {
     "backup_depth": 20,
     "n_step": 3,
     "advantage": 0.9,
+    "root_candidates": 1,
 }
 """Options added after the first runs were recorded, with the value that means the old behaviour. A run without the
 option and one with this value have the same name, so neither is run again and they may be compared."""
