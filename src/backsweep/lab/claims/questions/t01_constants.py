@@ -16,12 +16,20 @@ def _trials(method: str, option: str, values: Sequence[Any]) -> tuple[Variant, .
     return tuple(on_the_grid(method, f"{method}, {option} {value}", **{option: value}) for value in values)
 
 
+_GOOD_ENDS = {"root_candidates": 32}
 _VARIANTS = (
     *(on_the_grid("graph", f"graph, gap {gap:g}", gap=gap) for gap in (3.0, 10.0, 30.0)),
     on_the_grid("graph-uniform", "graph, uniform rows"),
     on_the_grid("graph", "graph, half a sweep and uniform", eta=0.5, mix_with="uniform", predecessors=1),
     on_the_grid("graph", "graph, half a sweep and priorities", eta=0.5, mix_with="per", predecessors=1),
     on_the_grid("graph", "graph, half a sweep, predecessors 3", eta=0.5, mix_with="per", predecessors=3),
+    *(
+        on_the_grid("graph", f"graph, {share:g} of rows by priority, the rest from good ends", eta=share, **_GOOD_ENDS)
+        for share in (0.5, 0.75)
+    ),
+    on_the_grid("graph", "graph, half from good ends, gap 10", eta=0.5, gap=10.0, **_GOOD_ENDS),
+    on_the_grid("graph", "graph, renewed every 500 steps", target_interval=500),
+    on_the_grid("ter", "ter, from good ends", predecessors=1, eta=0.5, **_GOOD_ENDS),
     *_trials("uer", "learning_rate", (1e-4, 3e-4, 1e-3)),
     *_trials("per", "per_alpha", (0.4, 0.6, 0.8)),
     on_the_grid("ter", "ter, predecessors 1, eta 0.5", predecessors=1, eta=0.5),
@@ -45,8 +53,8 @@ QUESTION = Question(
         "which on it stays at 0.9 or above, on seeds 10000 and up."
     ),
     decided_by=(
-        "Nothing is decided. Three trials of its constant for each method. graph has four more about which rows it "
-        "draws: uniformly, or half of them by sweeps; what is reported of it draws them by priority."
+        "Nothing is decided. Three trials of its constant for each method. graph has more about which rows it draws "
+        "(uniformly, by priority, by sweeps from all ends or from good ones) and how often its values are renewed."
     ),
     rule=Trials(_VARIANTS, MINIGRID),
     variants=_VARIANTS,
