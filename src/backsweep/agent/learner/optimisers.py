@@ -1,7 +1,7 @@
 """Adam, RMSProp and plain gradient descent over flat parameters (lanes, size).
 
 All three work element by element, so lanes are independent. They match torch's own to the last bits (tested), but work
-in place on one tensor instead of a list of parameters.
+in place on one tensor instead of a list of parameters. On a CPU Adam is one kernel instead of seven operations.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ import copy
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
 import torch
+
+from backsweep.agent.learner import optimisers_kernels
 
 # Squares of tiny gradients become denormal, which is slow. Their root is negligible compared with eps.
 SMALLEST_SQUARE = 1e-36
+# On a CPU a mean gradient below this counts as zero, for the same reason; with eps 1e-8 and a learning rate of 1e-3 it
+# would move a parameter by 1e-25.
+SMALLEST_MEAN = 1e-30
 
 Corrections: TypeAlias = tuple[float, float] | torch.Tensor
 """What `Optimiser.count` returned, or a tensor (2,) of it."""
@@ -77,6 +83,8 @@ class Optimiser:
             self.square.mul_(settings.rmsprop_alpha).addcmul_(gradient, gradient, value=1.0 - settings.rmsprop_alpha)
             denominator = self._root().add_(settings.rmsprop_eps)
             parameters.addcdiv_(gradient, denominator, value=-settings.learning_rate)
+        elif parameters.device.type == "cpu" and not isinstance(corrections, torch.Tensor):
+            self._adam_kernel(parameters, gradient, corrections)
         else:
             self.mean.lerp_(gradient, 1.0 - settings.adam_beta1)
             self.square.mul_(settings.adam_beta2).addcmul_(gradient, gradient, value=1.0 - settings.adam_beta2)
@@ -86,6 +94,14 @@ class Optimiser:
                 parameters.addcmul_(torch.div(self.mean, denominator, out=denominator), corrections[1])
             else:
                 parameters.addcdiv_(self.mean, denominator, value=corrections[1])
+
+    def _adam_kernel(self, parameters: torch.Tensor, gradient: torch.Tensor, corrections: tuple[float, float]) -> None:
+        settings = self.settings
+        # Lanes are rows next to each other, so views of the same memory are enough.
+        flat = [tensor.view(-1).numpy() for tensor in (parameters, gradient, self.mean, self.square)]
+        betas = settings.adam_beta1, settings.adam_beta2, settings.adam_eps
+        constants = np.array([*betas, *corrections, SMALLEST_MEAN, SMALLEST_SQUARE], flat[0].dtype)
+        optimisers_kernels.adam(*flat, constants)
 
     def clip(self, gradient: torch.Tensor) -> None:
         """Clip each lane's gradient in place, if the settings say so."""
