@@ -98,10 +98,12 @@ class Optimiser:
     def _adam_kernel(self, parameters: torch.Tensor, gradient: torch.Tensor, corrections: tuple[float, float]) -> None:
         settings = self.settings
         # Lanes are rows next to each other, so views of the same memory are enough.
-        flat = [tensor.view(-1).numpy() for tensor in (parameters, gradient, self.mean, self.square)]
+        values, slopes, mean, square = (
+            tensor.view(-1).numpy() for tensor in (parameters, gradient, self.mean, self.square)
+        )
         betas = settings.adam_beta1, settings.adam_beta2, settings.adam_eps
-        constants = np.array([*betas, *corrections, SMALLEST_MEAN, SMALLEST_SQUARE], flat[0].dtype)
-        optimisers_kernels.adam(*flat, constants)
+        constants = np.array([*betas, *corrections, SMALLEST_MEAN, SMALLEST_SQUARE], values.dtype)
+        optimisers_kernels.adam(values, slopes, mean, square, constants)
 
     def clip(self, gradient: torch.Tensor) -> None:
         """Clip each lane's gradient in place, if the settings say so."""
