@@ -45,6 +45,7 @@ test: $(READY) ## Run the test suite, then the kernels' tests interpreted and wi
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/agent/learner/test_triton_interpreted.py
 
 wheel: $(READY) ## Build a wheel for this platform with compiled kernels, into dist/
 	rm -rf src/backsweep/compiled

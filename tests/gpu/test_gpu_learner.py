@@ -9,17 +9,16 @@ import torch
 from backsweep.agent.learner.device_observations import SLOT_ROWS, DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.executor import Executor, reason_against_fused
-from backsweep.agent.learner.networks import Network, Tape
+from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import OptimiserSettings
-from backsweep.agent.learner.patches import cut_patches
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
+from fused_networks import ODD, ROWS, check_gradients, observations_for, off
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 MINIGRID = Network("image", (40, 40, 3), 7, ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,), 1 / 255)
 SOKOBAN = Network("image", (84, 84, 3), 5, ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,), 1 / 255)
-ODD = Network("image", (23, 24, 4), 3, ((8, 5, 3), (12, 3, 2)), (20, 24), 1 / 255)  # sizes that fit no tile
 VECTOR = Network("vector", (4,), 3, (), (16,))
 TABLE = Network("table", (6,), 3)
 RULES = {
@@ -28,15 +27,6 @@ RULES = {
     "discor": TargetRule(kind="discor"),
     "discor-released": TargetRule(kind="discor", error_target=False),
 }
-ROWS = 60
-
-
-def observations_for(network: Network, generator: np.random.Generator) -> np.ndarray:
-    if network.form == "image":
-        return generator.integers(0, 256, (ROWS, *network.input_shape), np.uint8)
-    if network.form == "table":
-        return generator.integers(0, network.input_shape[0], ROWS)
-    return generator.normal(size=(ROWS, *network.input_shape)).astype(np.float32)
 
 
 def made(
@@ -80,12 +70,6 @@ def updated(executor: Executor, updates: int, seed: int = 1, rewards: float = 1.
         if update % 10 == 9:
             executor.copy_target()
     return errors
-
-
-def off(found: np.ndarray | torch.Tensor, expected: np.ndarray | torch.Tensor) -> float:
-    """Return the length of the difference over the length of what was expected."""
-    found, expected = torch.as_tensor(found).double().cpu(), torch.as_tensor(expected).double().cpu()
-    return float((found - expected).norm() / expected.norm())
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -160,57 +144,9 @@ def test_the_fused_arithmetic_strays_no_further_than_tf32(network: Network, rule
         assert fused < 4 * rounded + 1e-3, found
 
 
-def plain_tape(network: Network, prepared: torch.Tensor, fused: Tape) -> Tape:
-    """Return the plain arithmetic's tape, in float64, of what flowed through the fused network.
-
-    So both go back through the same ReLUs: one that rounding turned on or off changes a gradient by percents.
-    """
-    inputs, grids = [prepared], []
-    for index, stage in enumerate(network.stages):
-        flowing = fused.inputs[index + 1].double()
-        grid = flowing.reshape(*flowing.shape[:2], stage.out_height, stage.out_width, stage.outputs)
-        grids.append(grid)
-        following = network.stages[index + 1 : index + 2]
-        inputs.append(cut_patches(grid, following[0], torch.float64) if following else grid.flatten(2))
-    inputs += [flowing.double() for flowing in fused.inputs[len(network.stages) + 1 :]]
-    return Tape(tuple(inputs), tuple(grids))
-
-
 @pytest.mark.parametrize("network", [MINIGRID, SOKOBAN, ODD], ids=["minigrid", "sokoban", "odd"])
 def test_fused_gradients_are_those_of_the_plain_arithmetic(network: Network) -> None:
     check_gradients(network, "cuda")
-
-
-def check_gradients(network: Network, device: str) -> None:
-    """Compare gradients of all sizes, as what flows back is brought into range lane by lane.
-
-    With TRITON_INTERPRET=1 this works on a CPU too, slowly.
-    """
-    from backsweep.agent.learner.triton import FusedNetwork
-
-    generator = torch.Generator(device).manual_seed(0)
-    parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float32).to(device)
-    single, exact = network.layout.views(parameters), network.layout.views(parameters.double())
-    bank = DeviceObservations(ROWS, network.input_shape, np.uint8, torch.device(device))
-    rows = torch.randint(0, ROWS, (4, 34), device=device, generator=generator)
-    gradient = torch.zeros(4, 17, network.actions, device=device)
-    sizes = torch.tensor([1.0, 1e-3, 1e-9, 1e-20], device=device)[:, None]
-    gradient[:, :, 1] = torch.randn(4, 17, device=device, generator=generator) * sizes
-
-    fused = FusedNetwork(network, bank)
-    bank.write(np.arange(ROWS), observations_for(network, np.random.default_rng(0)))
-    found_values, tape = fused.forward_with_tape(single, rows)
-    found = network.layout.views(torch.full(parameters.shape, torch.nan, device=device))
-    fused.backward(single, tape.first(1, 2), gradient, found)
-
-    prepared = network.prepare(bank.in_order(rows), torch.float64)
-    assert off(found_values, network.forward(exact, prepared)) < 5e-4
-    expected = network.layout.views(torch.zeros_like(parameters, dtype=torch.float64))
-    first = prepared[:, : prepared.shape[1] // 2]
-    network.backward(exact, plain_tape(network, first, tape.first(1, 2)), gradient.double(), expected)
-    for name, view in expected.items():
-        for lane in range(4):
-            assert off(found[name][lane], view[lane]) < 3e-3, (name, lane)
 
 
 @pytest.mark.parametrize("fused", [False, True])

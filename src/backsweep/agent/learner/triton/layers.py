@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import pairwise
 
 from backsweep.agent.learner.networks import Network
@@ -15,53 +16,89 @@ LONGEST_READ = 4  # words that one instruction reads
 
 
 @dataclass(frozen=True)
+class Gather:
+    """Where the numbers of a layer's patches lie; kernels are compiled for one. See `triton_layers`."""
+
+    image: int
+    pitch: int
+    step_y: int
+    step_x: int
+    run: int
+    inner: int
+    across: int
+    places: int
+    outputs: int
+
+
+@dataclass(frozen=True)
+class WordGather(Gather):
+    """The same for images of bytes that are read as words: sizes and steps are in words.
+
+    `aligned` and `neighbours` say how many words one instruction may read. The rest says where images lie in blocks.
+    """
+
+    neighbours: int
+    aligned: int
+    block: int
+    kernel: int
+    channels: int
+
+
+@dataclass(frozen=True)
 class Layer:
-    """A layer as a convolution; a linear layer is one over a picture of one pixel."""
+    """A layer as a convolution; a linear layer is one over an image of one pixel."""
 
     name: str
     shape: Convolution
     last: bool
 
-    @property
-    def gather(self) -> dict[str, int]:
-        """Where the numbers of patches lie."""
-        shape = self.shape
-        pitch = shape.width * shape.channels
-        return {
-            "IMAGE": shape.height * pitch,
-            "PITCH": pitch,
-            "STEP_Y": shape.stride * pitch,
-            "STEP_X": shape.stride * shape.channels,
-            "RUN": shape.kernel * shape.channels,
-            "INNER": shape.patch,
-            "ACROSS": shape.out_width,
-            "PLACES": shape.places,
-            "OUTPUTS": shape.outputs,
-        }
 
-    def gather_words(self, block: int, at_once: int) -> dict[str, int]:
-        """The same for pictures of bytes that lie in blocks, in words, of which a program reads so many at once.
+@cache
+def patches(shape: Convolution) -> Gather:
+    """Return where the numbers of a convolution's patches lie."""
+    pitch = shape.width * shape.channels
+    return Gather(
+        image=shape.height * pitch,
+        pitch=pitch,
+        step_y=shape.stride * pitch,
+        step_x=shape.stride * shape.channels,
+        run=shape.kernel * shape.channels,
+        inner=shape.patch,
+        across=shape.out_width,
+        places=shape.places,
+        outputs=shape.outputs,
+    )
 
-        Blocks as large as the stride make of the convolution one with a stride of one, over a picture whose pixels are
-        blocks: a patch is then few long runs of bytes.
-        """
-        shape = self.shape
-        blocks = Convolution(
-            shape.height // block,
-            shape.width // block,
-            shape.channels * block * block,
-            shape.outputs,
-            shape.kernel // block,
-            shape.stride // block,
-        )
-        numbers = Layer(self.name, blocks if block > 1 else shape, False).gather
-        lengths = ("IMAGE", "PITCH", "STEP_Y", "STEP_X", "RUN")
-        for name in (*lengths, "INNER"):
-            numbers[name] //= WORD
-        aligned = power_in(math.gcd(*(numbers[name] for name in lengths)))
-        neighbours = power_in(math.gcd(numbers["RUN"], at_once))
-        where = {"BLOCK": block, "KERNEL": shape.kernel, "CHANNELS": shape.channels}
-        return {**numbers, **where, "NEIGHBOURS": neighbours, "ALIGNED": min(aligned, neighbours, LONGEST_READ)}
+
+@cache
+def patches_of_words(shape: Convolution, block: int, at_once: int) -> WordGather:
+    """Return the same for images of bytes in blocks, where a program reads `at_once` words of a patch at a time.
+
+    With blocks as large as the stride, the convolution is one with a stride of one over an image whose pixels are
+    blocks: a patch is then a few long runs of bytes.
+    """
+    blocks = Convolution(
+        shape.height // block,
+        shape.width // block,
+        shape.channels * block * block,
+        shape.outputs,
+        shape.kernel // block,
+        shape.stride // block,
+    )
+    numbers = asdict(patches(blocks))
+    lengths = ("image", "pitch", "step_y", "step_x", "run")
+    for name in (*lengths, "inner"):
+        numbers[name] //= WORD
+    aligned = power_in(math.gcd(*(numbers[name] for name in lengths)))
+    neighbours = power_in(math.gcd(numbers["run"], at_once))
+    return WordGather(
+        **numbers,
+        neighbours=neighbours,
+        aligned=min(aligned, neighbours, LONGEST_READ),
+        block=block,
+        kernel=shape.kernel,
+        channels=shape.channels,
+    )
 
 
 def layers_of(network: Network) -> list[Layer]:

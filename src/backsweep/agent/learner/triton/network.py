@@ -9,7 +9,7 @@ from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.agent.learner.triton import tiles as cuts
 from backsweep.agent.learner.triton import triton_batches, triton_layers, triton_pictures
-from backsweep.agent.learner.triton.layers import WORD, Layer, first_block, layers_of
+from backsweep.agent.learner.triton.layers import WORD, Layer, first_block, layers_of, patches, patches_of_words
 from backsweep.agent.learner.triton.sizes import parts, power
 
 ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
@@ -97,9 +97,9 @@ class FusedNetwork:
             out,
             total,
             self.scale,
-            **layer.gather_words(self._block, tiles.k),
-            **tiles.launch,
-            REPEATS=tiles.repeats,
+            PATCHES=patches_of_words(shape, self._block, tiles.k),
+            TILES=tiles,
+            **tiles.options,
         )
         return out
 
@@ -119,11 +119,10 @@ class FusedNetwork:
             weight.stride(0),
             out,
             total,
-            **layer.gather,
-            RELU=not layer.last,
-            EXACT=layer.last,
-            **tiles.launch,
-            REPEATS=tiles.repeats,
+            PATCHES=patches(shape),
+            LAST=layer.last,
+            TILES=tiles,
+            **tiles.options,
         )
         return out
 
@@ -142,9 +141,10 @@ class FusedNetwork:
             bias,
             weight.stride(0),
             images * shape.places,
-            **layer.gather,
-            EXACT=layer.last,
-            **tiles.launch,
+            PATCHES=patches(shape),
+            LAST=layer.last,
+            TILES=tiles,
+            **tiles.options,
         )
 
     def _input_gradient(
@@ -164,17 +164,10 @@ class FusedNetwork:
             inputs.stride(0),
             out,
             images,
-            HEIGHT=shape.height,
-            WIDTH=shape.width,
-            CHANNELS=shape.channels,
-            KERNEL=shape.kernel,
-            STRIDE=shape.stride,
-            DOWN=shape.out_height,
-            ACROSS=shape.out_width,
-            OUTPUTS=shape.outputs,
-            EXACT=layer.last,
-            **tiles.launch,
-            REPEATS=tiles.repeats,
+            SHAPE=shape,
+            LAST=layer.last,
+            TILES=tiles,
+            **tiles.options,
         )
         return out
 
@@ -206,8 +199,9 @@ class FusedNetwork:
             total,
             self.scale,
             per_piece,
-            **layer.gather_words(self._block, tiles.k),
-            **tiles.launch,
+            PATCHES=patches_of_words(shape, self._block, tiles.k),
+            TILES=tiles,
+            **tiles.options,
         )
         torch.sum(partial, dim=1, out=weight.as_strided((lanes, span), (weight.stride(0), 1)))
 

@@ -30,15 +30,9 @@ class Tiles:
         return parts(rows, self.m * max(1, self.repeats))
 
     @property
-    def launch(self) -> dict[str, int]:
-        """What a launch is told of it."""
-        return {
-            "BLOCK_M": self.m,
-            "BLOCK_N": self.n,
-            "BLOCK_K": self.k,
-            "num_warps": self.warps,
-            "num_stages": self.stages,
-        }
+    def options(self) -> dict[str, int]:
+        """The options of a launch."""
+        return {"num_warps": self.warps, "num_stages": self.stages}
 
 
 def first_forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:

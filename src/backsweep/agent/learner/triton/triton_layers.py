@@ -1,13 +1,16 @@
 """Kernels for the layers of many lanes' networks on a GPU.
 
-A layer is a convolution without patches in memory: row m of its matrix of patches is a place in a picture, column k a
+A layer is a convolution without patches in memory: row m of its matrix of patches is a place in an image, column k a
 number of the patch, and where the number lies is the sum of a term of m and a term of k:
 
     place of (m, k) = image(m) + (y(m) * pitch + x(m)) * stride + (k // run) * pitch + k % run
 
-with `run` the numbers of one row of a patch and `pitch` those of one row of a picture. A linear layer is the same with
-one place and one run. Everywhere lanes are the last axis of the grid, and no two programs write the same number, so
-results do not depend on the order in which programs run.
+with `run` the numbers of one row of a patch and `pitch` those of one row of an image. A linear layer is the same with
+one place and one run. Lanes are always the last axis of the grid, and no two programs write the same number, so results
+do not depend on the order in which programs run.
+
+What a kernel is compiled for comes as frozen dataclasses: PATCHES is a `layers.Gather`, SHAPE a `patches.Convolution`,
+TILES a `tiles.Tiles`.
 """
 
 from __future__ import annotations
@@ -27,87 +30,92 @@ def forward(
     lane_stride,
     out,
     total,
-    IMAGE: tl.constexpr,
-    PITCH: tl.constexpr,
-    STEP_Y: tl.constexpr,
-    STEP_X: tl.constexpr,
-    RUN: tl.constexpr,
-    INNER: tl.constexpr,
-    ACROSS: tl.constexpr,
-    PLACES: tl.constexpr,
-    OUTPUTS: tl.constexpr,
-    RELU: tl.constexpr,
-    EXACT: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    REPEATS: tl.constexpr,
+    PATCHES: tl.constexpr,
+    LAST: tl.constexpr,
+    TILES: tl.constexpr,
 ):
-    """Apply a layer: products of half-precision numbers, or with EXACT of single-precision ones.
+    """Apply a layer and a ReLU, in half precision; the LAST layer has no ReLU and single precision.
 
-    With REPEATS a program keeps its weights and goes over so many blocks of rows; else it reads them as it goes.
+    With TILES.repeats > 0 a program keeps its weights for that many blocks of rows; else it reads them as it goes.
     """
+    BLOCK_M: tl.constexpr = TILES.m
+    BLOCK_N: tl.constexpr = TILES.n
+    BLOCK_K: tl.constexpr = TILES.k
     lane = tl.program_id(2).to(tl.int64)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     inputs += lane * inputs_stride
     weight += lane * lane_stride
-    added = tl.load(bias + lane * lane_stride + n, mask=n < OUTPUTS, other=0.0)
+    added = tl.load(bias + lane * lane_stride + n, mask=n < PATCHES.outputs, other=0.0)
+    PARTS: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
     weights = ()
-    if REPEATS > 0:
-        for first in tl.static_range(0, INNER, BLOCK_K):
-            kept = _weights(weight, first + tl.arange(0, BLOCK_K), n, INNER, OUTPUTS, BLOCK_K)
+    if TILES.repeats > 0:
+        for part in tl.static_range(PARTS):
+            kept = _weights(weight, part * BLOCK_K + tl.arange(0, BLOCK_K), n, PATCHES, TILES)
             weights = weights + (kept.to(tl.float16),)
-    ROUNDS: tl.constexpr = REPEATS if REPEATS > 0 else 1
+    ROUNDS: tl.constexpr = TILES.repeats if TILES.repeats > 0 else 1
     for repeat in range(ROUNDS):
         m = (tl.program_id(0) * ROUNDS + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
         inside = m < total
-        place = m % PLACES
-        start = (m // PLACES) * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
+        place = m % PATCHES.places
+        start = patch_starts(m // PATCHES.places, place, PATCHES)
         sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-        if REPEATS > 0:
-            for part in tl.static_range(0, (INNER + BLOCK_K - 1) // BLOCK_K):
-                flowing = _patches(inputs, start, inside, part * BLOCK_K, RUN, PITCH, INNER, BLOCK_K)
+        if TILES.repeats > 0:
+            for part in tl.static_range(PARTS):
+                flowing = _patches(inputs, start, inside, part * BLOCK_K, PATCHES, TILES)
                 sums = tl.dot(flowing, weights[part], sums)
         else:
-            for first in range(0, INNER, BLOCK_K):
-                flowing = _patches(inputs, start, inside, first, RUN, PITCH, INNER, BLOCK_K)
-                found = _weights(weight, first + tl.arange(0, BLOCK_K), n, INNER, OUTPUTS, BLOCK_K)
-                if EXACT:
+            for first in range(0, PATCHES.inner, BLOCK_K):
+                flowing = _patches(inputs, start, inside, first, PATCHES, TILES)
+                found = _weights(weight, first + tl.arange(0, BLOCK_K), n, PATCHES, TILES)
+                if LAST:
                     sums = tl.dot(flowing, found, sums, input_precision="ieee")
                 else:
                     sums = tl.dot(flowing, found.to(tl.float16), sums)
         result = sums + added[None, :]
-        if RELU:
+        if not LAST:
             result = tl.minimum(tl.maximum(result, 0.0), LARGEST_HALF)
         tl.store(
-            out + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
+            out + (lane * total + m)[:, None] * PATCHES.outputs + n[None, :],
             result.to(out.dtype.element_ty),
-            mask=inside[:, None] & (n < OUTPUTS)[None, :],
+            mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
         )
 
 
 @triton.jit
-def _weights(weight, k, n, INNER: tl.constexpr, OUTPUTS: tl.constexpr, BLOCK_K: tl.constexpr):
-    """Return weights (K, N) of a layer."""
-    if INNER % BLOCK_K == 0:
-        return tl.load(weight + k[:, None] * OUTPUTS + n[None, :], mask=(n < OUTPUTS)[None, :], other=0.0)
-    mask = (k < INNER)[:, None] & (n < OUTPUTS)[None, :]
-    return tl.load(weight + k[:, None] * OUTPUTS + n[None, :], mask=mask, other=0.0)
+def patch_starts(image, place, PATCHES: tl.constexpr):
+    """Return where the patches at places of images begin."""
+    down = image * PATCHES.image + (place // PATCHES.across) * PATCHES.step_y
+    return down + (place % PATCHES.across) * PATCHES.step_x
 
 
 @triton.jit
-def _patches(
-    inputs, start, inside, first, RUN: tl.constexpr, PITCH: tl.constexpr, INNER: tl.constexpr, BLOCK_K: tl.constexpr
-):
+def _weights(weight, k, n, PATCHES: tl.constexpr, TILES: tl.constexpr):
+    """Return weights (K, N) of a layer."""
+    if PATCHES.inner % TILES.k == 0:
+        return tl.load(
+            weight + k[:, None] * PATCHES.outputs + n[None, :], mask=(n < PATCHES.outputs)[None, :], other=0.0
+        )
+    mask = (k < PATCHES.inner)[:, None] & (n < PATCHES.outputs)[None, :]
+    return tl.load(weight + k[:, None] * PATCHES.outputs + n[None, :], mask=mask, other=0.0)
+
+
+@triton.jit
+def _patch_offsets(first, k, PATCHES: tl.constexpr, TILES: tl.constexpr):
+    """Return where numbers k = first..first + K of a patch lie, from its start."""
+    if PATCHES.run % TILES.k == 0:  # all in one run: written so that the compiler sees that they are neighbours
+        return (first // PATCHES.run) * PATCHES.pitch + first % PATCHES.run + tl.arange(0, TILES.k)
+    return (k // PATCHES.run) * PATCHES.pitch + k % PATCHES.run
+
+
+@triton.jit
+def _patches(inputs, start, inside, first, PATCHES: tl.constexpr, TILES: tl.constexpr):
     """Return numbers first..first + K of the patches that begin at `start` (M,), (M, K)."""
-    k = first + tl.arange(0, BLOCK_K)
-    if RUN % BLOCK_K == 0:  # a block lies in one run, which says that its numbers are neighbours
-        offsets = (first // RUN) * PITCH + first % RUN + tl.arange(0, BLOCK_K)
-    else:
-        offsets = (k // RUN) * PITCH + k % RUN
-    if INNER % BLOCK_K == 0:
+    k = first + tl.arange(0, TILES.k)
+    offsets = _patch_offsets(first, k, PATCHES, TILES)
+    if PATCHES.inner % TILES.k == 0:
         return tl.load(inputs + start[:, None] + offsets[None, :], mask=inside[:, None], other=0.0)
-    return tl.load(inputs + start[:, None] + offsets[None, :], mask=inside[:, None] & (k < INNER)[None, :], other=0.0)
+    mask = inside[:, None] & (k < PATCHES.inner)[None, :]
+    return tl.load(inputs + start[:, None] + offsets[None, :], mask=mask, other=0.0)
 
 
 @triton.jit
@@ -120,58 +128,48 @@ def weight_gradient(
     bias_out,
     lane_stride,
     total,
-    IMAGE: tl.constexpr,
-    PITCH: tl.constexpr,
-    STEP_Y: tl.constexpr,
-    STEP_X: tl.constexpr,
-    RUN: tl.constexpr,
-    INNER: tl.constexpr,
-    ACROSS: tl.constexpr,
-    PLACES: tl.constexpr,
-    OUTPUTS: tl.constexpr,
-    EXACT: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
+    PATCHES: tl.constexpr,
+    LAST: tl.constexpr,
+    TILES: tl.constexpr,
 ):
     """Write the gradient of a layer's weights and bias, times `undo` of the lane."""
+    BLOCK_M: tl.constexpr = TILES.m
+    BLOCK_N: tl.constexpr = TILES.n
+    BLOCK_K: tl.constexpr = TILES.k
     lane = tl.program_id(2).to(tl.int64)
     first_k = tl.program_id(0) * BLOCK_K
     k = first_k + tl.arange(0, BLOCK_K)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    if RUN % BLOCK_K == 0:
-        offsets = (first_k // RUN) * PITCH + first_k % RUN + tl.arange(0, BLOCK_K)
-    else:
-        offsets = (k // RUN) * PITCH + k % RUN
+    offsets = _patch_offsets(first_k, k, PATCHES, TILES)
     inputs += lane * inputs_stride
     sums = tl.zeros((BLOCK_K, BLOCK_N), tl.float32)
     bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for first in range(0, total, BLOCK_M):
         m = first + tl.arange(0, BLOCK_M)
         inside = m < total
-        place = m % PLACES
-        start = (m // PLACES) * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
+        place = m % PATCHES.places
+        start = patch_starts(m // PATCHES.places, place, PATCHES)
         found = tl.load(
-            inputs + offsets[:, None] + start[None, :], mask=(k < INNER)[:, None] & inside[None, :], other=0.0
+            inputs + offsets[:, None] + start[None, :], mask=(k < PATCHES.inner)[:, None] & inside[None, :], other=0.0
         )
         flowing = tl.load(
-            gradient + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
-            mask=inside[:, None] & (n < OUTPUTS)[None, :],
+            gradient + (lane * total + m)[:, None] * PATCHES.outputs + n[None, :],
+            mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
             other=0.0,
         )
-        if EXACT:
+        if LAST:
             sums = tl.dot(found, flowing, sums, input_precision="ieee")
         else:
             sums = tl.dot(found, flowing, sums)
         bias_sums += flowing.to(tl.float32)
     factor = tl.load(undo + lane)
     tl.store(
-        weight_out + lane * lane_stride + k[:, None] * OUTPUTS + n[None, :],
+        weight_out + lane * lane_stride + k[:, None] * PATCHES.outputs + n[None, :],
         sums * factor,
-        mask=(k < INNER)[:, None] & (n < OUTPUTS)[None, :],
+        mask=(k < PATCHES.inner)[:, None] & (n < PATCHES.outputs)[None, :],
     )
     if tl.program_id(0) == 0:
-        tl.store(bias_out + lane * lane_stride + n, tl.sum(bias_sums, axis=0) * factor, mask=n < OUTPUTS)
+        tl.store(bias_out + lane * lane_stride + n, tl.sum(bias_sums, axis=0) * factor, mask=n < PATCHES.outputs)
 
 
 @triton.jit
@@ -183,96 +181,87 @@ def input_gradient(
     inputs_stride,
     out,
     images,
-    HEIGHT: tl.constexpr,
-    WIDTH: tl.constexpr,
-    CHANNELS: tl.constexpr,
-    KERNEL: tl.constexpr,
-    STRIDE: tl.constexpr,
-    DOWN: tl.constexpr,
-    ACROSS: tl.constexpr,
-    OUTPUTS: tl.constexpr,
-    EXACT: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    REPEATS: tl.constexpr,
+    SHAPE: tl.constexpr,
+    LAST: tl.constexpr,
+    TILES: tl.constexpr,
 ):
     """Write the gradient of what went into a layer, and 0 where a ReLU was off before it.
 
     Pixels with the same remainders of y and x by the stride are touched by the same few numbers of the kernel, so a
-    program does pixels of one pair of remainders only. BLOCK_K counts channels, BLOCK_N the layer's outputs. With
-    REPEATS a program keeps its weights and goes over so many blocks of pixels; else it reads them as it goes.
+    program does pixels of one pair of remainders only. TILES.k counts channels, TILES.n the layer's outputs. With
+    TILES.repeats > 0 a program keeps its weights for that many blocks of pixels; else it reads them as it goes.
     """
+    BLOCK_M: tl.constexpr = TILES.m
+    BLOCK_N: tl.constexpr = TILES.n
+    BLOCK_K: tl.constexpr = TILES.k
     lane = tl.program_id(2).to(tl.int64)
-    blocks = tl.cdiv(CHANNELS, BLOCK_K)
+    blocks = tl.cdiv(SHAPE.channels, BLOCK_K)
     c = (tl.program_id(1) % blocks) * BLOCK_K + tl.arange(0, BLOCK_K)
     remainder = tl.program_id(1) // blocks
-    rest_y = remainder // STRIDE
-    rest_x = remainder % STRIDE
-    TALL: tl.constexpr = (HEIGHT + STRIDE - 1) // STRIDE
-    WIDE: tl.constexpr = (WIDTH + STRIDE - 1) // STRIDE
-    TAPS: tl.constexpr = (KERNEL + STRIDE - 1) // STRIDE
-    PARTS: tl.constexpr = (OUTPUTS + BLOCK_N - 1) // BLOCK_N
+    rest_y = remainder // SHAPE.stride
+    rest_x = remainder % SHAPE.stride
+    TALL: tl.constexpr = (SHAPE.height + SHAPE.stride - 1) // SHAPE.stride
+    WIDE: tl.constexpr = (SHAPE.width + SHAPE.stride - 1) // SHAPE.stride
+    TAPS: tl.constexpr = (SHAPE.kernel + SHAPE.stride - 1) // SHAPE.stride
+    PARTS: tl.constexpr = (SHAPE.outputs + BLOCK_N - 1) // BLOCK_N
     weight += lane * lane_stride
     weights = ()
-    if REPEATS > 0:
+    if TILES.repeats > 0:
         for index in tl.static_range(TAPS * TAPS * PARTS):
-            kept_y = rest_y + (index // PARTS // TAPS) * STRIDE
-            kept_x = rest_x + (index // PARTS % TAPS) * STRIDE
+            kept_y = rest_y + (index // PARTS // TAPS) * SHAPE.stride
+            kept_x = rest_x + (index // PARTS % TAPS) * SHAPE.stride
             kept_n = (index % PARTS) * BLOCK_N + tl.arange(0, BLOCK_N)
-            kept = _weights_of_pixel(weight, kept_y, kept_x, c, kept_n, KERNEL, CHANNELS, OUTPUTS)
+            kept = _weights_of_pixel(weight, kept_y, kept_x, c, kept_n, SHAPE)
             weights = weights + (tl.trans(kept.to(tl.float16)),)
-    ROUNDS: tl.constexpr = REPEATS if REPEATS > 0 else 1
+    ROUNDS: tl.constexpr = TILES.repeats if TILES.repeats > 0 else 1
     for repeat in range(ROUNDS):
         m = (tl.program_id(0) * ROUNDS + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
         image = m // (TALL * WIDE)
         tall = (m % (TALL * WIDE)) // WIDE
         wide = m % WIDE
-        y = tall * STRIDE + rest_y
-        x = wide * STRIDE + rest_x
-        inside = (image < images) & (y < HEIGHT) & (x < WIDTH)
+        y = tall * SHAPE.stride + rest_y
+        x = wide * SHAPE.stride + rest_x
+        inside = (image < images) & (y < SHAPE.height) & (x < SHAPE.width)
         sums = tl.zeros((BLOCK_M, BLOCK_K), tl.float32)
         for tap in tl.static_range(TAPS * TAPS):
-            kernel_y = rest_y + (tap // TAPS) * STRIDE
-            kernel_x = rest_x + (tap % TAPS) * STRIDE
+            kernel_y = rest_y + (tap // TAPS) * SHAPE.stride
+            kernel_x = rest_x + (tap % TAPS) * SHAPE.stride
             out_y = tall - tap // TAPS
             out_x = wide - tap % TAPS
-            hit = inside & (out_y >= 0) & (out_y < DOWN) & (out_x >= 0) & (out_x < ACROSS)
-            hit = hit & (kernel_y < KERNEL) & (kernel_x < KERNEL)
-            source = (lane * images + image) * (DOWN * ACROSS) + out_y * ACROSS + out_x
-            if REPEATS > 0:
+            hit = inside & (out_y >= 0) & (out_y < SHAPE.out_height) & (out_x >= 0) & (out_x < SHAPE.out_width)
+            hit = hit & (kernel_y < SHAPE.kernel) & (kernel_x < SHAPE.kernel)
+            source = (lane * images + image) * (SHAPE.out_height * SHAPE.out_width) + out_y * SHAPE.out_width + out_x
+            if TILES.repeats > 0:
                 for part in tl.static_range(PARTS):
                     n = part * BLOCK_N + tl.arange(0, BLOCK_N)
-                    mask = hit[:, None] & (n < OUTPUTS)[None, :]
-                    flowing = tl.load(gradient + source[:, None] * OUTPUTS + n[None, :], mask=mask, other=0.0)
+                    mask = hit[:, None] & (n < SHAPE.outputs)[None, :]
+                    flowing = tl.load(gradient + source[:, None] * SHAPE.outputs + n[None, :], mask=mask, other=0.0)
                     sums = tl.dot(flowing, weights[tap * PARTS + part], sums)
             else:
-                for first in range(0, OUTPUTS, BLOCK_N):
+                for first in range(0, SHAPE.outputs, BLOCK_N):
                     n = first + tl.arange(0, BLOCK_N)
-                    mask = hit[:, None] & (n < OUTPUTS)[None, :]
-                    flowing = tl.load(gradient + source[:, None] * OUTPUTS + n[None, :], mask=mask, other=0.0)
-                    found = _weights_of_pixel(weight, kernel_y, kernel_x, c, n, KERNEL, CHANNELS, OUTPUTS)
-                    if EXACT:
+                    mask = hit[:, None] & (n < SHAPE.outputs)[None, :]
+                    flowing = tl.load(gradient + source[:, None] * SHAPE.outputs + n[None, :], mask=mask, other=0.0)
+                    found = _weights_of_pixel(weight, kernel_y, kernel_x, c, n, SHAPE)
+                    if LAST:
                         sums = tl.dot(flowing, tl.trans(found), sums, input_precision="ieee")
                     else:
                         sums = tl.dot(flowing, tl.trans(found.to(tl.float16)), sums)
-        place = image * (HEIGHT * WIDTH * CHANNELS) + (y * WIDTH + x) * CHANNELS
-        mask = inside[:, None] & (c < CHANNELS)[None, :]
+        place = image * (SHAPE.height * SHAPE.width * SHAPE.channels) + (y * SHAPE.width + x) * SHAPE.channels
+        mask = inside[:, None] & (c < SHAPE.channels)[None, :]
         active = tl.load(inputs + lane * inputs_stride + place[:, None] + c[None, :], mask=mask, other=0.0)
         result = tl.where(active > 0, sums, 0.0)
         result = tl.minimum(tl.maximum(result, -LARGEST_HALF), LARGEST_HALF)
-        behind = lane * images * (HEIGHT * WIDTH * CHANNELS)
+        behind = lane * images * (SHAPE.height * SHAPE.width * SHAPE.channels)
         tl.store(out + behind + place[:, None] + c[None, :], result.to(out.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def _weights_of_pixel(
-    weight, kernel_y, kernel_x, c, n, KERNEL: tl.constexpr, CHANNELS: tl.constexpr, OUTPUTS: tl.constexpr
-):
+def _weights_of_pixel(weight, kernel_y, kernel_x, c, n, SHAPE: tl.constexpr):
     """Return the weights (channels, outputs) of one pixel of the kernel, 0 beyond it."""
-    taken = (c < CHANNELS) & (kernel_y < KERNEL) & (kernel_x < KERNEL)
+    taken = (c < SHAPE.channels) & (kernel_y < SHAPE.kernel) & (kernel_x < SHAPE.kernel)
     return tl.load(
-        weight + ((kernel_y * KERNEL + kernel_x) * CHANNELS + c)[:, None] * OUTPUTS + n[None, :],
-        mask=taken[:, None] & (n < OUTPUTS)[None, :],
+        weight + ((kernel_y * SHAPE.kernel + kernel_x) * SHAPE.channels + c)[:, None] * SHAPE.outputs + n[None, :],
+        mask=taken[:, None] & (n < SHAPE.outputs)[None, :],
         other=0.0,
     )

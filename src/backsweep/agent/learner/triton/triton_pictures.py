@@ -7,7 +7,7 @@ import os
 import triton
 import triton.language as tl
 
-from backsweep.agent.learner.triton.triton_layers import LARGEST_HALF
+from backsweep.agent.learner.triton.triton_layers import LARGEST_HALF, patch_starts
 
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")  # Triton's interpreter knows no instructions
 
@@ -49,24 +49,27 @@ def _bytes(words):
 
 
 @triton.jit
-def _weight_row(number, BLOCK: tl.constexpr, KERNEL: tl.constexpr, CHANNELS: tl.constexpr):
+def _weight_row(number, PATCHES: tl.constexpr):
     """Return which row of the first convolution's weights belongs to a number of a patch.
 
     Weights are in the order of the pixels of a kernel, row by row. Patches are too, unless pictures lie in blocks
     (`DeviceObservations.cut_into_blocks`); then a patch is block by block.
     """
+    BLOCK: tl.constexpr = PATCHES.block
     if BLOCK == 1:
         return number
-    LINE: tl.constexpr = BLOCK * CHANNELS
-    rest = number % (KERNEL * LINE)
-    y = (number // (KERNEL * LINE)) * BLOCK + (rest % (BLOCK * LINE)) // LINE
-    return y * (KERNEL * CHANNELS) + (rest // (BLOCK * LINE)) * LINE + rest % LINE
+    LINE: tl.constexpr = BLOCK * PATCHES.channels
+    rest = number % (PATCHES.kernel * LINE)
+    y = (number // (PATCHES.kernel * LINE)) * BLOCK + (rest % (BLOCK * LINE)) // LINE
+    return y * (PATCHES.kernel * PATCHES.channels) + (rest // (BLOCK * LINE)) * LINE + rest % LINE
 
 
 @triton.jit
-def _word_offsets(k, RUN: tl.constexpr, PITCH: tl.constexpr, NEIGHBOURS: tl.constexpr, ALIGNED: tl.constexpr):
+def _word_offsets(k, PATCHES: tl.constexpr):
     """Return where words k of a patch lie, saying how many are neighbours, so that they are read together."""
-    offsets = (k // RUN) * PITCH + k % RUN
+    offsets = (k // PATCHES.run) * PATCHES.pitch + k % PATCHES.run
+    ALIGNED: tl.constexpr = PATCHES.aligned
+    NEIGHBOURS: tl.constexpr = PATCHES.neighbours
     return tl.max_contiguous(tl.multiple_of(offsets, ALIGNED), NEIGHBOURS)
 
 
@@ -81,63 +84,51 @@ def first_forward(
     out,
     total,
     scale,
-    IMAGE: tl.constexpr,
-    PITCH: tl.constexpr,
-    STEP_Y: tl.constexpr,
-    STEP_X: tl.constexpr,
-    RUN: tl.constexpr,
-    INNER: tl.constexpr,
-    ACROSS: tl.constexpr,
-    PLACES: tl.constexpr,
-    OUTPUTS: tl.constexpr,
-    NEIGHBOURS: tl.constexpr,
-    ALIGNED: tl.constexpr,
-    BLOCK: tl.constexpr,
-    KERNEL: tl.constexpr,
-    CHANNELS: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    REPEATS: tl.constexpr,
+    PATCHES: tl.constexpr,
+    TILES: tl.constexpr,
 ):
     """Convolve pictures of bytes that lie in a bank, found by row number, and apply the ReLU.
 
-    Bytes are read as words of four; sizes and steps are in words. A program keeps its weights and goes over REPEATS
-    blocks of rows.
+    Bytes are read as words of four; sizes and steps are in words. A program keeps its weights for TILES.repeats blocks
+    of rows. PATCHES is a `layers.WordGather`.
     """
+    BLOCK_M: tl.constexpr = TILES.m
+    BLOCK_N: tl.constexpr = TILES.n
+    BLOCK_K: tl.constexpr = TILES.k
     lane = tl.program_id(2).to(tl.int64)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     weight += lane * lane_stride
+    PARTS: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
     weights = ()
-    for first in tl.static_range(0, INNER, BLOCK_K):
-        number = 4 * first + tl.arange(0, 4 * BLOCK_K)
+    for part in tl.static_range(PARTS):
+        number = 4 * part * BLOCK_K + tl.arange(0, 4 * BLOCK_K)
         kept = tl.load(
-            weight + _weight_row(number, BLOCK, KERNEL, CHANNELS)[:, None] * OUTPUTS + n[None, :],
-            mask=(number < 4 * INNER)[:, None] & (n < OUTPUTS)[None, :],
+            weight + _weight_row(number, PATCHES)[:, None] * PATCHES.outputs + n[None, :],
+            mask=(number < 4 * PATCHES.inner)[:, None] & (n < PATCHES.outputs)[None, :],
             other=0.0,
         )
         weights = weights + (kept.to(tl.float16),)
-    added = tl.load(bias + lane * lane_stride + n, mask=n < OUTPUTS, other=0.0)
-    for repeat in range(REPEATS):
-        m = (tl.program_id(0) * REPEATS + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
+    added = tl.load(bias + lane * lane_stride + n, mask=n < PATCHES.outputs, other=0.0)
+    for repeat in range(TILES.repeats):
+        m = (tl.program_id(0) * TILES.repeats + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
         inside = m < total
-        place = m % PLACES
-        row = tl.load(rows + lane * rows_stride + m // PLACES, mask=inside, other=0)
-        start = row * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
+        place = m % PATCHES.places
+        row = tl.load(rows + lane * rows_stride + m // PATCHES.places, mask=inside, other=0)
+        start = patch_starts(row, place, PATCHES)
         sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-        for part in tl.static_range(0, (INNER + BLOCK_K - 1) // BLOCK_K):
+        for part in tl.static_range(PARTS):
             k = part * BLOCK_K + tl.arange(0, BLOCK_K)
-            place_of_words = words + start[:, None] + _word_offsets(k, RUN, PITCH, NEIGHBOURS, ALIGNED)[None, :]
-            if INNER % BLOCK_K == 0:
+            place_of_words = words + start[:, None] + _word_offsets(k, PATCHES)[None, :]
+            if PATCHES.inner % BLOCK_K == 0:
                 found = tl.load(place_of_words, mask=inside[:, None], other=0)
             else:
-                found = tl.load(place_of_words, mask=inside[:, None] & (k < INNER)[None, :], other=0)
+                found = tl.load(place_of_words, mask=inside[:, None] & (k < PATCHES.inner)[None, :], other=0)
             sums = tl.dot(_bytes(found), weights[part], sums)
         result = tl.minimum(tl.maximum(sums * scale + added[None, :], 0.0), LARGEST_HALF)
         tl.store(
-            out + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
+            out + (lane * total + m)[:, None] * PATCHES.outputs + n[None, :],
             result.to(out.dtype.element_ty),
-            mask=inside[:, None] & (n < OUTPUTS)[None, :],
+            mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
         )
 
 
@@ -154,33 +145,21 @@ def first_weight_gradient(
     total,
     scale,
     per_part,
-    IMAGE: tl.constexpr,
-    PITCH: tl.constexpr,
-    STEP_Y: tl.constexpr,
-    STEP_X: tl.constexpr,
-    RUN: tl.constexpr,
-    INNER: tl.constexpr,
-    ACROSS: tl.constexpr,
-    PLACES: tl.constexpr,
-    OUTPUTS: tl.constexpr,
-    NEIGHBOURS: tl.constexpr,
-    ALIGNED: tl.constexpr,
-    BLOCK: tl.constexpr,
-    KERNEL: tl.constexpr,
-    CHANNELS: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
+    PATCHES: tl.constexpr,
+    TILES: tl.constexpr,
 ):
     """Write the gradient of the first convolution's weights and bias, of one part of the rows of each lane.
 
     Part p of lane l is written behind the others, at (l * parts + p) * out_stride.
     """
+    BLOCK_M: tl.constexpr = TILES.m
+    BLOCK_N: tl.constexpr = TILES.n
+    BLOCK_K: tl.constexpr = TILES.k
     lane = tl.program_id(2).to(tl.int64)
     part = tl.program_id(1)
     k = tl.program_id(0) * BLOCK_K + tl.arange(0, BLOCK_K)
     n = tl.arange(0, BLOCK_N)
-    offsets = _word_offsets(k, RUN, PITCH, NEIGHBOURS, ALIGNED)
+    offsets = _word_offsets(k, PATCHES)
     rows += lane * rows_stride
     sums = tl.zeros((4 * BLOCK_K, BLOCK_N), tl.float32)
     bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -188,13 +167,14 @@ def first_weight_gradient(
     for first in range(part * per_part, stop, BLOCK_M):
         m = first + tl.arange(0, BLOCK_M)
         inside = m < stop
-        place = m % PLACES
-        row = tl.load(rows + m // PLACES, mask=inside, other=0)
-        start = row * IMAGE + (place // ACROSS) * STEP_Y + (place % ACROSS) * STEP_X
-        found = tl.load(words + start[:, None] + offsets[None, :], mask=inside[:, None] & (k < INNER)[None, :], other=0)
+        place = m % PATCHES.places
+        row = tl.load(rows + m // PATCHES.places, mask=inside, other=0)
+        start = patch_starts(row, place, PATCHES)
+        mask = inside[:, None] & (k < PATCHES.inner)[None, :]
+        found = tl.load(words + start[:, None] + offsets[None, :], mask=mask, other=0)
         flowing = tl.load(
-            gradient + (lane * total + m)[:, None] * OUTPUTS + n[None, :],
-            mask=inside[:, None] & (n < OUTPUTS)[None, :],
+            gradient + (lane * total + m)[:, None] * PATCHES.outputs + n[None, :],
+            mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
             other=0.0,
         )
         sums = tl.dot(tl.trans(_bytes(found)), flowing, sums)
@@ -203,9 +183,9 @@ def first_weight_gradient(
     behind = (lane * tl.num_programs(1) + part) * out_stride
     number = tl.program_id(0) * (4 * BLOCK_K) + tl.arange(0, 4 * BLOCK_K)
     tl.store(
-        weight_out + behind + _weight_row(number, BLOCK, KERNEL, CHANNELS)[:, None] * OUTPUTS + n[None, :],
+        weight_out + behind + _weight_row(number, PATCHES)[:, None] * PATCHES.outputs + n[None, :],
         sums * (scale * factor),
-        mask=(number < 4 * INNER)[:, None] & (n < OUTPUTS)[None, :],
+        mask=(number < 4 * PATCHES.inner)[:, None] & (n < PATCHES.outputs)[None, :],
     )
     if tl.program_id(0) == 0:
-        tl.store(bias_out + behind + n, tl.sum(bias_sums, axis=0) * factor, mask=n < OUTPUTS)
+        tl.store(bias_out + behind + n, tl.sum(bias_sums, axis=0) * factor, mask=n < PATCHES.outputs)

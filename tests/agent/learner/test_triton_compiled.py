@@ -1,0 +1,92 @@
+"""The Triton kernels compile for a GPU, on a machine without one: down to PTX and machine code, never launched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from backsweep.agent.learner.arithmetic import PreparedRows
+from backsweep.agent.learner.device_observations import DeviceObservations
+from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+from backsweep.agent.learner.optimisers import OptimiserSettings
+from backsweep.agent.learner.packed import PackedArrays
+from backsweep.agent.learner.rules import TargetRule
+from fused_networks import ODD
+
+pytest.importorskip("triton")
+JITFunction = pytest.importorskip("triton.runtime.jit").JITFunction
+driver = pytest.importorskip("triton.runtime").driver
+GPUTarget = pytest.importorskip("triton.backends.compiler").GPUTarget
+
+KERNELS = {
+    "first_forward",
+    "first_weight_gradient",
+    "forward",
+    "weight_gradient",
+    "input_gradient",
+    "best_actions",
+    "scale_gradient",
+    "td_errors",
+    "discor_weights",
+    "huber_and_statistics",
+    "move",
+    "adam",
+    "rmsprop",
+}
+LANES, SIZE = 2, 8
+
+
+class NoDevice:
+    """Stands for a GPU of one kind, as far as compilation asks for it."""
+
+    def get_current_device(self) -> int:
+        return 1000  # no real device, whose compiled kernels Triton keeps by number
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        return 0
+
+    def get_current_target(self) -> Any:
+        return GPUTarget("cuda", 90, 32)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, list[str]]:
+    """Let every launch only compile; give the PTX of each kernel."""
+    found: dict[str, list[str]] = {}
+    run = JITFunction.run
+
+    def compile_only(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        kernel = run(self, *args, grid=grid, warmup=True, **options)
+        found.setdefault(self.__name__, []).append(kernel.asm["ptx"])
+        assert len(kernel.asm["cubin"])
+        return kernel
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(JITFunction, "run", compile_only)
+    monkeypatch.setattr(driver, "_active", NoDevice())
+    return found
+
+
+def test_every_kernel_compiles(compiled: dict[str, list[str]]) -> None:
+    from backsweep.agent.learner.triton import FusedArithmetic
+
+    for kind, rule in (("adam", TargetRule(kind="discor")), ("rmsprop", TargetRule(kind="backward"))):
+        settings = LearnerSettings(optimiser=OptimiserSettings(kind=kind))
+        learner = Learner(ODD, rule, settings, range(LANES))
+        bank = DeviceObservations(4, ODD.input_shape, np.uint8, torch.device("cpu"))
+        arithmetic = FusedArithmetic(learner, bank)
+        index = torch.zeros(LANES, 2 * SIZE, dtype=torch.int64)
+        numbers = torch.zeros(LANES, SIZE)
+        known = numbers if rule.gives_targets else None
+        rows = PreparedRows(index, 2, index[:, :SIZE].clone(), numbers, numbers, numbers, known)
+        corrections = torch.ones(2, 2)
+        learner.learn(arithmetic, rows, (corrections[0], corrections[1]))
+        best = PackedArrays({"best": ((LANES,), np.int64)}, bank.device)
+        arithmetic.act(learner.online_views, index[:, :1].clone(), best)
+        arithmetic.move(index, torch.zeros_like(index))
+    assert set(compiled) == KERNELS
+    assert all(".entry" in ptx for texts in compiled.values() for ptx in texts)
