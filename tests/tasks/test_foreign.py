@@ -1,4 +1,4 @@
-"""Atari and LunarLander through their own packages."""
+"""Atari and LunarLander through their own packages; MinAtar has a module of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from backsweep.tasks import TASKS, make
 from backsweep.tasks.foreign import RandomActions
+from backsweep.tasks.minatar import _game_module
 
 GAMES = ["atari/pong", "atari/freeway", "atari/kangaroo", "atari/venture"]
 
@@ -87,6 +88,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         make("atari/pong")
     with pytest.raises(ImportError, match=r"backsweep\[lunarlander\]"):
         make("lunarlander")
+    _game_module.cache_clear()
+    with pytest.raises(ImportError, match=r"backsweep\[minatar\]"):
+        make("minatar/breakout")
 
 
 def test_random_actions_are_random() -> None:

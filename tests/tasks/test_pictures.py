@@ -32,7 +32,10 @@ def test_png_files_are_read_back_by_others(tmp_path: Path) -> None:
         write_png(tmp_path / "grey.png", image[:, :, 0])
 
 
-@pytest.mark.parametrize("task", ["nchain-20", "minigrid/doorkey", "sokoban/7x7-2", "atari/pong", "lunarlander"])
+TASK_IDS = ["nchain-20", "minigrid/doorkey", "sokoban/7x7-2", "atari/pong", "minatar/seaquest", "lunarlander"]
+
+
+@pytest.mark.parametrize("task", TASK_IDS)
 def test_show_writes_six_levels(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "levels.png"
     assert run("tasks", "show", task, "--out", str(path)) == 0

@@ -12,7 +12,7 @@ from backsweep.tasks.minigrid import MiniGridOptions
 from backsweep.tasks.vector import LaneVectorEnv
 
 
-def test_every_task_of_the_paper_is_there() -> None:
+def test_every_task_is_there() -> None:
     assert list(TASKS) == [
         "nchain-20",
         "minigrid/doorkey",
@@ -33,6 +33,11 @@ def test_every_task_of_the_paper_is_there() -> None:
         "atari/freeway",
         "atari/kangaroo",
         "atari/venture",
+        "minatar/asterix",
+        "minatar/breakout",
+        "minatar/freeway",
+        "minatar/seaquest",
+        "minatar/space-invaders",
         "lunarlander",
     ]
 
@@ -65,6 +70,7 @@ def test_step_limits_and_budgets() -> None:
         ("nchain", "'nchain-20'"),
         ("atari/Pong", "'atari/pong'"),
         ("lunar-lander", "'lunarlander'"),
+        ("minatar/spaceinvaders", "'minatar/space-invaders'"),
     ],
 )
 def test_an_unknown_id_suggests_the_nearest(wrong: str, hint: str) -> None:
@@ -106,6 +112,8 @@ def test_ids_of_any_size() -> None:
         ("sokoban/5x5-1", {"goals_terminate": False}, "no option 'goals_terminate'"),
         ("sokoban/5x5-1", {"actions": "released"}, "actions must be one of 'paper', 'package'"),
         ("lunarlander", {"max_steps": 0}, "max_steps must be 1 or more"),
+        ("minatar/breakout", {"sticky_action_chance": -0.1}, r"sticky_action_chance must be in 0\.\.1"),
+        ("minatar/breakout", {"ramping": True}, "no option 'ramping'; it has game, max_steps"),
     ],
 )
 def test_bad_options(task: str, options: dict[str, Any], message: str) -> None:

@@ -17,6 +17,8 @@ CASES: list[tuple[str | None, str | None, dict[str, Any]]] = [
     ("minigrid/doorkey", None, {"max_steps": 25, "random_action_chance": 0.2}),
     ("minigrid/lavacrossing-easy", None, {}),
     ("sokoban/5x5-1", None, {"max_steps": 20}),
+    ("minatar/seaquest", None, {"max_steps": 40, "random_action_chance": 0.2}),
+    ("minatar/freeway", None, {}),
     (None, "CartPole-v1", {}),
     (None, "FrozenLake-v1", {}),
 ]

@@ -63,6 +63,18 @@ def _our_fields(family: str | None, method: str, steps: int) -> dict[str, Any]:
             evaluation_episodes=32,
             record_interval=max(1, steps // 200),
         )
+    if family == "atari":  # not tuned: what others use for short runs, in a memory that many runs at once have
+        fields.update(
+            optimiser="adam",
+            learning_rate=1e-4,
+            capacity=250_000,
+            warmup_steps=min(20_000, steps // 20),
+            epsilon_steps=max(1, steps // 5),
+            target_interval=2_000,
+            evaluation_interval=max(1, steps // 20),
+            evaluation_episodes=10,
+            record_interval=max(1, steps // 200),
+        )
     return fields
 
 

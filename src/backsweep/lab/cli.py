@@ -117,7 +117,8 @@ def show_command(parsed: argparse.Namespace) -> int:
             print(textwrap.fill(f"{name}: {text}", width=100, subsequent_indent="    "))
     print()
     for scale in SCALES:
-        print(_scale_line(scale, question.plan(scale)))  # type: ignore[arg-type]
+        for what in question.plans(scale) or (None,):  # type: ignore[arg-type]
+            print(_scale_line(scale, what))
     return 0
 
 
@@ -204,13 +205,14 @@ def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
     studies: list[Study] = []
     for name in parsed.question:
         question = find_question(name)
-        what = question.plan(parsed.scale)
-        if what is None:
+        whats = question.plans(parsed.scale)
+        if not whats:
             print(f"{question.id}: nothing to run. {question.missing}")
-        elif isinstance(what, Grid):
-            grids.append(what.following(parsed.settings))
-        else:
-            studies.append(what)
+        for what in whats:
+            if isinstance(what, Grid):
+                grids.append(what.following(parsed.settings))
+            else:
+                studies.append(what)
     chosen = parts(grids, parsed.tasks, parsed.lines, parsed.seeds)
     engine: Any = parsed.engine
     if engine == "ray":

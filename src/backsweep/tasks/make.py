@@ -12,12 +12,15 @@ from backsweep.tasks.chain import ChainLanes, ChainOptions
 from backsweep.tasks.foreign import OutsideVectorEnv, RandomActions
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.lunarlander import LunarLanderOptions, make_lunarlander
+from backsweep.tasks.minatar import MinAtarOptions, make_minatar
 from backsweep.tasks.minigrid import MiniGridLanes, MiniGridOptions
 from backsweep.tasks.options import checked_flag, checked_int
 from backsweep.tasks.registry import Task, find_task
 from backsweep.tasks.single import LaneEnv
 from backsweep.tasks.sokoban import SokobanLanes, SokobanOptions
 from backsweep.tasks.vector import LaneVectorEnv
+
+OUTSIDE_OPTIONS = (AtariOptions, LunarLanderOptions, MinAtarOptions)
 
 
 def make(
@@ -59,7 +62,7 @@ def make(
     lanes = checked_int("num_envs", num_envs, 1)
     checked_flag("copy", copy)
     chosen = found.options(**options)
-    if isinstance(chosen, (AtariOptions, LunarLanderOptions)):
+    if isinstance(chosen, OUTSIDE_OPTIONS):
         makers = [lambda: _make_outside(chosen)] * lanes
         return OutsideVectorEnv(makers, seed=seed, autoreset=autoreset, copy=copy)
     return LaneVectorEnv(make_lanes(chosen, lanes), seed=seed, autoreset=autoreset, copy=copy)
@@ -68,7 +71,7 @@ def make(
 def make_single(task: str, render_mode: str | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
     """Return one lane of a task as a plain Env: what `gymnasium.make` calls."""
     chosen = find_task(task).options(**options)
-    if isinstance(chosen, (AtariOptions, LunarLanderOptions)):
+    if isinstance(chosen, OUTSIDE_OPTIONS):
         return _make_outside(chosen, render_mode)
     return LaneEnv(make_lanes(chosen, 1), render_mode=render_mode)
 
@@ -92,10 +95,12 @@ def make_lanes(options: Any, num_lanes: int) -> Lanes:
 
 
 def _make_outside(
-    options: AtariOptions | LunarLanderOptions, render_mode: str | None = None
+    options: AtariOptions | LunarLanderOptions | MinAtarOptions, render_mode: str | None = None
 ) -> gymnasium.Env[Any, Any]:
     if isinstance(options, AtariOptions):
         env = make_atari(options, render_mode)
+    elif isinstance(options, MinAtarOptions):
+        env = make_minatar(options, render_mode)
     else:
         env = make_lunarlander(options, render_mode)
     return RandomActions(env, options.random_action_chance) if options.random_action_chance > 0.0 else env

@@ -12,12 +12,15 @@ from typing import Any, Protocol
 from backsweep.tasks.atari import AtariOptions
 from backsweep.tasks.chain.options import ChainOptions
 from backsweep.tasks.lunarlander import LunarLanderOptions
+from backsweep.tasks.minatar import GAMES as MINATAR_GAMES
+from backsweep.tasks.minatar import MinAtarOptions
 from backsweep.tasks.minigrid.options import MiniGridOptions
 from backsweep.tasks.options import build_options
 from backsweep.tasks.settings import (
     ATARI_SETTINGS,
     CHAIN_SETTINGS,
     LUNARLANDER_SETTINGS,
+    MINATAR_SETTINGS,
     TrainingSettings,
     minigrid_settings,
     sokoban_settings,
@@ -25,6 +28,8 @@ from backsweep.tasks.settings import (
 from backsweep.tasks.sokoban.options import SokobanOptions
 
 MILLION = 1_000_000
+OUTSIDE = ("atari", "lunarlander", "minatar")
+"""Families that are other packages' environments."""
 
 
 class TaskOptions(Protocol):
@@ -52,7 +57,7 @@ class Task:
     gymnasium_id: str
     """Its name for `gymnasium.make`."""
     family: str
-    """nchain, minigrid, sokoban, atari or lunarlander."""
+    """nchain, minigrid, sokoban, atari, minatar or lunarlander."""
     summary: str
     """A short description."""
     observation: str
@@ -159,6 +164,20 @@ def _atari(name: str) -> Task:
     )
 
 
+def _minatar(game: str) -> Task:
+    title = game.title().replace("_", "")
+    return Task(
+        id=f"minatar/{game.replace('_', '-')}",
+        gymnasium_id=f"backsweep/MinAtar{title}-v0",
+        family="minatar",
+        summary=f"MinAtar's {title}",
+        observation="10x10, a channel for each kind of thing",
+        options_class=MinAtarOptions,
+        defaults={"game": game},
+        training=MINATAR_SETTINGS,
+    )
+
+
 _TASKS = (
     _chain(20),
     _minigrid(
@@ -187,6 +206,7 @@ _TASKS = (
     ),
     *(_sokoban(*room) for room in SOKOBAN_BUDGETS),
     *(_atari(game) for game in ("pong", "freeway", "kangaroo", "venture")),
+    *(_minatar(game) for game in MINATAR_GAMES),
     Task(
         id="lunarlander",
         gymnasium_id="backsweep/LunarLander-v0",

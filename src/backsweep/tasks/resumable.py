@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.make import make, make_single
-from backsweep.tasks.registry import find_task
+from backsweep.tasks.registry import OUTSIDE, find_task
 from backsweep.tasks.vector import LaneVectorEnv
 
 State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
@@ -204,7 +204,7 @@ def make_environments(
         assert env is not None
         name = env
         return OtherEnvironments([lambda: gymnasium_env(name, mode, options)] * num_envs, seed)
-    if find_task(task).family in ("atari", "lunarlander"):
+    if find_task(task).family in OUTSIDE:
         return OtherEnvironments([lambda: make_single(task, mode, **options)] * num_envs, seed)
     vector = make(task, num_envs, seed=seed, **options)
     assert isinstance(vector, LaneVectorEnv)

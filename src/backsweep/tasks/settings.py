@@ -74,6 +74,18 @@ ATARI_SETTINGS = TrainingSettings(
     target_interval=10_000,
 )
 
+# The network and batches of MinAtar's authors; the budget, and an update every fourth step, are this project's.
+MINATAR_SETTINGS = TrainingSettings(
+    network=NetworkSettings(convolutions=((16, 3, 1),), linear=(128,)),
+    budget=1_000_000,
+    batch_size=32,
+    warmup_steps=10_000,
+    capacity=500_000,
+    epsilon_steps=200_000,
+    evaluation_interval=50_000,
+    evaluation_episodes=30,
+)
+
 # The paper trains neither of these with a deep network of stated size; these settings are this project's.
 CHAIN_SETTINGS = TrainingSettings(
     network=NetworkSettings(),

@@ -79,9 +79,16 @@ def test_axes_have_plain_numbers(value: float, unit: str, text: str) -> None:
 
 
 def test_tasks_are_called_what_readers_call_them() -> None:
-    names = ["minigrid/doorkey", "minigrid/simplecrossing-hard", "sokoban/7x7-2", "lunarlander", "nchain-20"]
-    found = [task_title(name) for name in names]
-    assert found == ["DoorKey", "SimpleCrossing-Hard", "Sokoban 7x7-2", "LunarLander", "nchain-20"]
+    titles = {
+        "minigrid/doorkey": "DoorKey",
+        "minigrid/simplecrossing-hard": "SimpleCrossing-Hard",
+        "sokoban/7x7-2": "Sokoban 7x7-2",
+        "minatar/space-invaders": "MinAtar Space Invaders",
+        "atari/pong": "Pong",
+        "lunarlander": "LunarLander",
+        "nchain-20": "nchain-20",
+    }
+    assert {task: task_title(task) for task in titles} == titles
 
 
 def test_lines_on_top_of_each_other_take_turns_where_they_meet_and_only_there() -> None:

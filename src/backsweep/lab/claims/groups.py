@@ -30,6 +30,12 @@ def final_score(run: TrainedRun) -> float:
     return float(run.score[-count:].mean())
 
 
+def final_mean_return(run: TrainedRun) -> float:
+    """Return the mean of the last tenth of a run's mean returns, in the task's own units."""
+    returns = run.numbers["mean_return"]
+    return float(returns[-max(1, len(returns) // 10) :].mean())
+
+
 def area(run: TrainedRun) -> float:
     """Return the area under a run's curve, per step."""
     return area_under(run.steps, run.score)

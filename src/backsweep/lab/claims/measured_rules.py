@@ -1,4 +1,4 @@
-"""Rules for what is measured or checked directly: C11, C16, C20, C21 and C22."""
+"""Rules for what is measured or checked directly: C11, C20, C21 and C22."""
 
 from __future__ import annotations
 
@@ -75,52 +75,6 @@ class CheapBatches:
             f"{per['max (µs)']:,.0f} µs."
         )
         return replace(all_parts(parts, summary, table, len(records)), short=short)
-
-
-@dataclass(frozen=True)
-class NoCollisions:
-    """C16: the dimension does not matter."""
-
-    def decide(self, evidence: Evidence) -> Verdict:
-        """If no two observations share a key at any dimension, the graph, and with it TER, is the same at each."""
-        records = reported(evidence, "collisions")
-        if not records:
-            return NOT_RUN
-        table: list[dict[str, Any]] = []
-        parts = []
-        for task in dict.fromkeys(record["task"] for record in records):
-            row: dict[str, Any] = {"task": task}
-            for dimension in sorted({record["dimension"] for record in records}):
-                same = [r for r in records if r["task"] == task and r["dimension"] == dimension]
-                row["observations"], row["matrices"] = same[0]["observations"], len(same)
-                row[f"collisions at d = {dimension}"] = sum(record["collisions"] for record in same)
-            found = [value for name, value in row.items() if name.startswith("collisions")]
-            parts.append(
-                Part(
-                    f"no two observations of {task} share a key",
-                    f"{sum(found)} collisions among {row['observations']:,} observations",
-                    True if not any(found) else None,
-                )
-            )
-            table.append(row)
-        clean = all(part.holds for part in parts)
-        counts = {
-            dimension: sum(record["collisions"] for record in records if record["dimension"] == dimension)
-            for dimension in sorted({record["dimension"] for record in records})
-        }
-        listed = ", ".join(f"{count} at d = {dimension}" for dimension, count in counts.items())
-        then = "the graph is the same at every dimension" if clean else "runs would have to decide"
-        summary = (
-            f"Collisions among all states of all levels: {listed}; so {then}. Training at each dimension was not part "
-            "of this."
-        )
-        shared = {dimension: count for dimension, count in counts.items() if count}
-        keys = [f"{_pairs(count)} a key of {_numbers(dimension)}" for dimension, count in shared.items()]
-        none = [dimension for dimension in counts if dimension not in shared]
-        where = f"No two states share a key of {_numbers(min(counts))} or more"
-        if shared:
-            where = f"{', '.join(keys)}" + (f", none a key of {none[0]} or more" if none else "")
-        return replace(all_parts(parts, summary, table, len(records)), short=f"{where}; not trained with yet.")
 
 
 @dataclass(frozen=True)
@@ -260,11 +214,3 @@ class LikeEbu:
             else f"Whole episodes from their ends with {whole} of {len(parts)} samplers."
         )
         return replace(all_parts(parts, summary, table, len(records) + len(landers)), short=short)
-
-
-def _pairs(count: int) -> str:
-    return "1 pair of states shares" if count == 1 else f"{count} pairs of states share"
-
-
-def _numbers(dimension: int) -> str:
-    return "1 number" if dimension == 1 else f"{dimension} numbers"

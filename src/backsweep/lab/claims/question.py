@@ -155,6 +155,8 @@ class Question:
     variants: tuple[Variant, ...] = ()
     scales: Mapping[Scale, Grid | Study | None] = field(default_factory=dict)
     """What is run at each scale; None where a question has nothing to run there."""
+    trains: Mapping[Scale, Grid] = field(default_factory=dict)
+    """What is trained as well, for a question that has a study."""
     missing: str = ""
     """What this project cannot run yet."""
     kind: Kind = "paper"
@@ -185,3 +187,8 @@ class Question:
     def plan(self, scale: Scale) -> Grid | Study | None:
         """Return what is run at a scale."""
         return self.scales.get(scale)
+
+    def plans(self, scale: Scale) -> tuple[Grid | Study, ...]:
+        """Return everything that is run at a scale, a study and the training that goes with it."""
+        found = (self.scales.get(scale), self.trains.get(scale))
+        return tuple(what for what in found if what is not None)

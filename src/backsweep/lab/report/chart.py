@@ -167,6 +167,8 @@ def task_title(task: str) -> str:
     level, _, hardness = rest.partition("-")
     if family == "sokoban":
         return f"Sokoban {rest}"
+    if family == "minatar":
+        return f"MinAtar {rest.replace('-', ' ').title()}"
     title = names.get(level, level.capitalize() if family else level)
     return f"{title}-{hardness.capitalize()}" if hardness and family else title + (f"-{hardness}" if hardness else "")
 
