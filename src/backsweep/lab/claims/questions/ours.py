@@ -23,7 +23,13 @@ _CONSTANTS: Mapping[str, Any] = {
     "predecessors": 3,
 }
 # The same, on MiniGrid: these are others on other tasks.
-_ON_THE_GRID: Mapping[str, Any] = {"eta": 0.5, "learning_rate": 3e-4, "ratio": 0.25, "task_options": {}}
+_ON_THE_GRID: Mapping[str, Any] = {
+    "eta": 0.5,
+    "learning_rate": 3e-4,
+    "ratio": 0.25,
+    "target_interval": 1_000,
+    "task_options": {},
+}
 
 
 def ours(method: str, label: str | None = None, **options: Any) -> Variant:
