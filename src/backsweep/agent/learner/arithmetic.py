@@ -102,6 +102,11 @@ class Arithmetic:
         in_order = torch.device("cpu")
         self.target_branch, self.error_branch = Branch(in_order), Branch(in_order)
 
+    @property
+    def learning_network(self) -> Evaluates:
+        """The network in an update, which may take other inputs than that of acts and values."""
+        return self.network
+
     def move(self, source: torch.Tensor, out: torch.Tensor) -> None:
         """Copy between the device and the host's page-locked memory, in the order of the current stream."""
         copy(source, out)

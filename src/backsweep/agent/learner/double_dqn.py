@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.learner.arithmetic import IN_UNITS, STATISTICS, Arithmetic, Errors, PreparedRows
 from backsweep.agent.learner.discor import ErrorModel
+from backsweep.agent.learner.distinct import DistinctArithmetic, wanted_rows
 from backsweep.agent.learner.networks import Network, in_network_order, network_tensor
 from backsweep.agent.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule
@@ -97,12 +98,18 @@ class Learner:
             if rule.kind == "discor"
             else None
         )
-        self.arithmetic = Arithmetic(network, None if self.errors is None else self.errors.network)
+        self.arithmetic = self._make_arithmetic()
         self.shares = np.full(len(seeds), rule.share) if shares is None else np.array(shares, np.float64)
         self.updates = 0
         self._sums = torch.zeros(len(seeds), len(STATISTICS), dtype=torch.float64, device=self.device)
         self._summed = 0
         self._make_views()
+
+    def _make_arithmetic(self) -> Arithmetic:
+        error_network = None if self.errors is None else self.errors.network
+        if self.device.type == "cpu" and self.network.form == "image":
+            return DistinctArithmetic(self.network, error_network)
+        return Arithmetic(self.network, error_network)
 
     def _make_views(self) -> None:
         layout = self.network.layout
@@ -164,9 +171,23 @@ class Learner:
         weight = self._numbers([batch.weight for batch in batches], self.dtype)
         halves = 1 if self.needs_no_successors(known) else 2
         given = None if known is None else torch.from_numpy(known).to(self.device, self.dtype) * scale
-        prepared = self.network.prepare(self._staged(batches, halves), self.dtype)
+        numbers = np.stack([batch.discount for batch in batches])
+        prepared = self.prepare_batch(self._staged(batches, halves), halves, numbers, known)
         rows = PreparedRows(prepared, halves, action, reward, discount, weight, given)
         return UpdateResult((self.learn(self.arithmetic, rows, self.count()) / scale).cpu().numpy())
+
+    def prepare_batch(
+        self,
+        observations: torch.Tensor,
+        halves: int,
+        discount: NDArray[np.floating],
+        known: NDArray[np.floating] | None,
+    ) -> torch.Tensor:
+        """Return the inputs of the networks in `learn` for the observations (L, B or 2 B, ...) of a batch."""
+        if isinstance(self.arithmetic, DistinctArithmetic):
+            wanted = wanted_rows(discount, known, self.shares, halves)
+            return self.arithmetic.images.prepare(observations, halves, wanted, self.dtype)
+        return self.network.prepare(observations, self.dtype)
 
     def needs_no_successors(self, known: NDArray[Any] | None) -> bool:
         """Return whether the given targets (lanes, batch) are complete, so that successors are not needed."""
@@ -184,7 +205,7 @@ class Learner:
 
         Everything happens on the device and nothing is counted, so that it can be recorded and replayed.
         """
-        network, errors = arithmetic.network, self.errors
+        network, errors = arithmetic.learning_network, self.errors
         next_target = looked = None
         if rows.halves == 2:
             with arithmetic.target_branch:

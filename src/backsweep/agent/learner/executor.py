@@ -257,6 +257,10 @@ class Executor:
             return index
         return self.learner.network.prepare(self.bank.in_order(index), self.learner.dtype)
 
+    def _prepared_batch(self, index: torch.Tensor, halves: int) -> torch.Tensor:
+        """Return the networks' inputs for a batch of bank rows (L, n)."""
+        return self.learner.prepare_batch(self.bank.in_order(index), halves, self.discount, self.known)
+
     @torch.no_grad()
     def _act_program(self) -> None:
         current = self._seen.pinned["current"]  # which the fused kernels read where it lies
@@ -278,7 +282,7 @@ class Executor:
         if not self._on_gpu and self.learner.needs_no_successors(self.known):
             index, halves = inputs["rows"][:, 0], 1
         rows = PreparedRows(
-            self._prepared(index),
+            index if self._fused else self._prepared_batch(index, halves),
             halves,
             inputs["action"],
             inputs["reward"],

@@ -1,0 +1,159 @@
+"""Evaluates each distinct image of a batch once, on a CPU.
+
+States come back: an action that changes nothing leads to the state itself, and a small task has few states. Equal
+images have equal values, so an update needs the values of the distinct ones, and the gradients of equal images add up:
+
+    images (n) ──which are distinct──> rows (d), index (n)      values (n) = values of rows (d) at index
+
+The rows are ordered so that the observations come first and the successors last, with images that are both in between.
+So each half of a batch is one slice:
+
+    rows      observations only | both | successors only
+              [------ observations ----]
+                                [------ successors -----]
+
+A successor whose value does not matter (its target is given, or the episode ended) is not evaluated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from backsweep.agent.learner import distinct_kernels
+from backsweep.agent.learner.arithmetic import Arithmetic, Evaluates
+from backsweep.agent.learner.networks import Network, Parameters, Tape
+from backsweep.jit.random_streams import named_generator
+
+
+class DistinctImages:
+    """The distinct images of the last batch, prepared for the first layer; each lane has its own number of them."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._weights = np.zeros(0, np.uint64)
+        self.lanes: list[torch.Tensor] = []
+        """Of each lane: what `Network.prepare` returns for its distinct images."""
+        self.counts: list[int] = []
+        """How many distinct images each lane has."""
+
+    def prepare(
+        self, observations: torch.Tensor, halves: int, wanted: NDArray[np.bool_], dtype: torch.dtype
+    ) -> torch.Tensor:
+        """Take the images (L, n, ...) of a batch, of which only the wanted (L, n) count; return the index (L, n)."""
+        lanes, count = observations.shape[:2]
+        words = _words(observations.reshape(lanes, count, -1).numpy())
+        if len(self._weights) != words.shape[-1]:
+            draw = named_generator(0, "image hash").integers(0, 1 << 63, words.shape[-1], np.uint64)
+            self._weights = draw * np.uint64(2) + np.uint64(1)
+        index, order = np.empty((lanes, count), np.int64), np.empty(count, np.int64)
+        self.lanes, self.counts = [], []
+        for lane in range(lanes):
+            half = count // halves
+            found = distinct_kernels.distinct_rows(words[lane], self._weights, wanted[lane], half, order, index[lane])
+            rows = observations[lane : lane + 1, torch.from_numpy(order[:found])]
+            self.lanes.append(self._network.prepare(rows, dtype))
+            self.counts.append(found)
+        return torch.from_numpy(index)
+
+    def slice(self, lane: int, low: int, high: int) -> torch.Tensor:
+        """Return the prepared images low..high-1 of a lane."""
+        prepared = self.lanes[lane]
+        each = prepared.shape[1] // self.counts[lane]
+        return prepared[:, each * low : each * high]
+
+
+def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return rows (L, n, numbers) as 64-bit words, filled up with zeros where they do not fit."""
+    found = np.ascontiguousarray(rows).view(np.uint8)
+    if missing := -found.shape[-1] % 8:
+        found = np.concatenate([found, np.zeros((*found.shape[:2], missing), np.uint8)], axis=-1)
+    return found.view(np.uint64)
+
+
+@dataclass(frozen=True)
+class DistinctTape(Tape):
+    """The tapes of the lanes' distinct images, and which image each row of the batch is."""
+
+    inputs: tuple[torch.Tensor, ...] = ()
+    lanes: tuple[tuple[Tape, int], ...] = ()
+    """Each lane's tape, and how many images it is of."""
+    index: torch.Tensor | None = None
+    """(L, n)."""
+
+    def first(self, rows: int, of: int) -> DistinctTape:
+        """Return the tape of the first `rows` of the `of` rows that went in."""
+        assert self.index is not None
+        index = self.index[:, : self.index.shape[1] // of * rows]
+        counts = (index.amax(dim=1) + 1).tolist()
+        lanes = tuple((tape.first(count, all_), count) for (tape, all_), count in zip(self.lanes, counts, strict=True))
+        return DistinctTape(lanes=lanes, index=index)
+
+
+class DistinctNetwork:
+    """A network whose inputs are the index (L, n) of rows in `DistinctImages`."""
+
+    def __init__(self, network: Network, images: DistinctImages) -> None:
+        self._network, self._images = network, images
+
+    def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
+        """Return the values (L, n, A) of rows (L, n)."""
+        return self.forward_with_tape(parameters, prepared)[0]
+
+    def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
+        """Return the values (L, n, A) of rows (L, n) and what `backward` needs."""
+        values, tapes, shifted = [], [], []
+        for lane, index in enumerate(prepared):
+            low, high = int(index.min()), int(index.max()) + 1
+            images = self._images.slice(lane, low, high)
+            found, tape = self._network.forward_with_tape(_of_lane(parameters, lane), images)
+            shifted.append(index - low)
+            values.append(found[0, shifted[-1]])
+            tapes.append((tape, high - low))
+        return torch.stack(values), DistinctTape(lanes=tuple(tapes), index=torch.stack(shifted))
+
+    def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
+        """Write the gradient of every parameter into `out`, given the gradient (L, n, A) of the values."""
+        assert isinstance(tape, DistinctTape)
+        assert tape.index is not None
+        for lane, (of_lane, count) in enumerate(tape.lanes):
+            summed = gradient.new_zeros(1, count, gradient.shape[-1])
+            summed[0].index_add_(0, tape.index[lane], gradient[lane])
+            self._network.backward(_of_lane(parameters, lane), of_lane, summed, _of_lane(out, lane))
+
+
+def _of_lane(parameters: Parameters, lane: int) -> Parameters:
+    return {name: view[lane : lane + 1] for name, view in parameters.items()}
+
+
+class DistinctArithmetic(Arithmetic):
+    """Updates from each distinct image of a batch; acts and values of other observations are as always."""
+
+    def __init__(self, network: Network, error_network: Network | None) -> None:
+        super().__init__(network, error_network)
+        self.images = DistinctImages(network)
+        self._learning = DistinctNetwork(network, self.images)
+        if error_network is not None:
+            self.error_network = DistinctNetwork(error_network, self.images)
+
+    @property
+    def learning_network(self) -> Evaluates:
+        """The network in an update."""
+        return self._learning
+
+
+def wanted_rows(
+    discount: NDArray[np.floating], known: NDArray[np.floating] | None, shares: NDArray[np.float64], halves: int
+) -> NDArray[np.bool_]:
+    """Return which images (L, B or 2 B) of a batch an update needs: successors only where a target depends on them."""
+    first = np.ones(discount.shape, bool)
+    if halves == 1:
+        return first
+    second = discount != 0
+    if known is not None:
+        second &= np.isnan(known) | (shares != 1)[:, None]
+    return np.concatenate([first, second], axis=1)
