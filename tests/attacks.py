@@ -111,10 +111,8 @@ def wrong_calls(draw: random.Random, folder: Path) -> int:
 
 
 def kills_while_saving(draw: random.Random, folder: Path) -> int:
-    """SIGKILL at random moments of adding and saving: the old state or the new one is there."""
-    rounds = 20 * LONGER
-    kill_rounds.killed_at_random(folder / "save", rounds, draw.randrange(2**31))
-    return rounds
+    """SIGKILL at random moments of a save: the old state or the new one is there. Late kills are not counted."""
+    return kill_rounds.killed_at_random(folder / "save", 20 * LONGER, draw.randrange(2**31))["in a save"]
 
 
 def damaged_files(draw: random.Random, folder: Path) -> int:

@@ -22,6 +22,7 @@ from twins.replay import Twin
 from worlds import WORLDS
 
 CALLS = 20  # between two saves
+SAVED, SAVING = 0, 1
 SAMPLER = Mixture([(0.4, Topological(shuffle=20)), (0.35, Prioritized()), (0.25, EpisodicBackward())])
 
 
@@ -60,36 +61,52 @@ def in_child(folder: Path, life: Life, writing: int) -> int:
     try:
         life.replay = Replay.load(folder)
         while True:
-            os.write(writing, life.version.to_bytes(8, "little"))  # everything up to this version is safely saved
+            tell(writing, life.version, SAVED)
             life.live_on()
+            tell(writing, life.version - 1, SAVING)
             life.replay.save(folder)
     finally:
         os._exit(1)
 
 
+def tell(writing: int, version: int, state: int) -> None:
+    """Tell the parent up to which version everything is safely saved, and whether the next save has begun."""
+    os.write(writing, (2 * version + state).to_bytes(8, "little"))
+
+
+def hear(reading: int) -> tuple[int, int] | None:
+    """Return what the child told, None if it has told everything and is dead."""
+    data = os.read(reading, 8)
+    return divmod(int.from_bytes(data, "little"), 2) if data else None
+
+
 def killed_at_random(folder: Path, rounds: int, seed: int = 3) -> dict[str, int]:
     """SIGKILL a child `rounds` times and compare what it leaves with a replay that was never saved."""
     rng = np.random.default_rng(seed)
-    counts = {"rounds": 0, "old": 0, "new": 0, "saves": 0}
+    counts = {"rounds": 0, "old": 0, "new": 0, "saves": 0, "in a save": 0}
     mirror = Life(Twin(sampler=SAMPLER, capacity=150, world=WORLDS["uint8"]).replay, 0)
     mirror.live_on()
     mirror.replay.save(folder)
-    turn = 0.01  # how long it takes from save to save: learnt on the way, so that kills meet every moment of it
+    takes = 0.01  # how long a save takes: learnt on the way, so that kills meet every moment of it
     for _ in range(rounds):
         reading, writing = os.pipe()
         child = in_child(folder, mirror, writing)
         os.close(writing)
-        done = int.from_bytes(os.read(reading, 8), "little")  # it is up and running
-        for _ in range(int(rng.integers(0, 3))):
+        told = hear(reading)
+        for _ in range(int(rng.integers(0, 2))):  # a whole turn
+            told = hear(reading)
             start = time.perf_counter()
-            done = int.from_bytes(os.read(reading, 8), "little")
-            turn += 0.2 * (time.perf_counter() - start - turn)
-        time.sleep(rng.uniform(0, turn))
+            told = hear(reading)
+            takes += 0.2 * (time.perf_counter() - start - takes)
+        told = hear(reading)  # the next save begins
+        time.sleep(rng.uniform(0, 1.2 * takes))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL, status
-        while data := os.read(reading, 8):
-            done = int.from_bytes(data, "little")
+        assert told is not None, "it ended before it was killed"
+        done, state = told
+        while (told := hear(reading)) is not None:
+            done, state = told
         os.close(reading)
         found = Replay.load(folder)
         started_at = mirror.version
@@ -99,6 +116,7 @@ def killed_at_random(folder: Path, rounds: int, seed: int = 3) -> dict[str, int]
             mirror.live_on()  # the last save had come through, and the child was killed before it could say so
         assert_same_state(state_of(found), state_of(mirror.replay))
         counts["rounds"] += 1
+        counts["in a save"] += state == SAVING
         counts["old" if mirror.version == done else "new"] += 1
         counts["saves"] += mirror.version - started_at
     for _ in range(20):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from backsweep import Replay
 from backsweep.snapshot import SnapshotError
 from backsweep.snapshot.contents import ContentsError, need_list
+from backsweep.sweep.sweep_kernels import EXPANSIONS, RESTARTS, SWEEP
 from crafting import Arrays, crafted, drive, good_save
 
 
@@ -49,6 +50,7 @@ def without(name: str) -> Callable[[Arrays, dict[str, Any]], None]:
 
 
 PRIORITIES = "sampler/part1/priorities"
+COUNTERS = "sampler/part0/sweep_counters"
 CASES = {
     "an observation beyond the end": (number("store/rows", (0, 4), 10**6), "observations of rows"),
     "a row that follows itself": (number("store/rows", (0, 1), 0), "its store"),
@@ -62,6 +64,8 @@ CASES = {
     "a pair beyond the end": (number("planner/rows", (0, 0), 2**30), "pairs of rows"),
     "an arc that follows itself": (number("planner/arcs", (0, 3), 1), "its planner"),
     "a queue beyond the end": (number("sampler/part0/sweep_queue", (0, 0), 2**40), "vertices in the queue"),
+    "a number of sweeps that overflows": (number(COUNTERS, RESTARTS, 2**63 - 1), "numbers of sweeps"),
+    "a negative number of expansions": (number(COUNTERS, EXPANSIONS, -1), "numbers of sweeps"),
     "a window beyond the end": (number("sampler/part0/window", 0, 2**40), "rows in the window"),
     "a priority that is not a number": (number(PRIORITIES, 3, np.nan), "positive number"),
     "a priority of infinity": (number(PRIORITIES, 3, np.inf), "positive number"),
@@ -125,6 +129,15 @@ def test_random_changes_end_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     refused, used = (int(word) for word in done.stdout.split()[-2:])
     assert refused > used > 20
+
+
+def test_a_sweep_of_any_number_goes_on_and_can_be_saved_again(save: Path, tmp_path: Path) -> None:
+    for before in (2**31 - 2, 2**32 - 2, 2**40):
+        crafted(save, tmp_path / "late", number(COUNTERS, SWEEP, before))
+        replay = Replay.load(tmp_path / "late")
+        drive(replay, "bytes", 150, seed=1)
+        replay.save(tmp_path / "later")
+        drive(Replay.load(tmp_path / "later"), "bytes", 50, seed=2)
 
 
 def links(*numbers: int) -> NDArray[np.int64]:

@@ -22,5 +22,6 @@ def test_a_hundred_kills_leave_the_old_state_or_the_new_one(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts["rounds"] == 100
-    assert counts["saves"] > 0  # the kills met processes that were at work; how many depends on the machine
+    assert counts["in a save"] > 0  # how many depends on the machine
+    assert counts["saves"] > 0
     assert counts["old"] > 0

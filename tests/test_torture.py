@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import torture
+
 HERE = Path(__file__).parent
 
 
@@ -24,12 +26,28 @@ def test_every_attack_once() -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = re.findall(r"^\| (.+) \| ([\d,]+) \| (\d+) \|$", done.stdout, re.MULTILINE)
+    rows = re.findall(r"^\| (.+) \| ([\d,]+) \| [\d,]+ \| (\d+) \|$", done.stdout, re.MULTILINE)
     assert len(rows) >= 10
     assert all(int(tried.replace(",", "")) > 0 and failed == "0" for _, tried, failed in rows)
 
 
-def test_the_page_shows_a_campaign() -> None:
+def test_the_page_shows_the_recorded_campaigns() -> None:
+    record = torture.read_record(HERE.parent / "benchmarks" / "results" / "torture.json")
     page = (HERE.parent / "docs" / "reliability.md").read_text()
-    assert re.search(r"<!-- torture: begin -->\n\n\| attack \| tried \| failed \|", page)
-    assert re.search(r"Run on \d{4}-\d\d-\d\d for \d+ minutes", page)
+    shown = page.split(torture.BEGIN)[1].split(torture.END)[0].strip()
+    assert shown == torture.table(record)
+
+
+def test_a_record_is_added_to(tmp_path: Path) -> None:
+    record: list[torture.Campaign] = []
+    for tried, code in ((3, "a"), (4, "b")):
+        campaign = torture.Campaign("2026-01-02", "2026-01-02", code, "machine")
+        campaign.attacks["damaged files"] = torture.Score(1, tried, 60.0, ["it broke"] * (tried == 4))
+        torture.write_record(tmp_path / "record.json", [*record, campaign])
+        record = torture.read_record(tmp_path / "record.json")
+        assert len(record) == (1 if tried == 3 else 2)
+    text = torture.table(record)
+    assert "| damaged files | 7 | 5,000 | 1 |" in text
+    assert re.search(
+        r"The sum of 2 campaigns from 2026-01-02 to [\d-]+, 2 minutes, 2 states of the code: machine\.$", text
+    )

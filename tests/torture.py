@@ -3,10 +3,10 @@
     python tests/torture.py --minutes 10
     python tests/torture.py --goals --record benchmarks/results/torture.json --page docs/reliability.md
 
-Every attack gets the same share of the time, or goes on until it was tried as often as its goal says, each round in a
-process of its own, so that one that dies or hangs is a failure like any other. A record is written after every round
-and added to by later calls, so that a campaign may be cut short. Prints a table of what was tried and what failed; a
-failure comes with the seed that shows it.
+Every attack gets the same share of the time, or, with --goals, the one furthest from its goal is next. Each round runs
+in its own process, so that one that dies or hangs is a failure like any other. A record is written after every round;
+later campaigns are added to it, each with its date and a digest of the code. Prints a table of what was tried and what
+failed; a failure comes with the seed that shows it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,14 @@ sys.path.insert(0, str(Path(__file__).parent))  # also in processes that are spa
 # As for the tests; numba reads it when it is imported.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "kernels"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# The process that rounds are forked from finds modules by this alone.
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+
+import xxhash
 
 from attacks import ATTACKS
 from backsweep.lab.report.marked import rewrite_between
 
 PATIENCE = 900.0
+DEFAULT_MINUTES = 5.0
 GOALS = {
     "calls compared with a plain model, small": 20_000,
     "calls compared with a plain model, long": 1_000_000,
@@ -53,6 +55,11 @@ GOALS = {
     "kernel caches that another user got to first": 1_000,
 }
 """How often each attack is tried in a whole campaign."""
+MOST_FAILURES = 3
+"""An attack that failed so often in a campaign is not tried again."""
+IN_MEMORY = Path("/dev/shm")
+"""Where rounds keep their files, if it is there. A killed process loses nothing that it has written, whether it is on a
+disk or not, and most of the time of a save goes into waiting for the disk."""
 BEGIN, END = "<!-- torture: begin -->", "<!-- torture: end -->"
 
 
@@ -66,10 +73,22 @@ class Score:
     failures: list[str] = field(default_factory=list)
 
 
+@dataclass
+class Campaign:
+    """One call of this program."""
+
+    began: str
+    ended: str
+    code: str
+    machine: str
+    attacks: dict[str, Score] = field(default_factory=dict)
+
+
 def play(name: str, seed: int, answer: Any) -> None:
     """Carry out one round, and send how many tries it was, or what went wrong."""
     try:
-        with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
+        place = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+        with tempfile.TemporaryDirectory(prefix="backsweep-", dir=place) as folder:
             answer.send(ATTACKS[name](random.Random(seed), Path(folder)))
     except BaseException:
         answer.send(traceback.format_exc())
@@ -107,36 +126,88 @@ def attack(name: str, score: Score, draw: random.Random, context: Any) -> None:
         print(score.failures[-1], file=sys.stderr, flush=True)
 
 
-def campaign(options: argparse.Namespace, scores: dict[str, Score]) -> None:
+def campaign(options: argparse.Namespace, record: list[Campaign]) -> None:
     """Attack for the time that is given, at least once each, or until the goals are reached."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["attacks", "warm_attacks"])
-    draw = random.Random(options.seed)
+    draw, own = random.Random(options.seed), record[-1].attacks
+    for name in in_turn(options, record):
+        attack(name, own.setdefault(name, Score()), draw, context)
+        if options.record is not None:
+            write_record(options.record, record)
+
+
+def in_turn(options: argparse.Namespace, record: list[Campaign]) -> Iterator[str]:
+    """Give the attacks in the order in which they are carried out, until time is up or the goals are reached."""
+    own, began = record[-1].attacks, time.monotonic()
+    if options.goals:
+        while options.minutes is None or time.monotonic() < began + 60 * options.minutes:
+            scores = total(record)
+            reached = {name: scores[name].tried / GOALS[name] if name in scores else 0.0 for name in options.only}
+            left = [name for name in options.only if reached[name] < 1 and failures(own, name) < MOST_FAILURES]
+            if not left:
+                return
+            yield min(left, key=reached.__getitem__)
+        return
+    share = 60 * (DEFAULT_MINUTES if options.minutes is None else options.minutes) / len(options.only)
     for name in options.only:
-        score = scores.setdefault(name, Score())
-        deadline = time.monotonic() + 60 * options.minutes / len(options.only)
-        first = True
-        while score.tried < GOALS[name] if options.goals else first or time.monotonic() < deadline:
-            attack(name, score, draw, context)
-            first = False
-            if options.record is not None:
-                write_record(options.record, scores)
-        print(f"{name}: {score.tried:,} tried, {len(score.failures)} failed", flush=True)
+        began = time.monotonic()
+        yield name
+        while time.monotonic() < began + share and failures(own, name) < MOST_FAILURES:
+            yield name
+        print(f"{name}: {own[name].tried:,} tried, {failures(own, name)} failed", flush=True)
 
 
-def write_record(path: Path, scores: dict[str, Score]) -> None:
-    """Write down what was tried so far, with date and machine."""
-    own = {name: asdict(score) for name, score in scores.items()}
-    text = json.dumps({"date": time.strftime("%Y-%m-%d"), "machine": machine(), "attacks": own}, indent=1)
+def failures(scores: dict[str, Score], name: str) -> int:
+    """Return how often an attack failed."""
+    return len(scores[name].failures) if name in scores else 0
+
+
+def total(record: list[Campaign]) -> dict[str, Score]:
+    """Add up what came of each attack in all campaigns."""
+    scores: dict[str, Score] = {}
+    for one in record:
+        for name, found in one.attacks.items():
+            before = scores.get(name, Score())
+            scores[name] = Score(
+                before.rounds + found.rounds,
+                before.tried + found.tried,
+                before.seconds + found.seconds,
+                before.failures + found.failures,
+            )
+    return scores
+
+
+def write_record(path: Path, record: list[Campaign]) -> None:
+    """Write down what was tried so far in all campaigns."""
+    record[-1].ended = today()
+    text = json.dumps({"campaigns": [asdict(one) for one in record if one.attacks]}, indent=1)
     path.with_suffix(".tmp").write_text(text + "\n")
     path.with_suffix(".tmp").replace(path)
 
 
-def read_record(path: Path | None) -> dict[str, Score]:
-    """Return what was tried before."""
+def read_record(path: Path | None) -> list[Campaign]:
+    """Return the campaigns before this one."""
     if path is None or not path.exists():
-        return {}
-    return {name: Score(**own) for name, own in json.loads(path.read_text())["attacks"].items()}
+        return []
+    record = [Campaign(**one) for one in json.loads(path.read_text())["campaigns"]]
+    for one in record:
+        one.attacks = {name: Score(**found) for name, found in one.attacks.items()}  # type: ignore[arg-type]
+    return record
+
+
+def code() -> str:
+    """Return a digest of the package's source."""
+    package = Path(__file__).parent.parent / "src" / "backsweep"
+    digest = xxhash.xxh3_64()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return str(digest.hexdigest())
+
+
+def today() -> str:
+    """Return the date."""
+    return time.strftime("%Y-%m-%d")
 
 
 def machine() -> str:
@@ -147,20 +218,29 @@ def machine() -> str:
     return f"{processor}, {os.cpu_count()} cores, {system}, Python {platform.python_version()}"
 
 
-def table(scores: dict[str, Score]) -> str:
-    """Return the scores as Markdown, with date and machine."""
-    lines = ["| attack | tried | failed |", "| --- | --- | --- |"]
+def table(record: list[Campaign]) -> str:
+    """Return what came of all campaigns as Markdown, with dates and machines."""
+    record = [one for one in record if one.attacks]
+    scores = total(record)
+    lines = ["| attack | tried | goal | failed |", "| --- | --- | --- | --- |"]
     lines += [
-        f"| {name} | {scores[name].tried:,} | {len(scores[name].failures)} |" for name in ATTACKS if name in scores
+        f"| {name} | {scores[name].tried:,} | {GOALS[name]:,} | {len(scores[name].failures)} |"
+        for name in ATTACKS
+        if name in scores
     ]
     minutes = sum(score.seconds for score in scores.values()) / 60
-    return "\n".join([*lines, "", f"Run on {time.strftime('%Y-%m-%d')} for {minutes:.0f} minutes: {machine()}."])
+    first, last, versions = record[0].began, record[-1].ended, len({one.code for one in record})
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    sums = f"The sum of {len(record)} campaigns" if len(record) > 1 else "One campaign"
+    of_code = "the same code" if versions == 1 else f"{versions} states of the code"
+    machines = "; ".join(dict.fromkeys(one.machine for one in record))
+    return "\n".join([*lines, "", f"{sums} {when}, {minutes:.0f} minutes, {of_code}: {machines}."])
 
 
 def main() -> int:
     """Attack, print the table, and put it on a page if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--minutes", type=float, help=f"default: {DEFAULT_MINUTES}, or no limit with --goals")
     parser.add_argument("--goals", action="store_true", help="go on until each attack was tried as often as it should")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--only", nargs="+", choices=list(ATTACKS), default=list(ATTACKS), metavar="ATTACK")
@@ -168,16 +248,18 @@ def main() -> int:
     parser.add_argument("--page", type=Path, help="write the table between the marked lines of this page")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
+    # The process that rounds are forked from finds modules by this alone.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
     if options.goals:
         os.environ.setdefault("TORTURE_ADDS", str(GOALS["adds, memory flat"]))  # in one process
         os.environ.setdefault("TORTURE_LONGER", "5")
-    scores = read_record(options.record)
-    campaign(options, scores)
-    text = table(scores)
+    record = [*read_record(options.record), Campaign(today(), today(), code(), machine())]
+    campaign(options, record)
+    text = table(record)
     print("\n" + text)
     if options.page is not None:
         rewrite_between(options.page, BEGIN, END, text)
-    return 1 if any(score.failures for score in scores.values()) else 0
+    return 1 if any(score.failures for score in total(record).values()) else 0
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from backsweep import Replay
+from backsweep.agent import resume, train_fleet  # noqa: F401  with torch, which takes seconds
 from crafting import SPACES, drive, good_save
 
 with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:

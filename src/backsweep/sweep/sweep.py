@@ -33,6 +33,10 @@ from backsweep.sweep.sweep_kernels import (
 )
 from backsweep.types import Rows
 
+MOST_EVER = 2**62
+"""Counters below this never overflow. Marks of visited vertices hold the lower half of a sweep's number, so that it may
+grow beyond that."""
+
 
 class Sweep:
     """A sweep in progress: it resumes where the last call stopped and restarts when nothing is left to expand."""
@@ -147,7 +151,7 @@ class Sweep:
         need(0 <= counters[HUB] <= high, "the vertex that a sweep expands is out of range")
         need(0 <= counters[HUB_NEXT] <= self._store.capacity, "the next edge that a sweep follows is out of range")
         need(0 <= counters[ROOTS_NEXT] <= counters[ROOTS_COUNT], "a sweep's next root is out of range")
-        need(0 <= counters[SWEEP] < 2**31 and counters[RESTARTS] >= 0 and counters[EXPANSIONS] >= 0, "a sweep's number")
+        need_within(counters[[SWEEP, RESTARTS, EXPANSIONS]], 0, MOST_EVER, "the numbers of sweeps and of expansions")
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Resume from a saved position; raise a ContentsError if it is invalid."""
