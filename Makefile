@@ -31,7 +31,6 @@ $(INTEGRATIONS_READY): $(READY)
 
 # The system's Chromium (or the one that CHROMIUM names) will do; without one Playwright downloads its own.
 $(BROWSER_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
 	@for name in "$$CHROMIUM" chromium chromium-browser google-chrome; do \
 		if command -v "$$name" >/dev/null 2>&1; then exit 0; fi; \
 	done; PLAYWRIGHT_BROWSERS_PATH=$(BROWSERS) $(BIN)/playwright install chromium \

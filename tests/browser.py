@@ -1,6 +1,6 @@
 """Pages in a real browser: Chromium by Playwright, the system's one or Playwright's own.
 
-`make test-browser` installs both packages where they are missing. Without them tests of pages are skipped.
+Without a Chromium tests of pages are skipped; `make test-browser` installs one, and keeps screenshots.
 """
 
 from __future__ import annotations
@@ -72,20 +72,20 @@ def chromium(playwright: Any) -> str | None:
 @contextmanager
 def browser() -> Iterator[Any]:
     """Yield a browser. Without one the test is skipped, or fails where `make test-browser` runs it."""
-    sync = pytest.importorskip("playwright.sync_api", reason="no Playwright: run 'make test-browser'")
+    sync = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install '.[browser]'")
     with sync.sync_playwright() as playwright:
         place = chromium(playwright)
         if place is None:
             assert SHOTS not in os.environ, "there is no Chromium; set CHROMIUM to its path"
-            pytest.skip("no Chromium: run 'make test-browser'")
+            pytest.skip("no Chromium: install the system's, set CHROMIUM to its path, or run 'make test-browser'")
         running = playwright.chromium.launch(executable_path=place, args=["--no-sandbox", *SOFTWARE_GL])
         yield running
         running.close()
 
 
 @contextmanager
-def visit(running: Any, page: Path, *, size: tuple[int, int] = DESKTOP, dark: bool = False) -> Iterator[Any]:
-    """Yield a page that was opened from disk; what it complains about, or asks another place for, fails the test."""
+def visit(running: Any, page: Path | str, *, size: tuple[int, int] = DESKTOP, dark: bool = False) -> Iterator[Any]:
+    """Yield an opened file or address; what the page complains about, or asks another place for, fails the test."""
     phone = size == PHONE
     context = running.new_context(
         viewport={"width": size[0], "height": size[1]},
@@ -96,6 +96,8 @@ def visit(running: Any, page: Path, *, size: tuple[int, int] = DESKTOP, dark: bo
     )
     context.set_default_timeout(PATIENCE)
     opened = context.new_page()
+    address = page.as_uri() if isinstance(page, Path) else page
+    own = ("file:", "data:", "blob:") if isinstance(page, Path) else (address, "data:", "blob:")
     complaints: list[str] = []
     opened.on(
         "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
@@ -103,9 +105,9 @@ def visit(running: Any, page: Path, *, size: tuple[int, int] = DESKTOP, dark: bo
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.on(
         "request",
-        lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else complaints.append(request.url),
+        lambda request: None if request.url.startswith(own) else complaints.append(request.url),
     )
-    opened.goto(page.as_uri())
+    opened.goto(address)
     yield opened
     context.close()
     assert complaints == []

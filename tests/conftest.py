@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -18,6 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 
 import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 if os.environ.get("NUMBA_DISABLE_JIT") == "1":
@@ -33,3 +36,20 @@ _common = {
 settings.register_profile("quick", derandomize=True, database=None, max_examples=60, **_common)
 settings.register_profile("long", max_examples=2000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Any]:
+    """A browser. One for each file: while Playwright runs, a test of another file could not start an event loop."""
+    from browser import browser
+
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation's site, built once for the files that look at it."""
+    from site_building import build_site
+
+    return build_site(tmp_path_factory.mktemp("site"))

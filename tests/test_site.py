@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import backsweep
-from site_building import ROOT, build_site
+from site_building import ROOT
 
 PUBLIC = (
     "backsweep",
@@ -117,11 +117,6 @@ def test_the_drawing_is_the_one_that_its_program_draws() -> None:
     assert program["SVG"].read_text() == program["drawing"](), "run python docs/site/drawing.py"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_site(tmp_path_factory.mktemp("site"))
-
-
 def test_every_name_of_the_reference_is_on_the_site(site: Path) -> None:
     pages = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
     assert [name for name in referenced() if f'id="{name}"' not in pages] == []
@@ -133,6 +128,13 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 30
     assert [page.name for page in pages if loaded.search(page.read_text())] == []
+
+
+def test_the_site_leads_to_the_report(site: Path) -> None:
+    assert '<a href="report.html">' in (site / "index.html").read_text()
+    assert "make docs" in (site / "report.html").read_text()  # which puts the real one in its place
+    made = (ROOT / "Makefile").read_text().split("\ndocs:")[1].split("\n\n")[0]
+    assert "backsweep report results --out site/report.html" in made
 
 
 def test_search_knows_all_pages_also_from_disk(site: Path) -> None:

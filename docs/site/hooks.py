@@ -19,6 +19,11 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parent.parent.parent
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 """Documents at the root of the repository, and their pages on the site."""
+REPORT = "report.html"
+NO_REPORT = (
+    "<!doctype html><title>No report yet</title><p>Run <code>make docs</code>, which puts the report here.</p>\n"
+)
+"""Stands where `make docs` puts the report: it takes longer to make than the site."""
 FROM_DISK = "search/from_disk.js"
 """The script that mkdocs.yml names as a polyfill, so that it is loaded before the theme's own."""
 LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
@@ -85,6 +90,7 @@ def on_files(files: Any, config: Any) -> Any:
     for source, page in PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text()))
     files.append(File.generated(config, "examples.md", content=examples_page()))
+    files.append(File.generated(config, REPORT, content=NO_REPORT))
     return files
 
 

@@ -5,7 +5,6 @@ Without a browser these tests are skipped; `test_page.py` checks the page as tex
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from view_replays import played
 
 from backsweep import GraphValues
 from backsweep.tasks import find_task
-from browser import DESKTOP, FAINT, NAMELESS, PHONE, TOO_WIDE, browser, keep, visit
+from browser import DESKTOP, FAINT, NAMELESS, PHONE, TOO_WIDE, keep, visit
 
 READY = "() => document.getElementById('waiting').hidden"
 PAINTED = """() => {
@@ -29,12 +28,6 @@ PAINTED = """() => {
 }"""
 """How many colours the drawing has."""
 FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Any]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

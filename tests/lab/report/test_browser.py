@@ -6,7 +6,6 @@ real thing, and keeps screenshots.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,11 @@ import pytest
 
 from backsweep.lab.report.answers import make_report
 from backsweep.lab.report.writing import write_page
-from browser import DESKTOP, FAINT, NAMELESS, PHONE, TOO_WIDE, browser, keep, visit
+from browser import DESKTOP, FAINT, NAMELESS, PHONE, TOO_WIDE, keep, visit
 from result_folders import write_straight_runs
 
 UNFOLD = "() => { document.querySelectorAll('details').forEach((node) => { node.open = true; }); backsweep.drawAll(); }"
 SIZES = {"desktop": DESKTOP, "phone": PHONE}
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Any]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

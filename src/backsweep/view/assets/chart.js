@@ -55,7 +55,9 @@ function drawChart(holder, chart, series, last) {
   }
   for (const [name, points] of lines) {
     const path = points.map(([step, value], i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("");
-    drawing.append(svg("path", { d: path + (points.length === 1 ? "h1" : ""), style: `stroke: var(${chart.lines[name]})` }));
+    const colour = `var(${chart.lines[name]})`, [step, value] = points[points.length - 1];
+    drawing.append(svg("path", { d: path, style: `stroke: ${colour}` }),
+      svg("circle", { cx: x(step), cy: y(value), r: 2.5, style: `fill: ${colour}` }));  // a first point can be seen too
   }
   const keys = element("div", { className: "keys" });
   for (const name of shown) {

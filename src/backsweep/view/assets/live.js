@@ -251,7 +251,7 @@ class Watch {
       byId("waiting").hidden = true;
       const whose = about.planned ? "graph values" : "the network\u2019s values";
       byId("counts").textContent = `${plain(about.states)} states${thin}, ${plain(about.edges)} edges, ${plain(about.ends)} ${about.ends === 1 ? "end" : "ends"}; ${whose}; `
-        + `random actions ${plain(Math.round(about.epsilon * 100))}%, ${plain(about.episodes)} episodes`;
+        + `random actions ${plain(Math.round(about.epsilon * 100))}%, ${plain(about.episodes)} ${about.episodes === 1 ? "episode" : "episodes"}`;
     } else {
       byId("waiting").textContent = "This method keeps no graph; curves and the last episode are on the side.";
     }
