@@ -49,5 +49,5 @@ def test_a_record_is_added_to(tmp_path: Path) -> None:
     text = torture.table(record)
     assert "| damaged files | 7 | 5,000 | 1 |" in text
     assert re.search(
-        r"The sum of 2 campaigns from 2026-01-02 to [\d-]+, 2 minutes, 2 states of the code: machine\.$", text
+        r"The sum of 2 campaigns of 2 states of the code from 2026-01-02 to [\d-]+, 2 minutes: machine\.$", text
     )

@@ -231,10 +231,10 @@ def table(record: list[Campaign]) -> str:
     minutes = sum(score.seconds for score in scores.values()) / 60
     first, last, versions = record[0].began, record[-1].ended, len({one.code for one in record})
     when = f"on {first}" if first == last else f"from {first} to {last}"
-    sums = f"The sum of {len(record)} campaigns" if len(record) > 1 else "One campaign"
-    of_code = "the same code" if versions == 1 else f"{versions} states of the code"
+    of_code = "of the same code" if versions == 1 else f"of {versions} states of the code"
+    sums = f"The sum of {len(record)} campaigns {of_code}" if len(record) > 1 else "One campaign"
     machines = "; ".join(dict.fromkeys(one.machine for one in record))
-    return "\n".join([*lines, "", f"{sums} {when}, {minutes:.0f} minutes, {of_code}: {machines}."])
+    return "\n".join([*lines, "", f"{sums} {when}, {minutes:.0f} minutes: {machines}."])
 
 
 def main() -> int:
