@@ -1,4 +1,4 @@
-"""One cell of the table in a process of its own: ``python -m benchmarks.cell SPEC.json RESULT.json``.
+"""One cell of the table in its own process: ``python -m benchmarks.cell SPEC.json RESULT.json``.
 
 The process is pinned to one core before anything large is imported. Whatever goes wrong becomes the cell's result.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Measure what the first file asks for and write numbers, or a reason for having none, to the second."""
+    """Measure what the first file describes and write the numbers, or why there are none, to the second."""
     spec = json.loads(Path(sys.argv[1]).read_text())
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {spec["core"]})

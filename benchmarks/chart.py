@@ -1,4 +1,4 @@
-"""The chart of docs/performance.md: every library over the floor, as an SVG that needs nothing to be drawn."""
+"""The chart of docs/performance.md: every library over the floor, as an SVG."""
 
 from __future__ import annotations
 

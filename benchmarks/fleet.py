@@ -59,7 +59,7 @@ def measure(family: str, method: str, lanes: int, steps: int, session: dict[str,
         spent: dict[str, float] = {}
         timed = 0
         for record in RecordFile(Path(folder) / "lane-0"):
-            # The first stretches hold the warm-up, compilation and recording of programs.
+            # The first intervals include warm-up, compilation and the recording of programs.
             if isinstance(record, TimingRecord) and record.step > WARMUP + interval:
                 timed += record.steps
                 for part, seconds in record.seconds.items():
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--methods", nargs="+", default=["ter"])
     parser.add_argument("--lanes", nargs="+", type=int, default=[64])
     parser.add_argument("--groups", nargs="+", type=int, default=[2])
-    parser.add_argument("--threads", nargs="+", type=int, default=[0], help="that move the lanes; 0 for all")
+    parser.add_argument("--threads", nargs="+", type=int, default=[0], help="threads that step the lanes; 0 for all")
     parser.add_argument("--steps", type=int, default=4_000)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON lines")

@@ -1,4 +1,4 @@
-"""The floors: the least that plain numpy does for the same work."""
+"""The floors: the minimum that plain numpy does for the same work."""
 
 from __future__ import annotations
 

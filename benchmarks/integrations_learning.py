@@ -23,7 +23,7 @@ FRAMEWORKS = ("stable_baselines3", "tianshou", "torchrl", "rllib")
 
 
 def main() -> None:
-    """Train all variants with all seeds, print a table and write what came out."""
+    """Train all variants with all seeds, print a table and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--framework", choices=FRAMEWORKS, default="stable_baselines3")
     parser.add_argument("--steps", type=int, default=6_000)

@@ -79,7 +79,7 @@ def measure(sampler: Sampler, edges: int, calls: int) -> dict[str, float]:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds on the wall clock and on the thread's own, which stands still while others run."""
+    """Return the seconds on the wall clock and on the thread's own clock, which excludes other processes."""
     wall, own = time.perf_counter(), time.thread_time()
     work()
     return time.perf_counter() - wall, time.thread_time() - own
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--calls", type=int, default=20_000, help="batches; more than edges / 64 cover a whole sweep")
     parser.add_argument("--only", nargs="+", choices=list(SAMPLERS), default=list(SAMPLERS), metavar="SETTING")
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
-    parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
+    parser.add_argument("--page", type=Path, help="write the table between the marked lines of this page")
     asked = parser.parse_args(arguments)
     machine = facts()
     cells = {name: measure(SAMPLERS[name], asked.edges, asked.calls) for name in asked.only}

@@ -41,7 +41,7 @@ ENGINES = {
 
 @dataclass(frozen=True)
 class Task:
-    """What is learned from."""
+    """The observations and batches of a task."""
 
     name: str
     network: Network
@@ -55,14 +55,14 @@ TASKS = (
 
 
 def operations_and_bytes(task: Task, lanes: int) -> tuple[float, float]:
-    """Return what one update must compute and move: three passes of the batch forward, one back."""
+    """Return what one update must compute and move: three forward passes of the batch and one backward."""
     network, batch = task.network, task.batch_size
     layers = [stage.places * stage.patch * stage.outputs for stage in network.stages]
     layers += [inputs * outputs for inputs, outputs in pairwise(network.widths)]
     operations = 2 * batch * (3 * sum(layers) + 2 * sum(layers) - layers[0])
     picture = int(np.prod(network.input_shape))
     flowing = sum(stage.places * stage.outputs for stage in network.stages) + sum(network.linear)
-    # Forward every activation is written and read by the next layer; on the way back gradients too, and the mask.
+    # Each activation is written and read by the next layer; in the backward pass so are gradients and the mask.
     activations = 2 * batch * flowing * (3 * 2 + 2 + 2)
     parameters = 4 * network.layout.size * (2 + 2 + 7)  # two networks read, once more back, gradients, Adam
     return lanes * float(operations), lanes * float(activations + parameters + 4 * batch * picture)
@@ -141,7 +141,7 @@ def row(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> s
 
 
 def side_by_side(task: Task, lanes: int, rule: TargetRule, streams: int) -> str:
-    """Return a line on several fleets of so many lanes that share a GPU, each with a stream of its own."""
+    """Return a line about several fleets that share a GPU, each with its own stream."""
     executors = [filled(task, lanes, "cuda", rule, "fused") for _ in range(streams)]
 
     def go() -> None:
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--rules", nargs="+", default=["one-step"], choices=["one-step", "backward", "discor"])
     parser.add_argument("--engines", nargs="+", default=["fused"], choices=list(ENGINES), help=f"{ENGINES}")
     parser.add_argument("--tasks", nargs="+", default=[task.name for task in TASKS])
-    parser.add_argument("--streams", type=int, nargs="+", default=[], help="also so many fleets side by side on a GPU")
+    parser.add_argument("--streams", type=int, nargs="+", default=[], help="also this many fleets at once on a GPU")
     options = parser.parse_args()
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{name}, torch {torch.__version__}")

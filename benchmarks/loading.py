@@ -1,4 +1,4 @@
-"""How long loading a saved replay takes, and how much of that the check of its contents.
+"""How long loading a saved replay takes, and the share of checking its contents.
 
 python -m benchmarks.loading --out benchmarks/results/loading.json --page docs/reliability.md
 """
@@ -43,7 +43,7 @@ BEGIN, END = "<!-- loading: begin -->", "<!-- loading: end -->"
 
 
 def filled(space: gym.Space[Any], states: int, rows: int, with_values: bool) -> Replay:
-    """Return a replay whose ring has been written around once and a quarter, by a random walk."""
+    """Return a replay of a random walk that is 1.25 times as long as its capacity."""
     sampler = Mixture([(0.5, Topological()), (0.5, Prioritized())])
     values = GraphValues() if with_values else None
     replay = Replay(space, gym.spaces.Discrete(4), rows, sampler, num_envs=LANES, values=values)
@@ -65,7 +65,7 @@ def filled(space: gym.Space[Any], states: int, rows: int, with_values: bool) -> 
 
 @contextlib.contextmanager
 def clocked(taken: list[float]) -> Iterator[None]:
-    """Take down how long each check takes."""
+    """Record how long each check takes."""
     with contextlib.ExitStack() as stack:
         for owner, name in CHECKS:
             stack.enter_context(mock.patch.object(owner, name, _clocked(getattr(owner, name), taken)))
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--divide", type=int, default=1, help="so many times fewer rows and states, for a quick look")
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
-    parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
+    parser.add_argument("--page", type=Path, help="write the table between the marked lines of this page")
     asked = parser.parse_args(arguments)
     machine, cells = facts(), {}
     for name, (kind, states, rows, with_values) in CELLS.items():

@@ -1,4 +1,4 @@
-"""Facts about the machine that numbers are worth nothing without."""
+"""Facts about the machine, which every measurement records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGES = ("backsweep", "numpy", "numba", "gymnasium", "torch", "cpprb", "stabl
 
 
 def facts() -> dict[str, Any]:
-    """Return what the JSON and the table's caption say about this machine."""
+    """Return the facts about this machine for the JSON and the table's caption."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "cpu": _cpu(),
@@ -54,7 +54,7 @@ def _version(package: str) -> str | None:
 
 
 def idlest_core(seconds: float = 0.2) -> int:
-    """Return the core that did least over the next moment."""
+    """Return the core that is idle most during the next moment."""
     if not hasattr(os, "sched_getaffinity"):
         return 0
     allowed = os.sched_getaffinity(0)

@@ -1,4 +1,4 @@
-"""How long a page takes to open in Chromium, from the file's first byte to the picture on the screen."""
+"""How long a page takes to open in Chromium, from the start of loading to the first complete picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REPEATS = 5
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 READY = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() =>
   done(performance.now()))))"""
-"""Two frames after the scripts are through, everything that is drawn at once has been painted."""
+"""Resolves two frames after the scripts have run, when everything is painted."""
 
 
 def seconds_to_open(page: Path) -> dict[str, float]:

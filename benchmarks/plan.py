@@ -1,4 +1,4 @@
-"""What is measured: the cells (each a process) and the rows of the table that are read off them."""
+"""The cells to measure (each a process) and the rows of the table made from them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: a number of one of our cells, its target, and the cells of the peers beside it."""
+    """One line of the table: a number of one of our cells, its target, and the peers' cells."""
 
     work: str
     cell: str
@@ -115,7 +115,7 @@ def _adding() -> tuple[list[Cell], list[Row]]:
 
 
 def _adding_vectors() -> tuple[list[Cell], list[Row]]:
-    """Small observations, where the price of a call is all there is."""
+    """Small observations, where the fixed cost of a call dominates."""
     cells, rows = [], []
     vectors = {"shape": (4,), "dtype": "float32", "rows": 96_000, "states": 10_000, "stream": "fresh", "seconds": 1.5}
     libraries = ("cpprb", "stable-baselines3")
@@ -226,7 +226,7 @@ def _inside() -> tuple[list[Cell], list[Row]]:
 
 
 def scaled_down(params: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters that take a moment: the numbers mean nothing then."""
+    """Return parameters of a smoke run, whose numbers mean nothing."""
     small = dict(params)
     limits = {"rows": 640, "small_rows": 320, "states": 100, "calls": 4, "seconds": 0.0, "repeats": 1}
     for name, limit in limits.items():

@@ -100,7 +100,7 @@ class GridWorld:
             self.places = np.where((ends | cut)[:, None], elsewhere, np.where(mask[:, None], after, self.places))
 
     def answers(self, observations: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return what the network says about stored observations."""
+        """Return the network's values of stored observations."""
         store = self.replay.machinery.store
         cells = store.layout.views(store.observation_words(observations.astype(np.int64)))
         found: NDArray[np.float64] = self.network[cells]
@@ -140,7 +140,7 @@ def median_renewal(world: GridWorld, rounds: int, *, network_changes: bool) -> d
 
 
 def new_planner(world: GridWorld) -> Planner:
-    """Return a planner that has to take everything in."""
+    """Return a planner without any rows yet."""
     parts = world.replay.machinery
     assert parts.graph is not None
     return Planner(world.planner.config, parts.store, parts.graph, world.replay.action_space, DISCOUNT)
@@ -158,7 +158,7 @@ def copied(model: Model, high: int) -> Model:
 
 
 def orders(world: GridWorld, planner: Planner, plain_first: bool = False) -> dict[str, float]:
-    """Solve what waits in the model in the solver's own order and first in first out; the model stays as it was."""
+    """Solve the pending changes in the solver's order and first in first out; the model is not changed."""
     vertices, observations = planner.begin_renewal()
     tolerance = planner.config.tolerance * (BOUNDS[1] - BOUNDS[0])
     bounds = np.array(BOUNDS)
@@ -185,7 +185,7 @@ def orders(world: GridWorld, planner: Planner, plain_first: bool = False) -> dic
 
 
 def compared_orders(world: GridWorld, rounds: int) -> dict[str, dict[str, float]]:
-    """Return the medians of both orders in four cases: see the names in what is returned."""
+    """Return the medians of both orders in four named cases."""
     found = {"all new": [orders(world, new_planner(world), turn % 2 == 1) for turn in range(max(rounds // 4, 1))]}
     world.network -= 2 * NOISE
     found["the network says less"] = [orders(world, world.planner)]
@@ -208,7 +208,7 @@ def compared_orders(world: GridWorld, rounds: int) -> dict[str, dict[str, float]
 def measure_case(case: Case, rounds: int) -> dict[str, Any]:
     """Measure renewals on one graph."""
     world = GridWorld(case)
-    # The ring is filled to the brim: every new row overwrites one.
+    # The ring is full: every new row overwrites one.
     world.walk(case.rows_per_cell * world.side**2)
     renew(world, world.planner)
     full = [renew(world, new_planner(world)) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Plain value iteration on the stored model, first in first out: what the order of the solver is measured against."""
+"""Plain value iteration on the stored model, first in first out, as the baseline of the solver's order."""
 
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How fast runs went that were made at the same time, from their own timing records.
+"""The speed of runs that were made at the same time, from their timing records.
 
     python -m benchmarks.recorded results/runs/minigrid-doorkey.paper.runs.jsonl.gz:ter,uer --first 60 --last 600
 
@@ -26,7 +26,7 @@ from backsweep.lab.records import archives_below, read_archive, record_file, rec
 
 @dataclass(frozen=True)
 class Course:
-    """A run's clock: after how many seconds it was at which step, and what each stretch in between went to."""
+    """A run's clock: its steps by seconds, and how the time of each interval was spent."""
 
     name: str
     seconds: tuple[float, ...]
@@ -34,7 +34,7 @@ class Course:
     parts: tuple[dict[str, float], ...]
 
     def taken(self, first: float, last: float) -> float:
-        """Return the steps taken between two times; stretches that reach over one count in part."""
+        """Return the steps taken between two times; intervals that overlap one count in part."""
         before, after = np.interp((first, last), self.seconds, self.steps)
         return float(after - before)
 
@@ -66,7 +66,7 @@ def courses_of(named: str) -> Iterator[Course]:
 
 
 def microseconds(courses: Sequence[Course], first: float, last: float) -> dict[str, float]:
-    """Return what one step went to in the stretches that lie wholly between two times."""
+    """Return how the time of a step was spent, in the intervals between two times."""
     total: dict[str, float] = defaultdict(float)
     steps = 0
     for course in courses:

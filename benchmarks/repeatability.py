@@ -1,4 +1,4 @@
-"""How often an update on the device gives other bits than before, also while other processes use the device.
+"""How often a repeated update on the device differs in some bit, also while other processes use the device.
 
     python -m benchmarks.repeatability --device cuda --load 12
 
@@ -63,10 +63,10 @@ def main() -> int:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--lanes", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=2_000)
-    parser.add_argument("--load", type=int, default=0, help="processes that do the same at the same time, unchecked")
+    parser.add_argument("--load", type=int, default=0, help="other processes that do the same at the same time")
     parser.add_argument("--engine", default="fused", choices=list(ENGINES))
     parser.add_argument("--tasks", nargs="+", default=[task.name for task in TASKS])
-    parser.add_argument("--seconds", type=float, default=0.0, help="only keep the device busy for so long")
+    parser.add_argument("--seconds", type=float, default=0.0, help="only keep the device busy for this long")
     options = parser.parse_args()
     tasks = [task for task in TASKS if task.name in options.tasks]
     if options.seconds:

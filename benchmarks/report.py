@@ -70,7 +70,7 @@ def headlines(results: dict[str, Any], rows: list[Row]) -> str:
 
 
 def caption(machine: dict[str, Any], cells: Sequence[dict[str, Any]] = ()) -> str:
-    """Say where and when the numbers were taken, and how busy the machine was."""
+    """Return where and when the numbers were measured, and how busy the machine was."""
     versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in machine["packages"].items())
     kind = " A smoke run: the numbers mean nothing." if machine.get("quick") else ""
     if machine.get("note"):
@@ -108,7 +108,7 @@ def _main_table(found: dict[str, dict[str, Any]], rows: list[Row], *, short: boo
 
 
 def misses(found: dict[str, dict[str, Any]], row: Row) -> bool:
-    """Say whether a number is beyond its target."""
+    """Return whether a number misses its target."""
     target, numbers = _target(found, row), found[row.cell].get("numbers")
     if target is None or numbers is None:
         return False

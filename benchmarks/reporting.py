@@ -63,7 +63,7 @@ def write_run(folder: Path, config: dict[str, Any], final: float) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the runs, make the report, say how long that took."""
+    """Make the runs and the report, and print how long that took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")

@@ -112,7 +112,7 @@ def measure(space: str, sampler: str, collectors: int, learner: bool, **options:
     shared.close()
     rows = sum(count for count, _ in written)
     found = {"rows_per_second": rows / seconds, "batches_per_second": batches, "load": os.getloadavg()[0]}
-    # What a row or batch costs does not depend on who else uses the cores, unlike how many there are in a second.
+    # CPU time per row or batch does not depend on other processes, unlike rows per second.
     if rows:
         found["collector_cpu_us_per_row"] = 1e6 * sum(cpu for _, cpu in written) / rows
     if rows and not learner:

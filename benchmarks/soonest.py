@@ -45,7 +45,7 @@ def table(found: Soonest) -> str:
 
 
 def main() -> None:
-    """Draw the picture and renew the table."""
+    """Draw the picture and rewrite the table."""
     found = read_runs(ROOT / "results")
     draw(soonest_chart(found), ROOT / "docs" / "images" / "soonest.png")
     text = table(found)

@@ -1,4 +1,4 @@
-"""Streams of transitions: what an environment would hand to `add`.
+"""Streams of transitions, as environments would produce them.
 
 `GridWalk` is a random walk over a fixed number of states, as in a grid world; `FreshWalk` never sees a state twice.
 Both have episodes that terminate and some that are cut off. A `Stream` walks on several lanes at once and turns state
@@ -167,7 +167,7 @@ class GridWalk:
 
 
 class FreshWalk:
-    """Counts on: no state comes twice. Episodes terminate after 100 steps on average."""
+    """States that never repeat. Episodes terminate after 100 steps on average."""
 
     def __init__(self, seed: int = 0, gap: int = 1) -> None:
         self._ends = (np.random.default_rng(seed).random(1 << 16) < 0.01).tolist()
@@ -180,13 +180,13 @@ class FreshWalk:
         return self._last
 
     def step(self, state: int, action: int) -> tuple[int, bool]:
-        """Go on to a state never seen."""
+        """Return a state never seen before."""
         self._last += 1
         return self._last, self._ends[self._last & 0xFFFF]
 
 
 class Stream:
-    """Endless transitions from `lanes` walks side by side."""
+    """Endless transitions from `lanes` parallel walks."""
 
     def __init__(self, frames: Frames, walk: Walk, lanes: int = 1, seed: int = 0) -> None:
         self.frames = frames

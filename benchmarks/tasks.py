@@ -202,7 +202,7 @@ def measure_apart(task: str, way: str, seconds: float) -> float:
 
 
 def measure_task(task: str, rounds: int, seconds: float) -> Result:
-    """Measure a task in all ways, taking turns."""
+    """Measure a task in all ways, alternating."""
     rates = [{way: measure_apart(task, way, seconds) for way in WAYS} for _ in range(rounds)]
     median = {way: statistics.median(turn[way] for turn in rates) for way in WAYS}
     return Result(
@@ -228,7 +228,7 @@ def as_markdown(results: list[Result]) -> str:
 
 
 def write_results(results: list[Result], page: Path = PAGE, numbers: Path = NUMBERS) -> None:
-    """Rewrite the marked block of the page, and the numbers as JSON beside it."""
+    """Rewrite the marked block of the page, and the numbers next to it as JSON."""
     rewrite_between(page, BEGIN, END, as_markdown(results))
     record = {"python": platform.python_version(), "results": [asdict(one) for one in results]}
     numbers.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

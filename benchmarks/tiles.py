@@ -1,4 +1,4 @@
-"""Which cuts of their work are fastest for the kernels of `agent.learner.triton`, for MiniGrid's network on this GPU.
+"""The fastest tile sizes of the kernels of `agent.learner.triton`, for MiniGrid's network on this GPU.
 
     python -m benchmarks.tiles --lanes 13 25 50 --out tiles.jsonl
 
@@ -161,7 +161,7 @@ class Workbench:
 
 @contextmanager
 def chosen(site: Site, taken: Tiles | None) -> Iterator[None]:
-    """Let a site's kernel be cut as told, or as it is anyway."""
+    """Use the given tiles for a site's kernel, or the default ones."""
     usual = getattr(cuts, site.chooser)
     if taken is not None:
         setattr(cuts, site.chooser, lambda *_: taken)
@@ -177,7 +177,7 @@ def _small_workbench() -> Workbench:
 
 
 def compile_one(place: tuple[int, int]) -> str | None:
-    """Compile a candidate, in a process of its own; return what is wrong with it."""
+    """Compile a candidate in its own process; return its error."""
     site = SITES[place[0]]
     try:
         with chosen(site, site.candidates[place[1]]):
@@ -189,7 +189,7 @@ def compile_one(place: tuple[int, int]) -> str | None:
 
 
 def main() -> None:
-    """Print for every site what is used now and what was faster."""
+    """Print the current tiles of every site, and faster ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lanes", type=int, nargs="+", default=[13, 25, 50])
     parser.add_argument("--jobs", type=int, default=8, help="processes that compile")

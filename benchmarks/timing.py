@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Block = Callable[[int], list[int]]
-"""Makes so many calls and returns the nanoseconds of each; preparing their arguments is not counted."""
+"""Makes a number of calls and returns the nanoseconds of each, without preparing their arguments."""
 
 LEAST_ROUNDS = 15
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """How many calls are measured."""
 
     calls: int
     """Calls in a block."""
@@ -34,7 +34,7 @@ class Effort:
 
 
 def clock_cost() -> float:
-    """Return the nanoseconds that reading the clock twice takes by itself."""
+    """Return the nanoseconds of reading the clock twice."""
     clock = time.perf_counter_ns
     return float(np.median([-(clock() - clock()) for _ in range(2000)]))
 

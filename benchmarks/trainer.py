@@ -180,7 +180,7 @@ def measure(contestant: str, steps: int) -> dict[str, float]:
 
 
 def in_fresh_process(contestant: str, steps: int) -> dict[str, float]:
-    """Measure one contestant in a process of its own, pinned to one core."""
+    """Measure one contestant in its own process, pinned to one core."""
     command = [sys.executable, "-m", "benchmarks.trainer", "--cell", contestant, "--steps", str(steps)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -224,7 +224,7 @@ def table(rounds: list[dict[str, dict[str, float]]]) -> tuple[str, bool, dict[st
 
 
 def rewrite(text: str) -> None:
-    """Put the table between the markers of the page."""
+    """Write the table between the marked lines of the page."""
     rewrite_between(PAGE, BEGIN, END, text)
 
 

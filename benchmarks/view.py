@@ -1,4 +1,4 @@
-"""What looking costs: the page of a large graph, and a run that is watched.
+"""The cost of viewing: the page of a large graph, and a run that is watched.
 
   python -m benchmarks.view                 measure, print the table, rewrite it in docs/see_your_graph.md
   python -m benchmarks.view --quick         the same with short measurements, and nothing is rewritten
@@ -125,7 +125,7 @@ while True:
         pass
     time.sleep(1.0)
 """
-"""Asks for news every second, and for each new picture, as the page does; in a process of its own."""
+"""Requests the state every second, and each new frame, like the page; runs in its own process."""
 
 
 def measure_live(rounds: int, steps: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A corridor in which every place has one right action and only the end pays, and the loop that trains agents in it.
+"""A corridor with one right action per place and a reward only at the end, and a loop that trains agents in it.
 
 What is learned has to travel from the end to the start, so it is the replay that matters.
 """
@@ -24,7 +24,7 @@ Run = Callable[[int, int], list[bool]]
 
 
 class Corridor(gym.Env[Any, Any]):
-    """A corridor of 12 places; one of four actions leads on, the others lead nowhere, and only the end pays."""
+    """A corridor of 12 places; one of four actions moves on, the others do nothing, and only the end has a reward."""
 
     def __init__(self) -> None:
         self.observation_space = gym.spaces.Box(0, 1, (LENGTH,), np.float32)
@@ -67,7 +67,7 @@ class Agent(Protocol):
 
 
 def solves(values: Callable[[NDArray[np.float32]], NDArray[Any]]) -> bool:
-    """Say whether the greedy policy gets to the end."""
+    """Return whether the greedy policy reaches the end."""
     env = Corridor()
     observation, _ = env.reset()
     ended = truncated = False

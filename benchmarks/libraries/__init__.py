@@ -1,4 +1,4 @@
-"""One file per library: how it is built, filled and asked for a batch."""
+"""One file per library: how it is built, filled and sampled."""
 
 from __future__ import annotations
 

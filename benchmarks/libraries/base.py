@@ -1,4 +1,4 @@
-"""What the works need of a library."""
+"""The interface of a library to the benchmarks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MissingError(Exception):
 
 @dataclass(frozen=True)
 class Wanted:
-    """The replay that a work asks a library for."""
+    """The replay that a benchmark needs."""
 
     space: gym.Space[Any]
     rows: int
@@ -38,10 +38,10 @@ class Wanted:
 
 
 class Library(abc.ABC):
-    """A replay of some library, filled through `add` and asked for batches."""
+    """A replay of some library."""
 
     def prepare(self, transition: Transition) -> Any:
-        """Bring a transition into the form in which this library's users have it anyway; never timed."""
+        """Convert a transition to the form that this library's users already have; not timed."""
         return transition
 
     @abc.abstractmethod
@@ -65,7 +65,7 @@ class Library(abc.ABC):
 
 
 def load(module: str, distribution: str) -> Any:
-    """Import a library, or say why that cannot be done."""
+    """Import a library, or raise `MissingError` with the reason."""
     try:
         metadata.version(distribution)
     except metadata.PackageNotFoundError:

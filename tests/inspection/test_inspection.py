@@ -54,7 +54,7 @@ def test_a_corridor_is_counted_exactly() -> None:
     assert choice.encoder == found.encoder == DiscreteKey()
     assert (found.verdict, choice.states, choice.end_states) == ("yes", 5, 1)
     # States 1, 2 and 4 are each entered for the first time once; 0 and 3 are first seen as starts or entered.
-    assert choice.came_back in (1 - 3 / 2_000, 1 - 4 / 2_000)
+    assert choice.repeated in (1 - 3 / 2_000, 1 - 4 / 2_000)
     assert choice.reach_end == choice.agreement == 1.0
     assert found.terminations == found.paid_ends
     assert found.truncations == 0
@@ -73,10 +73,10 @@ def test_states_that_never_come_back_get_a_grid_whose_cells_do() -> None:
     found = inspect_env(Noisy(), steps=1_000)
     exact = [choice for choice in found.choices if not isinstance(choice.encoder, Quantized)]
     assert [type(choice.encoder) for choice in exact] == [RandomProjection, ExactBytes]
-    assert exact[1].came_back < 0.01
+    assert exact[1].repeated < 0.01
     assert found.verdict == "maybe"
     assert isinstance(found.encoder, Quantized)
-    assert found.measures.came_back > 0.5
+    assert found.measures.repeated > 0.5
     assert repr(found.encoder) in found.recommendation
 
 
@@ -100,7 +100,7 @@ def test_known_environments(env: str, verdict: str, steps: int, capsys: pytest.C
     assert main(["inspect", env, "--steps", str(steps), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == verdict, found["recommendation"]
-    share = found["choices"][0]["came_back"]
+    share = found["choices"][0]["repeated"]
     assert f"({share:.1%} of steps)" in found["recommendation"]
 
 
@@ -125,8 +125,8 @@ def test_texts_in_observations_are_left_out() -> None:
     assert inspect_env(Told(space), 200).measures.states == 5
 
 
-def measures(encoder: Any, came_back: float, *, states: int = 10, ends: int = 1, agreement: float = 1.0) -> Measures:
-    return Measures(encoder, states, came_back, ends, 0.5, agreement)
+def measures(encoder: Any, repeated: float, *, states: int = 10, ends: int = 1, agreement: float = 1.0) -> Measures:
+    return Measures(encoder, states, repeated, ends, 0.5, agreement)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_report_reads_well(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert text.startswith("nchain-5: 300 random steps, ")
     assert "* DiscreteKey()" in text
-    assert text.splitlines()[-1].startswith("yes: states come back (")
+    assert text.splitlines()[-1].startswith("yes: states repeat (")
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_errors_say_what_to_do(cluster: Any, tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="Name a folder that SharedReplay saved to"):
         SharedReplay.load(tmp_path / "nothing")
     shared = SharedReplay(SPACE, ACTIONS, 100, lanes=2, journal=tmp_path / "journal", actor_options=SHARD)
-    with pytest.raises(ValueError, match=r"holds a shared replay already; go on with it by SharedReplay\.load"):
+    with pytest.raises(ValueError, match=r"already holds a shared replay; continue it with SharedReplay\.load"):
         SharedReplay(SPACE, ACTIONS, 100, journal=tmp_path / "journal")
     with pytest.raises(TimeoutError, match="0 rows are stored"):
         shared.sample(4, timeout=0.1)

@@ -345,5 +345,5 @@ def test_waiting_for_too_long_says_what_for() -> None:
         now(shard.sample(4, 0.05))
     fill(shard, 4)
     now(shard.sample(20, 0.05))
-    with pytest.raises(TimeoutError, match=r"20 rows were drawn for 20 that came in.*collectors are behind"):
+    with pytest.raises(TimeoutError, match=r"20 rows were sampled and 20 inserted.*collectors are behind"):
         now(shard.sample(4, 0.05))

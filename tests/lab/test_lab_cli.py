@@ -196,7 +196,7 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
     # Of several questions each gives what it has of what is named.
     assert call("run", "C12", "C13", "--lines", "ter", "ter-pseudo", *rate) == 0
     assert "15 runs, 0 finished, 15 to do" in capsys.readouterr().out
-    with pytest.raises(ValueError, match=r"there is no line 'ter-single' here, only uer, .*, ter, ter-pseudo"):
+    with pytest.raises(ValueError, match=r"unknown line 'ter-single'; there are uer, .*, ter, ter-pseudo"):
         call("run", "C12", "C13", "--lines", "ter-single", *rate)
     assert call("run", "C3", *part, "--seeds", "200", "200", "7", *rate) == 0
     assert "8 runs, 0 finished, 8 to do" in capsys.readouterr().out
@@ -204,9 +204,9 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
         call("run", "C3", "--seeds", "200", "10003", *rate)
     with pytest.raises(ValueError, match="must hold seeds for tuning here, only of 10000 to 10099, got 200"):
         call("run", "T1", "--seeds", "200", *rate)
-    with pytest.raises(ValueError, match="there is no task 'minigrid/doorkye' here, only minigrid/doorkey"):
+    with pytest.raises(ValueError, match="unknown task 'minigrid/doorkye'; there are minigrid/doorkey"):
         call("run", "C3", "--tasks", "minigrid/doorkye", *rate)
-    with pytest.raises(ValueError, match="there is no line 'dqn' here, only uer"):
+    with pytest.raises(ValueError, match="unknown line 'dqn'; there are uer"):
         call("run", "C3", "--lines", "dqn", *rate)
 
 
@@ -254,11 +254,11 @@ def test_cores_are_shared_out(cores: int, workers: int, shares: list[int]) -> No
 
 def test_runs_can_follow_the_released_code(tmp_path: Path) -> None:
     grid = Grid(("minigrid/lavacrossing-easy", "sokoban/5x5-1"), (Variant("uer", "uer"),), (100,))
-    configs = [jobs.run_configuration(run) for run in grid.following("released").runs()]
+    configs = [jobs.run_configuration(run) for run in grid.with_settings("released").runs()]
     assert [config["settings"] for config in configs] == ["released", "released"]
     assert [config["capacity"] for config in configs] == [1_000_000, 50_000]
     plain = [jobs.run_configuration(run) for run in grid.runs()]
-    assert plain == [jobs.run_configuration(run) for run in grid.following("paper").runs()]
+    assert plain == [jobs.run_configuration(run) for run in grid.with_settings("paper").runs()]
     assert [config["settings"] for config in plain] == ["paper", "paper"]
 
 

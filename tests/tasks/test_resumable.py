@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backsweep.jit.random_streams import named_generator
-from backsweep.tasks.resumable import Environments, OtherEnvironments, Outcome, make_environments
+from backsweep.tasks.resumable import Environments, ForeignEnvironments, Outcome, make_environments
 
 CASES: list[tuple[str | None, str | None, dict[str, Any]]] = [
     ("nchain-5", None, {"max_steps": 9, "random_action_chance": 0.3}),
@@ -80,7 +80,7 @@ class Moody(gym.Env[np.ndarray, int]):
 
 
 def test_an_environment_that_cannot_be_repeated_is_found_out() -> None:
-    envs = OtherEnvironments([Moody], 0)
+    envs = ForeignEnvironments([Moody], 0)
     envs.reset()
     for _ in range(3):
         envs.step(np.zeros(1, np.int64))

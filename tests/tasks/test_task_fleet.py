@@ -205,7 +205,7 @@ def test_episodes_may_end_without_a_next_one(task: str, options: dict[str, Any])
     resting = np.zeros(5, np.bool_)
     while not resting.all():
         actions = generator.integers(fleet.num_actions, size=5)
-        fleet.step(actions, resting, go_on=False)
+        fleet.step(actions, resting, restart=False)
         for index in np.flatnonzero(~resting).tolist():
             outcome = alone[index].step(actions[index : index + 1])
             assert fleet.ended[index] == (outcome.finals is not None)

@@ -76,7 +76,7 @@ def task_of(config: RunConfig) -> Task | None:
 
 def task_options(config: RunConfig) -> dict[str, Any]:
     """Return the options that the environment is made with: those of the settings it follows, then the user's."""
-    following = {} if config.task is None else find_task(config.task).options_following(config.settings)
+    following = {} if config.task is None else find_task(config.task).options_under(config.settings)
     return {**following, **config.task_options}
 
 

@@ -1,4 +1,4 @@
-"""Whether graph methods can help in an environment, found out from random steps before any training."""
+"""Tells from random steps, before any training, whether graph methods can help in an environment."""
 
 from backsweep.inspection.inspect import Inspection, inspect_env
 from backsweep.inspection.measures import Measures

@@ -8,27 +8,27 @@ from typing import Any
 
 from backsweep.inspection.inspect import inspect_env
 
-EPILOG = """'come back' is the share of steps that led to a state seen before, 'agree' the share that led where most
-steps with the same state and action led. Nothing is trained and nothing is written."""
+EPILOG = """'repeat' is the share of steps that led to a state seen before, 'agree' the share that led where most steps
+with the same state and action led. Nothing is trained or written."""
 
 
 def add_commands(subparsers: Any) -> None:
     """Add `inspect` to the subparsers of a command line."""
     command = subparsers.add_parser(
         "inspect",
-        help="say before any training whether graph methods can help in an environment",
-        description="Play random steps and report whether states come back, which ends were found, and what to use.",
+        help="tell, before any training, whether graph methods can help in an environment",
+        description="Play random steps and report whether states repeat, which ends were found, and what to use.",
         epilog=EPILOG,
     )
     command.add_argument("env", metavar="ENV", help="a task such as minigrid/doorkey, or a Gymnasium id")
     command.add_argument("--steps", type=int, default=20_000, help="random steps to play (default: 20000)")
-    command.add_argument("--seed", type=int, default=0, help="which random steps (default: 0)")
+    command.add_argument("--seed", type=int, default=0, help="seed of the random steps (default: 0)")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
     command.set_defaults(run=inspect_command)
 
 
 def inspect_command(arguments: argparse.Namespace) -> int:
-    """Print what random steps show of an environment."""
+    """Inspect an environment and print the result."""
     try:
         found = inspect_env(arguments.env, arguments.steps, arguments.seed)
     except TypeError as error:  # observations of a kind that cannot be stored

@@ -1,4 +1,4 @@
-"""`inspect_env`: play random steps and say whether graph methods can help."""
+"""`inspect_env`: plays random steps and tells whether graph methods can help."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from backsweep.tasks.resumable import gymnasium_env
 
 @dataclass(frozen=True)
 class Inspection:
-    """What random steps show of an environment; `print` it for a person, `to_json` it for a program."""
+    """What random steps show about an environment; `print` it, or use `to_json` in programs."""
 
     environment: str
     """The task or Gymnasium id."""
@@ -31,17 +31,17 @@ class Inspection:
     seed: int
     """The seed of the steps."""
     episodes: int
-    """Episodes begun."""
+    """Episodes started."""
     terminations: int
-    """Episodes that ended by themselves."""
+    """Episodes that terminated."""
     truncations: int
-    """Episodes that a time limit cut off."""
+    """Episodes that were truncated."""
     rewards: tuple[float, float]
     """The smallest and the largest reward of a step."""
     paid_ends: int
-    """Terminations whose last step paid more than 0."""
+    """Terminations with a positive last reward."""
     choices: tuple[Measures, ...]
-    """What the graph looks like under each encoder that was tried, the default first."""
+    """Properties of the graph under each encoder that was tried, the default first."""
     verdict: Verdict
     """Whether graph methods can help: "yes", "maybe" (compare) or "no"."""
     encoder: Encoder
@@ -51,11 +51,11 @@ class Inspection:
 
     @property
     def measures(self) -> Measures:
-        """What the graph looks like under the recommended encoder."""
+        """Properties of the graph under the recommended encoder."""
         return next(choice for choice in self.choices if choice.encoder == self.encoder)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; encoders in the form in which they are written in Python."""
+        """Return everything as plain JSON values; encoders as their Python expressions."""
 
         def plain(measures: Measures) -> dict[str, Any]:
             values = {**dataclasses.asdict(measures), "encoder": repr(measures.encoder)}
@@ -74,11 +74,11 @@ class Inspection:
         low, high = self.rewards
         head = f"{self.environment}: {self.steps:,} random steps, {_count(self.episodes, 'episode')}, seed {self.seed}"
         facts = [
-            ("states", f"{best.states:,} different; {best.came_back:.1%} of steps led to one seen before"),
+            ("states", f"{best.states:,} different; {best.repeated:.1%} of steps led to one seen before"),
             (
                 "ends",
                 f"{_count(best.end_states, 'end state')}; {_count(self.terminations, 'episode')} terminated, "
-                f"{self.paid_ends:,} of them with a reward above 0; {self.truncations:,} cut off by a time limit",
+                f"{self.paid_ends:,} of them with a reward above 0; {self.truncations:,} truncated",
             ),
             ("rewards", f"{low:g} at every step" if low == high else f"{low:g} to {high:g}"),
             ("starts", f"from {best.reach_end:.0%} of episode starts an end can be reached on the graph"),
@@ -87,11 +87,11 @@ class Inspection:
         return "\n".join([*lines, f"{self.verdict}: {self.recommendation}"])
 
     def _table(self) -> list[str]:
-        rows = [("encoder", "states", "come back", "agree", "reach an end")]
+        rows = [("encoder", "states", "repeat", "agree", "reach an end")]
         for choice in self.choices:
             mark = "* " if choice.encoder == self.encoder else "  "
             agree = "-" if math.isnan(choice.agreement) else f"{choice.agreement:.0%}"
-            numbers = (f"{choice.states:,}", f"{choice.came_back:.1%}", agree, f"{choice.reach_end:.0%}")
+            numbers = (f"{choice.states:,}", f"{choice.repeated:.1%}", agree, f"{choice.reach_end:.0%}")
             rows.append((mark + repr(choice.encoder), *numbers))
         rows[0] = ("  " + rows[0][0], *rows[0][1:])
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -99,15 +99,15 @@ class Inspection:
 
 
 def inspect_env(env: str | gym.Env[Any, Any], steps: int = 20_000, seed: int = 0) -> Inspection:
-    """Play random steps in an environment and say whether graph methods can help there.
+    """Play random steps in an environment and tell whether graph methods can help there.
 
     Parameters
     ----------
     env
-        A task such as "minigrid/doorkey", a Gymnasium id such as "FrozenLake-v1", or an environment. An environment
-        is reset, and left wherever the last random step led; it is not closed. Texts in its observations are left out.
+        A task such as "minigrid/doorkey", a Gymnasium id such as "FrozenLake-v1", or an environment, which is reset
+        and stepped but not closed. Text in observations is ignored.
     steps
-        How many random steps to play.
+        Number of random steps.
     seed
         The same seed plays the same episodes, if the environment is deterministic given the seed of its reset.
 
@@ -138,12 +138,12 @@ def make_env(name: str) -> gym.Env[Any, Any]:
         try:
             return gymnasium_env(name, None, {})
         except ValueError as error:
-            raise ValueError(f"env is no task ('backsweep tasks' lists them), and {error}") from error
+            raise ValueError(f"env is not a task ('backsweep tasks' lists them), and {error}") from error
     return make_single(task.id)
 
 
 def without_text(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """Leave out texts from observations that are Dicts, such as MiniGrid's mission: a replay cannot hold them."""
+    """Remove text from Dict observations, such as MiniGrid's mission: a replay cannot store it."""
     space = env.observation_space
     if not isinstance(space, gym.spaces.Dict):
         return env

@@ -1,4 +1,4 @@
-"""What a graph of random episodes looks like under an encoder."""
+"""Properties of the graph of random episodes under an encoder."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from backsweep.graph.distances import reverse_distances
 from backsweep.inspection.play import Play
 
 CELLS = (100, 50, 20, 10, 5)
-"""Into how many cells a grid divides what each number was seen to range over, finest first."""
+"""The number of cells into which a grid divides the observed range of each number, finest first."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What random episodes look like under one encoder; shares are from 0 to 1."""
+    """Properties of random episodes under one encoder; shares are from 0 to 1."""
 
     encoder: Encoder
     """Decides which observations are the same state."""
     states: int
     """Different states."""
-    came_back: float
-    """Share of the steps that led to a state that had been seen before."""
+    repeated: float
+    """Share of steps that led to a state seen before."""
     end_states: int
     """Different states in which an episode terminated."""
     reach_end: float
-    """Share of the episodes from whose first state an end can be reached on the graph of all episodes."""
+    """Share of episodes from whose first state an end can be reached on the graph."""
     agreement: float
-    """Share of the steps that led where most steps with the same state and action led; NaN if none was taken twice.
-    Low where the environment is random, or where the encoder takes different states for one."""
+    """Share of steps that led where most steps with the same state and action led; NaN if none was taken twice.
+    Low if the environment is random, or if the encoder merges different states."""
 
 
 def measure(play: Play, encoder: Encoder, keys: NDArray[np.int64]) -> Measures:
-    """Look at the graph that one encoder makes of the episodes."""
+    """Return the properties of the graph under one encoder."""
     _, first, state = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     state = state.reshape(-1)  # numpy 2.0 gives it another axis
     source, target, arrival = state[play.moment], state[play.moment + 1], play.moment + 1
@@ -65,7 +65,7 @@ def _agreement(source: NDArray[np.int64], action: NDArray[np.int64], target: NDA
 
 
 def measure_all(play: Play) -> Iterator[Measures]:
-    """Look at the episodes through every encoder that suits them: exact ones, then grids from fine to coarse."""
+    """Yield the properties under every suitable encoder: exact ones, then grids from fine to coarse."""
     for encoder, keys in play.keys.items():
         yield measure(play, encoder, keys)
     if play.numbers is None:
@@ -78,5 +78,5 @@ def measure_all(play: Play) -> Iterator[Measures]:
 
 
 def _round_step(width: float) -> float:
-    """Return a width with one digit that is not 0, which a person can read; 1 for a number that never changed."""
+    """Return a width rounded to one digit; 1 for a number that never changed."""
     return float(f"{width:.0e}") if width > 0 else 1.0

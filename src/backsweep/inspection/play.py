@@ -1,4 +1,4 @@
-"""Random episodes of an environment, kept as keys: enough to see a graph, and small whatever the observations are."""
+"""Random episodes of an environment, stored as keys instead of observations."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from backsweep.store.layout import Layout
 from backsweep.trees import leaves
 
 MOST_NUMBERS = 64
-"""Observations of more numbers than this are not offered a grid: hardly any two would share a cell."""
+"""Observations of more numbers get no grid: hardly any two would share a cell."""
 LARGEST_SEED = 2**31 - 1  # many environments take no more
 
 
 @dataclass(frozen=True)
 class Play:
-    """Random episodes. A moment is a state at a time; an episode of n steps has n + 1 of them, one after another."""
+    """Random episodes. An episode of n steps has n + 1 moments, numbered consecutively."""
 
     keys: dict[Encoder, NDArray[np.int64]]
     """By encoder: the key of each moment, shape (moments, words)."""
@@ -43,12 +43,12 @@ class Play:
 
 
 def encoders_for(space: gym.Space[Any]) -> tuple[Encoder, ...]:
-    """Return the encoders that tell every two observations of a space apart, a replay's default first."""
+    """Return the encoders that distinguish all observations of a space, a replay's default first."""
     return (DiscreteKey(),) if is_discrete(space) else (RandomProjection(), ExactBytes())
 
 
-class _Notes:
-    """Writes observations down as keys."""
+class _Moments:
+    """Collects observations as keys."""
 
     def __init__(self, space: gym.Space[Any], seed: int) -> None:
         self._layout = Layout(space, "observation", check_box_bounds=False, cast=True)
@@ -60,22 +60,22 @@ class _Notes:
         floats = all(np.dtype(part.dtype).kind == "f" for part in parts)
         few = sum(math.prod(part.shape or ()) for part in parts) <= MOST_NUMBERS
         self.numbers: list[NDArray[np.float64]] | None = [] if floats and few else None
-        self.moments = 0
+        self.count = 0
 
     def add(self, observation: Any) -> None:
-        """Write one moment down."""
+        """Add one moment."""
         batch = self._layout.as_given(self._layout.check(observation, 1, "observation"))
         for encoder, live in self._live.items():
             self.keys[encoder].append(live.encode(batch)[0].copy())
         if self.numbers is not None:
             self.numbers.append(np.concatenate([leaf.reshape(-1).astype(np.float64) for leaf in leaves(batch)]))
-        self.moments += 1
+        self.count += 1
 
 
 def play_randomly(env: gym.Env[Any, Any], steps: int, seed: int) -> Play:
     """Take `steps` random actions; the same seed plays the same episodes where the environment is deterministic."""
-    notes = _Notes(env.observation_space, seed)
-    # A copy, so that the environment's own stream of actions stays where it was.
+    moments = _Moments(env.observation_space, seed)
+    # A copy: the environment's own stream of random actions is not used.
     actions = copy.deepcopy(env.action_space)
     seeds = named_generator(seed, "inspection")
     actions.seed(int(seeds.integers(LARGEST_SEED)))
@@ -83,21 +83,21 @@ def play_randomly(env: gym.Env[Any, Any], steps: int, seed: int) -> Play:
     begin = True
     for _ in range(steps):
         if begin:
-            starts.append(notes.moments)
-            notes.add(env.reset(seed=int(seeds.integers(LARGEST_SEED)))[0])
+            starts.append(moments.count)
+            moments.add(env.reset(seed=int(seeds.integers(LARGEST_SEED)))[0])
         chosen = actions.sample()
         observation, paid, ended, cut, _ = env.step(chosen)
-        moment.append(notes.moments - 1)
+        moment.append(moments.count - 1)
         action.append(np.asarray(chosen).tobytes())
         reward.append(float(paid))
         terminated.append(bool(ended))
         truncations += bool(cut and not ended)
-        notes.add(observation)
+        moments.add(observation)
         begin = bool(ended or cut)
     kinds: Mapping[bytes, int] = {kind: number for number, kind in enumerate(sorted(set(action)))}
     return Play(
-        {encoder: np.stack(keys) for encoder, keys in notes.keys.items()},
-        None if notes.numbers is None else np.stack(notes.numbers),
+        {encoder: np.stack(keys) for encoder, keys in moments.keys.items()},
+        None if moments.numbers is None else np.stack(moments.numbers),
         np.array(moment, np.int64),
         np.array([kinds[kind] for kind in action], np.int64),
         np.array(reward),

@@ -1,4 +1,4 @@
-"""Lanes for trajectories that come in parts and are identified by a number or a name."""
+"""Lanes for trajectories that arrive in parts and are identified by a number or a name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 
 class Lanes:
-    """Gives every unfinished trajectory its own lane."""
+    """Assigns a lane to every unfinished trajectory."""
 
     def __init__(self, count: int) -> None:
         self.count = count

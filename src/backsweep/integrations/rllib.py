@@ -1,9 +1,9 @@
-"""backsweep in RLlib (new API stack): an episode replay buffer with any sampler, whose contents are in checkpoints.
+"""backsweep in RLlib (new API stack): an episode replay buffer with any sampler, which checkpoints include.
 
 config = DQNConfig(algo_class=backsweep.integrations.rllib.DQN).training(
-    replay_buffer_config={
-        "type": "backsweep.integrations.rllib.EpisodeReplay", "capacity": 50_000, "sampler": Prioritized()
-    }
+replay_buffer_config={
+"type": "backsweep.integrations.rllib.EpisodeReplay", "capacity": 50_000, "sampler": Prioritized()
+}
 )
 """
 
@@ -36,24 +36,23 @@ STATE = "backsweep_replay"
 
 
 class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
-    """A `Replay` behind the interface of RLlib's prioritized episode buffer, by whose name TD errors come back.
+    """A `Replay` with the interface of RLlib's prioritized episode buffer, the class to which RLlib reports TD errors.
 
     Parameters
     ----------
     capacity, batch_size_B, metrics_num_episodes_for_smoothing
-        As there.
+        As in RLlib.
     sampler
         By default `Uniform()`.
     lanes
-        How many episodes may be under way at the same time: all environments of all runners, or more.
+        Number of episodes that may run at the same time: at least all environments of all runners.
     seed
-        By default one that follows from numpy's global random state.
+        By default derived from numpy's global random state.
     options
-        Whatever else `Replay` takes. What RLlib itself puts into the configuration (`alpha`, `beta`, ...) is left
-        aside: the sampler has it.
+        Other arguments of `Replay`. RLlib's own settings (`alpha`, `beta`, ...) are ignored: the sampler has them.
     """
 
-    LEFT_ASIDE = ("alpha", "beta", "batch_length_T", "type", "storage_unit")
+    IGNORED = ("alpha", "beta", "batch_length_T", "type", "storage_unit")
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         metrics_num_episodes_for_smoothing: int = 100,
         **options: Any,
     ) -> None:
-        # The prioritized buffer's own __init__ would build its trees, of which this class has no use.
+        # The prioritized buffer's __init__ would build its trees, which are not needed.
         EpisodeReplayBuffer.__init__(
             self,
             capacity=capacity,
@@ -76,12 +75,12 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         )
         self._seed = seed_from_numpy() if seed is None else seed
         self._generator = named_generator(self._seed, "n steps")
-        self._options = {name: value for name, value in options.items() if name not in self.LEFT_ASIDE}
+        self._options = {name: value for name, value in options.items() if name not in self.IGNORED}
         self._sampler = sampler
         self._lanes = Lanes(min(lanes, capacity))
         self._last_rows: NDArray[np.int64] | None = None
         self.replay: Replay | None = None
-        """Made when the first episode says which spaces it has."""
+        """Made with the spaces of the first episode."""
 
     def _replay_for(self, episode: SingleAgentEpisode) -> Replay:
         if self.replay is None:
@@ -100,7 +99,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         return self.replay
 
     def add(self, episodes: Any, weight: float | None = None) -> None:  # type: ignore[override]
-        """Add episodes or pieces of them; a piece goes on where the one before stopped."""
+        """Add episodes or pieces of them; a piece continues the one before."""
         steps = ended = 0
         for episode in force_list(episodes):
             if len(episode) == 0:
@@ -133,7 +132,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
             module_to_num_steps_evicted={DEFAULT_MODULE_ID: 0},
         )
 
-    def sample(  # type: ignore[override]  # RLlib's own says what it returns in another way than it does
+    def sample(  # type: ignore[override]  # RLlib's annotation does not match what it returns
         self,
         num_items: int | None = None,
         *,
@@ -142,10 +141,10 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         gamma: float = 0.99,
         **others: Any,
     ) -> list[SingleAgentEpisode]:
-        """Return episodes of one (folded) step each, with ``weights`` and ``n_step`` among their extra outputs.
+        """Return episodes of one n-step transition each, with ``weights`` and ``n_step`` as extra outputs.
 
-        With a tuple for `n_step`, a number below its second entry is drawn for each row. At an episode's end fewer
-        steps are folded; ``n_step`` says how many.
+        With a tuple for `n_step`, a number below its second entry is drawn for each row. Near an episode's end a
+        transition spans fewer steps; ``n_step`` says how many.
         """
         if self.replay is None or len(self.replay) == 0:
             raise ValueError("cannot sample from an empty replay: add episodes first")
@@ -190,15 +189,15 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
     # -- counts and state -----------------------------------------------------------------------------------------
 
     def get_num_timesteps(self, module_id: Any = None) -> int:
-        """Return how many steps are stored."""
+        """Return the number of stored steps."""
         return 0 if self.replay is None else len(self.replay)
 
     def get_num_episodes(self, module_id: Any = None) -> int:
-        """Return how many episodes have steps that are stored."""
+        """Return the number of episodes with stored steps."""
         return 0 if self.replay is None else int(self.replay.stats()["episodes"])
 
     def get_state(self) -> dict[str, Any]:
-        """Return everything; the replay goes through the files of its own saves."""
+        """Return the whole state; the replay is pickled as the files of a save."""
         return {
             "replay": self.replay,
             "lanes": dict(self._lanes.of),
@@ -208,7 +207,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore what `get_state` returned."""
         self.replay = state["replay"]
         self._lanes.of = dict(state["lanes"])
         self._generator.bit_generator.state = state["generator"]
@@ -218,7 +217,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
 
 
 class ReplayInCheckpoints:
-    """For algorithms: checkpoints hold the replay too, which RLlib's own leave out."""
+    """Adds the replay to an algorithm's checkpoints."""
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **options: Any) -> dict[str, Any]:
         """Return the algorithm's state and that of its replay."""
@@ -228,7 +227,7 @@ class ReplayInCheckpoints:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore what `get_state` returned."""
         super().set_state(state)  # type: ignore[misc]
         if STATE in state:
             self.local_replay_buffer.set_state(state[STATE])  # type: ignore[attr-defined]
@@ -243,7 +242,7 @@ class SAC(ReplayInCheckpoints, sac.SAC):
 
 
 def _stacked(values: Any) -> Any:
-    """Return a list of single values as arrays with a leading axis, and arrays as they are."""
+    """Return a list of single values as arrays with a leading axis; arrays unchanged."""
     return batched(values) if isinstance(values, list) else values
 
 

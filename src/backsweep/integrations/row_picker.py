@@ -5,7 +5,7 @@ Its replay stores a 128-bit hash of each observation, so nothing large is stored
     place    where the framework stores a transition
     row      the replay's number for it
 
-A place that the framework has reused holds another row, by which picks and priorities of the old row are recognised.
+When the framework reuses a place it gets a new row, so picks and priorities of the old row are recognised as outdated.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class RowPicker:
     Parameters
     ----------
     places
-        Their number.
+        Number of places.
     lanes
-        The number of streams of episodes.
+        Number of streams of episodes.
     sampler, seed
         As for `Replay`.
     """
@@ -94,9 +94,9 @@ class RowPicker:
         truncated: ArrayLike,
         known: ArrayLike | None = None,
     ) -> None:
-        """Called with transitions stored at `places`, one for each given lane.
+        """Add the transitions stored at `places`, one for each given lane.
 
-        `known` tells whose successor is known; a truncated step without one cannot bootstrap and is never picked.
+        `known` says which successors are known; a truncated step without one cannot bootstrap and is never picked.
         """
         count = len(observations)
         places = np.asarray(places, np.int64).reshape(count)
@@ -123,14 +123,14 @@ class RowPicker:
         rows, weights = picks.row.copy(), np.array(picks.weight, np.float32)
         places = self._places(rows)
         for _ in range(TRIES):
-            gone = np.flatnonzero(self._row_of_place[places] != rows)
-            if not len(gone):
+            outdated = np.flatnonzero(self._row_of_place[places] != rows)
+            if not len(outdated):
                 break
-            again = self.replay.pick(len(gone))
+            again = self.replay.pick(len(outdated))
             assert again.weight is not None
-            rows[gone], weights[gone] = again.row, again.weight
+            rows[outdated], weights[outdated] = again.row, again.weight
             places = self._places(rows)
-        # Rows that are still gone have a newer transition in their place, which is as good.
+        # Rows that are still outdated are replaced by the newer transition at their place.
         rows = self._row_of_place[places]
         self._picked = {"places": places, "rows": rows, "weights": weights}
         return places, weights

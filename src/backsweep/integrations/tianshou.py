@@ -1,4 +1,4 @@
-"""backsweep in Tianshou: its buffers keep the data, and any sampler chooses the rows.
+"""backsweep in Tianshou: its buffers store the data, and any sampler chooses the rows.
 
 from backsweep import Prioritized
 from backsweep.integrations.tianshou import DQN, VectorReplayBuffer
@@ -52,7 +52,7 @@ class PickedRows:
         return answer
 
     def sample_indices(self, batch_size: int | None) -> Any:
-        """Return places; all of them for 0, none for a negative number, as Tianshou asks."""
+        """Return places; all of them for 0, none for a negative number, as in Tianshou."""
         if batch_size is None or batch_size <= 0 or len(self.picker) == 0:
             return super().sample_indices(batch_size)  # type: ignore[misc]
         return self.picker.pick(batch_size)[0]
@@ -69,7 +69,7 @@ class PickedRows:
         self.picker.update(index, new_weight)
 
     def reset(self, keep_statistics: bool = False) -> None:
-        """Forget all transitions."""
+        """Remove all transitions."""
         super().reset(keep_statistics)  # type: ignore[misc]
         if "picker" in self.__dict__:
             self.picker.clear()
@@ -81,11 +81,11 @@ class ReplayBuffer(PickedRows, TianshouBuffer):
     Parameters
     ----------
     size, options
-        As there.
+        As in Tianshou.
     sampler
         By default `Uniform()`.
     seed
-        By default one that follows from numpy's global random state.
+        By default derived from numpy's global random state.
     """
 
     def __init__(self, size: int, *, sampler: Sampler | None = None, seed: int | None = None, **options: Any) -> None:
@@ -99,7 +99,7 @@ class VectorReplayBuffer(PickedRows, TianshouVectorBuffer):
     Parameters
     ----------
     total_size, buffer_num, options
-        As there.
+        As in Tianshou.
     sampler, seed
         As for `ReplayBuffer`.
     """
@@ -118,7 +118,7 @@ class VectorReplayBuffer(PickedRows, TianshouVectorBuffer):
 
 
 class DQN(tianshou_dqn.DQN[Any]):
-    """Tianshou's DQN with importance weights under the Huber loss too, which the original leaves out there."""
+    """Tianshou's DQN with importance weights also for the Huber loss, where the original ignores them."""
 
     def _update_with_batch(self, batch: Any) -> SimpleLossTrainingStats:
         if self.huber_loss_delta is None:
@@ -136,7 +136,7 @@ class DQN(tianshou_dqn.DQN[Any]):
 
 
 def _each(observations: Any, count: int, stacked: bool) -> list[Any]:
-    """Return single observations of a batch of them, or the only one there is."""
+    """Return the single observations of a batch, or the only one."""
     if not stacked:
         return [_plain(observations)]
     return [_plain(observations[i]) for i in range(count)]

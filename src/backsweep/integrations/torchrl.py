@@ -1,10 +1,10 @@
-"""backsweep in TorchRL: a `Sampler` for its replay buffers, with any sampler of backsweep behind it.
+"""backsweep in TorchRL: a `Sampler` for its replay buffers that uses any sampler of backsweep.
 
 from backsweep import Prioritized
 from backsweep.integrations.torchrl import BacksweepSampler
 
 buffer = TensorDictReplayBuffer(
-    storage=LazyTensorStorage(100_000), sampler=BacksweepSampler(100_000, Prioritized()), batch_size=64
+storage=LazyTensorStorage(100_000), sampler=BacksweepSampler(100_000, Prioritized()), batch_size=64
 )
 """
 
@@ -31,7 +31,7 @@ TRAJECTORY = ("collector", "traj_ids")
 class BacksweepSampler(PrioritizedSampler):
     """Any sampler of backsweep for a replay buffer of TorchRL.
 
-    It is a `PrioritizedSampler` by name alone, because `update_tensordict_priority` talks to no other class.
+    It derives from `PrioritizedSampler` only because `update_tensordict_priority` requires that class.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class BacksweepSampler(PrioritizedSampler):
     sampler
         By default `Uniform()`.
     observation
-        The key of observations, or several of them.
+        The key of observations, or several keys.
     lanes
-        How many trajectories may be under way at the same time: the collector's number of environments or more.
-        Trajectories are told apart by ``("collector", "traj_ids")``, which collectors write. Without it, all data is
-        one stream, cut wherever a step does not start where the one before ended.
+        Number of trajectories that may run at the same time: at least the collector's number of environments.
+        Trajectories are identified by ``("collector", "traj_ids")``, which collectors write. Without it, all data is
+        one stream, cut where a step does not start at the end of the step before.
     seed
-        By default one that follows from numpy's global random state.
+        By default derived from numpy's global random state.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class BacksweepSampler(PrioritizedSampler):
         lanes: int = 64,
         seed: int | None = None,
     ) -> None:
-        # The parent's own __init__ would build its trees, of which this class has no use.
+        # The parent's __init__ would build its trees, which are not needed.
         self._max_capacity = max_capacity
-        self.reduction = "max"  # how the buffer makes one priority of several
+        self.reduction = "max"  # how the buffer reduces several priorities to one
         self._keys = [observation] if isinstance(observation, str) else list(observation)
         self._lanes = Lanes(min(lanes, max_capacity))
         self._pending: list[np.ndarray[Any, Any]] = []
@@ -86,7 +86,7 @@ class BacksweepSampler(PrioritizedSampler):
     def sample(self, storage: Any, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
         """Return places, and importance weights as ``info["priority_weight"]`` (and ``"_weight"``)."""
         if not self._pending and len(self.picker) == 0:
-            self._pending = [np.arange(len(storage))]  # a storage that was filled before it got this sampler
+            self._pending = [np.arange(len(storage))]  # the storage was filled before it got this sampler
         self._take_in(storage)
         if len(self.picker) == 0:
             raise RuntimeError("cannot sample from an empty storage")
@@ -98,7 +98,7 @@ class BacksweepSampler(PrioritizedSampler):
         """Report TD errors (or other priorities) by place."""
         errors = torch.as_tensor(priority).detach().cpu().reshape(-1).double().numpy()
         if np.isnan(errors).all():
-            return  # a new row without a TD error of its own
+            return  # a new row without a TD error
         if storage is not None:
             self._take_in(storage)
         places = np.asarray(torch.as_tensor(index).cpu(), np.int64).reshape(-1)
@@ -125,7 +125,7 @@ class BacksweepSampler(PrioritizedSampler):
         self._pending = []
         if not len(places):
             return
-        # A place that was written twice has lost its first content.
+        # Of a place that was written twice only the last content is left.
         _, last = np.unique(places[::-1], return_index=True)
         places = places[np.sort(len(places) - 1 - last)]
         data = storage.get(torch.from_numpy(places))
@@ -151,7 +151,7 @@ class BacksweepSampler(PrioritizedSampler):
     def _column(self, data: Any, key: Any) -> np.ndarray[Any, Any]:
         found = data.get(key, None)
         if found is None:
-            raise KeyError(f"BacksweepSampler needs {key!r} in what is stored, got {sorted(map(str, data.keys(True)))}")
+            raise KeyError(f"BacksweepSampler needs {key!r} in the storage, got {sorted(map(str, data.keys(True)))}")
         column: np.ndarray[Any, Any] = found.detach().cpu().numpy()
         return column
 

@@ -24,7 +24,7 @@ def add_commands(subparsers: Any) -> None:
     showing.add_argument("question", help="such as C3")
     showing.set_defaults(run=show_command)
 
-    running = commands.add_parser("run", help="do a question's runs; finished runs are not repeated")
+    running = commands.add_parser("run", help="run a question; finished runs are not repeated")
     running.add_argument("question", nargs="+", help="such as C3; several share their runs")
     running.add_argument("--scale", choices=SCALES, default="smoke", help="the size of the runs (default: smoke)")
     running.add_argument("--tasks", nargs="+", default=[], help="only these of the questions' tasks")
@@ -68,7 +68,7 @@ def add_commands(subparsers: Any) -> None:
         help="steps between checkpoints, each as large as the replays (default: 50000, or 500000 for fleets)",
     )
     clusters = running.add_argument_group("with --engine ray")
-    clusters.add_argument("--address", help="of the cluster, or auto (default: one is made of this machine)")
+    clusters.add_argument("--address", help="of the cluster, or auto (default: start one on this machine)")
     clusters.add_argument("--cores", type=float, default=1.0, help="of each run or fleet (default: 1)")
     clusters.add_argument("--gpus", type=float, default=0.0, help="of each run or fleet, such as 0.25 (default: 0)")
     clusters.add_argument("--retries", type=int, default=3, help="if a run's node or process is lost (default: 3)")
@@ -123,7 +123,7 @@ def show_command(parsed: argparse.Namespace) -> int:
 
 
 def run_command(parsed: argparse.Namespace) -> int:
-    """Do the remaining runs of some questions."""
+    """Carry out the remaining runs of some questions."""
     from backsweep.lab.runs.remote_folder import is_url
 
     for name in ("jobs", "lanes", "groups", "steps_per_second", "checkpoint_interval"):
@@ -196,7 +196,7 @@ def _run_on_cluster(parsed: argparse.Namespace, cluster: Any) -> int:
 
 
 def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
-    """Return what is left to do of the questions that are asked."""
+    """Return the remaining jobs of the given questions."""
     from backsweep.lab.claims.question import Grid, Study, parts
     from backsweep.lab.claims.registry import find_question
     from backsweep.lab.runs.jobs import plan
@@ -210,7 +210,7 @@ def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
             print(f"{question.id}: nothing to run. {question.missing}")
         for what in whats:
             if isinstance(what, Grid):
-                grids.append(what.following(parsed.settings))
+                grids.append(what.with_settings(parsed.settings))
             else:
                 studies.append(what)
     chosen = parts(grids, parsed.tasks, parsed.lines, parsed.seeds)

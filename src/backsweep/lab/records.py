@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backsweep.snapshot import files
+
 ARCHIVE = ".runs.jsonl.gz"
 """The suffix of archives."""
+STEP = re.compile(rb'"step":(\d+)')
 
 
 def record_file(folder: Path) -> Path | None:
@@ -32,6 +37,37 @@ def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
                 yield line, line.endswith(b"\n")
         except (EOFError, zlib.error, OSError):
             yield b"", False
+
+
+def last_step(path: Path) -> int:
+    """Return the step of the last record in a file, 0 if there is none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 4096))
+            steps = STEP.findall(file.read())
+    except OSError:
+        return 0
+    return int(steps[-1]) if steps else 0
+
+
+def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
+    """Write records to a file, packed if its name ends in .gz, that appears when it is complete; return their number.
+
+    Packed files carry no time and no name, so the same records give the same bytes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    count = 0
+    with files.staging(path) as raw:
+        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
+        for record in records:
+            line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+            (packed or raw).write(line)
+            count += 1
+        if packed is not None:
+            packed.close()
+    files.publish(path)
+    return count
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The paper's tasks by name: NChain, MiniGrid, Sokoban, Atari, LunarLander; and MinAtar.
 
-`make` gives a Gymnasium VectorEnv, `gymnasium.make("backsweep/DoorKey-v0")` a single Env (importing this module
-registers the ids), `exact` the whole MDP of a small task with its exact values.
+`make` returns a Gymnasium VectorEnv, `gymnasium.make("backsweep/DoorKey-v0")` a single Env (importing this module
+registers the ids), and `exact` the whole MDP of a small task with its exact values.
 """
 
 from backsweep.tasks.exact import ExactTask, exact

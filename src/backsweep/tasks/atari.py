@@ -48,14 +48,14 @@ class AtariOptions:
     noop_max: int = 30
     """An episode starts with up to this many steps of doing nothing."""
     sticky_action_chance: float = 0.0
-    """Probability that a frame repeats the action before, inside the emulator."""
+    """Probability that a frame repeats the previous action, inside the emulator."""
     terminal_on_life_loss: bool = False
     """Whether losing a life ends the episode."""
     random_action_chance: float = 0.0
     """Probability that a step's action is replaced by a uniformly random one."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Check the options."""
         checked_choice("game", self.game, GAMES)
         checked_int("max_steps", self.max_steps, 1)
         checked_int("noop_max", self.noop_max, 0)
@@ -91,7 +91,7 @@ def make_atari(options: AtariOptions, render_mode: str | None = None) -> gymnasi
         render_mode=render_mode,
         frameskip=1,
         repeat_action_probability=options.sticky_action_chance,
-        # The step limit below is the one that counts; the emulator's own must not come before it.
+        # The emulator's own limit must not apply before the step limit below.
         max_num_frames_per_episode=FRAMES_PER_STEP * (options.max_steps + options.noop_max + 1),
     )
     env = gymnasium.wrappers.AtariPreprocessing(

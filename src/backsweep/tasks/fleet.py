@@ -1,6 +1,6 @@
-"""One environment for each of many runs of one task, stepped by threads; each has the stream it would have alone.
+"""One environment for each of many runs of one task, stepped by threads; each has the same stream as alone.
 
-reset()                    every run's first episode begins
+reset()                    starts every run's first episode
 step(actions, resting)     observations, finals, rewards, terminated, truncated, ended are written in place
 state(i) / load_state(i)   the state of run i, in the form of `TaskEnvironments`
 """
@@ -36,8 +36,8 @@ class LostLanesError(RuntimeError):
 class FleetEnvironments:
     """Environments of many runs of one task; each step overwrites these arrays.
 
-        observations         (n, ...)   what to act on next: after an end, the first observation of the next episode
-        finals               (n, ...)   the last observation of an episode that has ended; otherwise out of date
+        observations         (n, ...)   the observations to act on: after an end, the next episode's first one
+        finals               (n, ...)   the last observation of an episode that has ended; otherwise outdated
         rewards              (n,)       the rewards of the last step
         terminated, truncated, ended    (n,)
 
@@ -81,16 +81,16 @@ class FleetEnvironments:
         return self.observations
 
     def step(
-        self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None, *, go_on: bool = True
+        self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None, *, restart: bool = True
     ) -> Outcome:
         """Step every environment that is not resting; those whose episode ends start the next one.
 
-        Without `go_on` they do not: their last observation stays in `observations`, and they must rest from then on.
+        Without `restart` they do not: their last observation stays in `observations`, and they must rest afterwards.
         """
         if not self._started:
             raise RuntimeError("step was called before reset; call reset() first")
         checked = checked_actions(actions, self.num_envs, self.num_actions)
-        self._turn(True, go_on, np.ascontiguousarray(checked), self._nobody if resting is None else resting)
+        self._turn(True, restart, np.ascontiguousarray(checked), self._nobody if resting is None else resting)
         return self._outcome
 
     def _turn(self, moving: bool, beginning: bool, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
@@ -99,7 +99,7 @@ class FleetEnvironments:
             with on_one_thread():
                 lost = self._lanes.turn(1, *arguments)
         else:
-            # Always the same number: a thread pool that changes its size is recreated each time.
+            # Always the same number of threads: a change of size recreates the thread pool.
             lost = self._lanes.turn(threads_in_use(), *arguments)
         if lost.size:
             raise LostLanesError(lost)

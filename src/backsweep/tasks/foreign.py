@@ -1,4 +1,4 @@
-"""Environments from other packages as vectors with this package's seeds, errors and random actions."""
+"""Vectors of environments from other packages, with this package's seeds, errors and random actions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RandomActions(gymnasium.ActionWrapper[Any, Any, Any]):
         return action
 
 
-class OutsideVectorEnv(SyncVectorEnv):
+class ForeignVectorEnv(SyncVectorEnv):
     """Gymnasium's SyncVectorEnv with one derived seed per lane and checked actions."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""From one root seed to a seed per lane, and from a lane's seed to its stream.
+"""The seeds of lanes, derived from one root seed, and their streams.
 
     root seed ──SeedSequence(seed, spawn_key=(lane,))──> lane seed ──PCG64──> first word of the lane's SplitMix64 stream
 
@@ -25,7 +25,7 @@ def lane_seeds(seed: int, num_lanes: int) -> list[int]:
 
 
 def stream_word(lane_seed: int) -> np.uint64:
-    """Return the first state of the stream that `lane_seed` names."""
+    """Return the first state of the stream of `lane_seed`."""
     return np.uint64(np.random.PCG64(np.random.SeedSequence(lane_seed)).random_raw())
 
 

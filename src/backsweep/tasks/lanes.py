@@ -26,7 +26,7 @@ class Lanes(abc.ABC):
         1         word      array          float     bool         bool
         ...
 
-    `observations` is the live picture of every lane: `step` and `reset` rewrite it in place.
+    `step` and `reset` rewrite `observations` in place.
     """
 
     SITUATION: ClassVar[tuple[str, ...]]
@@ -36,7 +36,7 @@ class Lanes(abc.ABC):
     """The name of the family."""
 
     LANES_WORTH_THREADS: ClassVar[int]
-    """The number of lanes from which on several threads are clearly faster than one."""
+    """The number of lanes from which several threads are clearly faster than one."""
 
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.spaces.Discrete
@@ -75,8 +75,8 @@ class Lanes(abc.ABC):
         which has one row of numbers per lane. The work is split into `parts` parts for the threads.
 
         Unless `moving`, no lane is stepped and every lane that is not resting starts an episode. Unless `beginning`,
-        lanes whose episode ends stay at its end, and `finals` is not changed. `ended` tells whose episode ended, or
-        began. Returns the lanes for which no level was found; all others are done.
+        lanes whose episode ends stay at its end, and `finals` is not changed. `ended` says whose episode ended, or
+        started. Returns the lanes for which no level was found; all others are done.
         """
 
     def situation(self) -> dict[str, NDArray[Any]]:

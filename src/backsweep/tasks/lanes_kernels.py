@@ -1,4 +1,4 @@
-"""What the kernels of all families share."""
+"""Shared by the kernels of all families."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TASK_BUNDLES = 3
 
 
 class Outcomes(NamedTuple):
-    """What all families have of each lane: its random stream, and what came of the last step."""
+    """Each lane's random stream and the outcome of its last step."""
 
     streams: WordVector
     rewards: Float64Vector

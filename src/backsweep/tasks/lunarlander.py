@@ -23,7 +23,7 @@ class LunarLanderOptions:
     """Probability that a step's action is replaced by a uniformly random one."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Check the options."""
         checked_int("max_steps", self.max_steps, 1)
         checked_chance("random_action_chance", self.random_action_chance)
 

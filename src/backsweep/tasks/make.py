@@ -1,4 +1,4 @@
-"""From a task id to a running environment."""
+"""Makes environments from task ids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from backsweep.tasks.atari import AtariOptions, make_atari
 from backsweep.tasks.chain import ChainLanes, ChainOptions
-from backsweep.tasks.foreign import OutsideVectorEnv, RandomActions
+from backsweep.tasks.foreign import ForeignVectorEnv, RandomActions
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.lunarlander import LunarLanderOptions, make_lunarlander
 from backsweep.tasks.minatar import MinAtarOptions, make_minatar
@@ -20,7 +20,7 @@ from backsweep.tasks.single import LaneEnv
 from backsweep.tasks.sokoban import SokobanLanes, SokobanOptions
 from backsweep.tasks.vector import LaneVectorEnv
 
-OUTSIDE_OPTIONS = (AtariOptions, LunarLanderOptions, MinAtarOptions)
+FOREIGN_OPTIONS = (AtariOptions, LunarLanderOptions, MinAtarOptions)
 
 
 def make(
@@ -62,30 +62,30 @@ def make(
     lanes = checked_int("num_envs", num_envs, 1)
     checked_flag("copy", copy)
     chosen = found.options(**options)
-    if isinstance(chosen, OUTSIDE_OPTIONS):
-        makers = [lambda: _make_outside(chosen)] * lanes
-        return OutsideVectorEnv(makers, seed=seed, autoreset=autoreset, copy=copy)
+    if isinstance(chosen, FOREIGN_OPTIONS):
+        makers = [lambda: _make_foreign(chosen)] * lanes
+        return ForeignVectorEnv(makers, seed=seed, autoreset=autoreset, copy=copy)
     return LaneVectorEnv(make_lanes(chosen, lanes), seed=seed, autoreset=autoreset, copy=copy)
 
 
 def make_single(task: str, render_mode: str | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
-    """Return one lane of a task as a plain Env: what `gymnasium.make` calls."""
+    """Return one lane of a task as a plain Env; `gymnasium.make` calls this."""
     chosen = find_task(task).options(**options)
-    if isinstance(chosen, OUTSIDE_OPTIONS):
-        return _make_outside(chosen, render_mode)
+    if isinstance(chosen, FOREIGN_OPTIONS):
+        return _make_foreign(chosen, render_mode)
     return LaneEnv(make_lanes(chosen, 1), render_mode=render_mode)
 
 
 def make_vector(
     task: str, num_envs: int = 1, render_mode: str | None = None, **options: Any
 ) -> VectorEnv[Any, Any, Any]:
-    """Return lanes of a task: what `gymnasium.make_vec` calls."""
+    """Return lanes of a task; `gymnasium.make_vec` calls this."""
     del render_mode  # a vector can always be rendered
     return make(task, num_envs, **options)
 
 
 def make_lanes(options: Any, num_lanes: int) -> Lanes:
-    """Return the lanes that an option set describes."""
+    """Return lanes with these options."""
     if isinstance(options, ChainOptions):
         return ChainLanes(options, num_lanes)
     if isinstance(options, MiniGridOptions):
@@ -94,7 +94,7 @@ def make_lanes(options: Any, num_lanes: int) -> Lanes:
     return SokobanLanes(options, num_lanes)
 
 
-def _make_outside(
+def _make_foreign(
     options: AtariOptions | LunarLanderOptions | MinAtarOptions, render_mode: str | None = None
 ) -> gymnasium.Env[Any, Any]:
     if isinstance(options, AtariOptions):

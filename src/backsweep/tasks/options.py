@@ -1,4 +1,4 @@
-"""Checks shared by the option sets of the families."""
+"""Checks of options, shared by all families."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from backsweep.tasks.vector import LaneVectorEnv
 
 GAP = 12
 BACKGROUND = 255
-WARM_UP = 12  # random steps between the pictures of a task whose episodes all start alike
+WARM_UP = 12  # random steps between the pictures of a task whose episodes all start in the same state
 
 
 def task_pictures(task: str | Task, count: int = 6, seed: int = 0) -> list[NDArray[np.uint8]]:
-    """Return pictures of `count` levels: first frames, or, where every episode starts alike, ever later ones."""
+    """Return pictures of `count` levels, or of later frames if every episode starts in the same state."""
     found = find_task(task)
     number = checked_int("count", count, 1)
     if found.family in ("minigrid", "sokoban"):
@@ -47,7 +47,7 @@ def task_pictures(task: str | Task, count: int = 6, seed: int = 0) -> list[NDArr
 
 
 def sheet(pictures: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """Return the pictures side by side, in rows of three (of one where they are long and flat)."""
+    """Return the pictures side by side, in rows of three, or of one if they are long and flat."""
     height, width = pictures[0].shape[:2]
     per_row = 1 if width > 4 * height else 3
     rows = -(-len(pictures) // per_row)

@@ -8,7 +8,7 @@ from backsweep.tasks.registry import TASKS
 
 
 def register_tasks() -> None:
-    """Register every task that is not registered yet; the step limit is the task's own, not a wrapper's."""
+    """Register every task that is not registered yet; tasks apply their own step limit."""
     for task in TASKS.values():
         if task.gymnasium_id not in gymnasium.registry:
             gymnasium.register(

@@ -28,7 +28,7 @@ from backsweep.tasks.settings import (
 from backsweep.tasks.sokoban.options import SokobanOptions
 
 MILLION = 1_000_000
-OUTSIDE = ("atari", "lunarlander", "minatar")
+FOREIGN_FAMILIES = ("atari", "lunarlander", "minatar")
 """Families that are other packages' environments."""
 
 
@@ -70,12 +70,12 @@ class Task:
     """What the trainer uses by default."""
 
     def options(self, **given: Any) -> Any:
-        """Return the task's options, with `given` instead of its defaults."""
+        """Return the task's options, with `given` overriding its defaults."""
         return build_options(self.options_class, self.id, dict(self.defaults), given)
 
-    def options_following(self, whom: str) -> dict[str, Any]:
-        """Return the options in which the task of the "released" code differs from that of the "paper"."""
-        if whom != "released" or self.family != "minigrid":
+    def options_under(self, settings: str) -> dict[str, Any]:
+        """Return the options that some settings change: those of the "released" code differ from the "paper"."""
+        if settings != "released" or self.family != "minigrid":
             return {}
         doors = {"wrong_door": "released"} if self.defaults.get("level") == "redbluedoors" else {}  # D10
         return {"actions": "released", **doors}  # D9
@@ -240,12 +240,12 @@ def find_task(task: str | Task) -> Task:
         near = _nearest_id(task)
         hint = f"did you mean {near!r}?" if near else f"known tasks are {', '.join(TASKS)}"
         raise ValueError(f"unknown task {task!r}; {hint}")
-    found.options()  # refuses impossible sizes
+    found.options()  # raises for impossible sizes
     return found
 
 
 def _nearest_id(wrong: str) -> str | None:
-    """Return the first of the ids that look most like `wrong`, None if none does."""
+    """Return the known id most similar to `wrong`, None if none is similar."""
     likeness = {known: difflib.SequenceMatcher(None, wrong.lower(), known).ratio() for known in TASKS}
     best = max(likeness, key=lambda known: likeness[known])
     return best if likeness[best] >= 0.4 else None

@@ -1,9 +1,9 @@
-"""Nearest-neighbour resizing of grid pictures, folded into tables.
+"""Nearest-neighbour resizing of grid pictures, as tables.
 
     cell row 0      │ image rows first[0] .. first[1] - 1
     cell row 1      │ image rows first[1] .. first[2] - 1        and the same for columns
 
-Image row r shows row pixel[r] of the tile that it falls in. So an image is nothing but copied blocks.
+Image row r shows row pixel[r] of its tile, so an image consists of copied blocks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 def nearest_sources(source: int, target: int) -> NDArray[np.int64]:
-    """Return the source index of every target index, by OpenCV's float64 rule, which exact integers do not follow."""
+    """Return the source index of every target index by OpenCV's float64 rule, which differs from exact arithmetic."""
     factor = 1.0 / (target / source)
     sources: NDArray[np.int64] = np.minimum(np.floor(np.arange(target) * factor).astype(np.int64), source - 1)
     return sources

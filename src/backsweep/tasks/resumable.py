@@ -1,12 +1,11 @@
-"""The environments of one run behind one small interface that can be saved and restored.
+"""The environments of one run, with an interface to save and restore them.
 
     reset() -> observations                       (envs, ...)
-    step(actions) -> Outcome                      observations to act on next, rewards, ends, last observations
+    step(actions) -> Outcome                      next observations, rewards, ends, last observations
     state() / load_state()                        everything that the next step depends on
 
-The state of the project's own tasks is saved as arrays. For environments of other packages, the seed of the current
-episode and its actions are saved and replayed. That is exact for every environment that is deterministic given the
-seed of its reset, and takes as long as the episode so far.
+The state of the project's own tasks is saved as arrays. For environments of other packages, the seed and the actions of
+the current episode are saved and replayed, which is exact if the environment is deterministic given its seed.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.make import make, make_single
-from backsweep.tasks.registry import OUTSIDE, find_task
+from backsweep.tasks.registry import FOREIGN_FAMILIES, find_task
 from backsweep.tasks.vector import LaneVectorEnv
 
 State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
-LARGEST_RESET_SEED = 2**31 - 1  # many environments take no more
+LARGEST_RESET_SEED = 2**31 - 1  # many environments accept no larger seed
 
 
 @dataclass(slots=True)
 class Outcome:
     """The result of a step.
 
-    `observations` is what to act on next: after an end, the first observation of the next episode. The true successor
-    is then in `finals`.
+    `observations` are those to act on: after an end, the first of the next episode. The true successor is then in
+    `finals`.
     """
 
     observations: NDArray[Any]
@@ -118,7 +117,7 @@ class TaskEnvironments:
         """Do nothing: there are no resources."""
 
 
-class OtherEnvironments:
+class ForeignEnvironments:
     """Environments from other packages, one `gymnasium.Env` each; every episode has its own seed."""
 
     def __init__(self, makers: Sequence[Callable[[], gym.Env[Any, Any]]], seed: int) -> None:
@@ -183,10 +182,10 @@ class OtherEnvironments:
                     )
 
     def picture(self) -> NDArray[np.uint8]:
-        """Ask the first environment to draw itself."""
+        """Render the first environment."""
         image = self._envs[0].render()
         if not isinstance(image, np.ndarray):
-            raise ValueError("the environment cannot draw itself as an RGB image")
+            raise ValueError("the environment cannot render an RGB image")
         return image
 
     def close(self) -> None:
@@ -203,9 +202,9 @@ def make_environments(
     if task is None:
         assert env is not None
         name = env
-        return OtherEnvironments([lambda: gymnasium_env(name, mode, options)] * num_envs, seed)
-    if find_task(task).family in OUTSIDE:
-        return OtherEnvironments([lambda: make_single(task, mode, **options)] * num_envs, seed)
+        return ForeignEnvironments([lambda: gymnasium_env(name, mode, options)] * num_envs, seed)
+    if find_task(task).family in FOREIGN_FAMILIES:
+        return ForeignEnvironments([lambda: make_single(task, mode, **options)] * num_envs, seed)
     vector = make(task, num_envs, seed=seed, **options)
     assert isinstance(vector, LaneVectorEnv)
     return TaskEnvironments(vector)

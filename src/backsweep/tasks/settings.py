@@ -1,4 +1,4 @@
-"""Training settings that the paper states, as data; a task in the registry carries the ones that are its own."""
+"""The training settings of tasks, mostly as the paper states them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """The shape of a task's Q-network; a table of values where there is neither convolution nor linear layer."""
+    """The shape of a task's Q-network; without layers it is a table of values."""
 
     convolutions: tuple[tuple[int, int, int], ...] = ()
     """(channels, kernel, stride) of each convolution, ReLU after each."""
@@ -62,7 +62,7 @@ def sokoban_settings(budget: int) -> TrainingSettings:
     return TrainingSettings(network=DEEP_NETWORK, budget=budget, batch_size=32, target_interval=10_000)
 
 
-# The paper does not state how long it trained on Atari; the budget is this project's.
+# The paper does not state a budget for Atari; this one is the project's.
 ATARI_SETTINGS = TrainingSettings(
     network=DEEP_NETWORK,
     budget=10_000_000,
@@ -86,12 +86,12 @@ MINATAR_SETTINGS = TrainingSettings(
     evaluation_episodes=30,
 )
 
-# The paper trains neither of these with a deep network of stated size; these settings are this project's.
+# The paper states no settings for these; they are the project's.
 CHAIN_SETTINGS = TrainingSettings(
     network=NetworkSettings(),
     budget=10_000,
     optimiser="sgd",
-    learning_rate=6.4,  # in a table, a tenth of the way for each of a batch's 64 rows
+    learning_rate=6.4,  # 0.1 for each of a batch's 64 rows
     target_interval=20,
     warmup_steps=1_000,
     capacity=100_000,

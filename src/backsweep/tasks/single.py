@@ -1,4 +1,4 @@
-"""Gymnasium's Env over a single lane. It never resets itself: after an episode ends the caller resets."""
+"""A single lane as a Gymnasium Env."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backsweep.tasks.lanes import Lanes
 
 
 class LaneEnv(gymnasium.Env[Any, Any]):
-    """One lane as a plain environment, with the same levels as that lane has in a vector."""
+    """One lane as a plain environment, with the same levels as in a vector."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 4}  # type: ignore[misc]
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class StateGraph:
-    """The moves of a task. States 0..num_states-1 have actions; num_terminal more, behind them, have none."""
+    """The moves of a task. States 0..num_states-1 have actions; the num_terminal states after them have none."""
 
     next_state: NDArray[np.int32]
     """(num_states, actions): where each action leads."""
     reward: NDArray[np.float64]
-    """(num_states, actions): what it pays."""
+    """(num_states, actions): the reward."""
     terminated: NDArray[np.bool_]
     """(num_states, actions): whether it ends the episode."""
     succeeded: NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""Gymnasium's VectorEnv over lanes.
+"""Lanes as a Gymnasium VectorEnv.
 
 Autoreset modes:
   same step   a lane that ends is reset within the step: the observation returned is the new episode's first one, and
@@ -150,7 +150,7 @@ class LaneVectorEnv(VectorEnv[Any, Any, Any]):
 
 
 def checked_autoreset(autoreset: object) -> AutoresetMode:
-    """Return the mode that `autoreset` names."""
+    """Return the autoreset mode."""
     if isinstance(autoreset, str) and autoreset in AUTORESET_MODES:
         return AUTORESET_MODES[autoreset]
     if autoreset in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):

@@ -1,4 +1,4 @@
-"""A page with the state graph of a replay: drawn, coloured, searched and played through in a browser, offline."""
+"""A page with the state graph of a replay, to explore in a browser, offline."""
 
 from backsweep.view.page import GraphPage, graph_page
 

@@ -23,8 +23,8 @@ def add_commands(subparsers: Any) -> None:
     command.add_argument("folder", metavar="FOLDER", help="a saved replay, a run, or a Minari data set or its id")
     command.add_argument("--run", dest="which", help="which run of a fleet's folder")
     command.add_argument("--out", type=Path, help="the file to write (default: NAME-graph.html here)")
-    command.add_argument("--most-states", type=int, default=MOST_STATES, help="the largest number of states drawn")
-    command.add_argument("--no-open", action="store_true", help="write the page and do not open a browser")
+    command.add_argument("--most-states", type=int, default=MOST_STATES, help="the largest number of states to draw")
+    command.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     command.set_defaults(run=view_command)
 
 

@@ -1,4 +1,4 @@
-"""What a replay's graph says about each state, as plain arrays; states are numbered from 0 here."""
+"""The states and transitions of a replay as plain arrays, with states numbered from 0."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Facts:
     vertex: Indices
     """Of each state: its vertex in the replay's graph."""
     stamp: Indices
-    """Of each state: a number that no other state has or had."""
+    """Of each state: a number that is never used again."""
     visits: Indices
     age: Indices
     """Of each state: how many rows were added since it was last visited."""
@@ -38,7 +38,7 @@ class Facts:
     start: NDArray[np.bool_]
     """Whether an episode that is still stored began there."""
     observation: Indices
-    """Of each state: the number of an observation of it in the store; -1 if it was never observed."""
+    """Of each state: the number of one of its observations in the store; -1 if there is none."""
     value: NDArray[np.float64]
     """Graph values; NaN where none were planned."""
     source: Indices
@@ -56,13 +56,13 @@ class Facts:
 
 
 def machinery_with_graph(replay: Replay) -> ReplayMachinery:
-    """Return the replay's parts; if it had no graph yet, it has one now."""
+    """Return the replay's parts, with a graph."""
     _ = replay.graph
     return replay.machinery
 
 
 def read_facts(replay: Replay) -> Facts:
-    """Copy out what the page shows; the caller holds the replay's lock if others may add to it."""
+    """Return copies of what the page shows; the caller holds the replay's lock if others may add to it."""
     parts = machinery_with_graph(replay)
     store, graph = parts.store, parts.graph
     assert graph is not None

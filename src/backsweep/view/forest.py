@@ -1,4 +1,4 @@
-"""Trees over the states: every state hangs on one that is a step nearer to an end, or to a start.
+"""Trees over the states: the parent of a state is one step nearer to an end, or to a start.
 
 States from which an end can be reached form trees with the ends as roots. The others form trees with the starts of
 episodes as roots, along the direction of time.
@@ -26,19 +26,19 @@ class Forest:
     distance: Indices
     """Steps to the nearest end; where none can be reached, steps from the nearest start."""
     parent: Indices
-    """The state that each one hangs on, -1 for roots."""
+    """The parent of each state, -1 for roots."""
     size: Indices
-    """How many states hang on each, itself included."""
+    """The size of each state's subtree, itself included."""
 
     def pick(self, kept: Indices, new: Indices) -> Forest:
-        """Return the trees of the states that are kept; `new` has their new numbers. Parents of kept ones are kept."""
+        """Return the trees of the `kept` states, whose parents are kept too; `new` has their new numbers."""
         parent = np.where(self.parent[kept] < 0, -1, new[self.parent[kept]])
         reaches, distance = self.reaches_end[kept], self.distance[kept]
         return Forest(reaches, distance, parent, _sizes(distance, parent))
 
 
 def grow_forest(facts: Facts) -> Forest:
-    """Let every state hang on its nearest end or start."""
+    """Return the trees towards the nearest ends or starts."""
     count, source, target = len(facts), facts.source, facts.target
     distance = reverse_distances(count, source, target, np.flatnonzero(facts.terminal))
     reaches = distance >= 0
@@ -52,14 +52,14 @@ def grow_forest(facts: Facts) -> Forest:
 
 
 def _distances_from_starts(facts: Facts, reaches: NDArray[np.bool_], before: Indices, after: Indices) -> Indices:
-    """Return how far states without a way to an end are from a start, -1 for all others."""
+    """Return the distance from a start of states that reach no end, -1 for all others."""
     count = len(facts)
     entered = np.zeros(count, np.bool_)
     entered[after[before != after]] = True
     roots = np.flatnonzero(~reaches & (facts.start | ~entered))
     distance = reverse_distances(count, after, before, roots)
     for _ in range(MOST_EXTRA_ROOTS):
-        # Cycles whose way in is no longer stored.
+        # Cycles whose entry is no longer stored.
         left = np.flatnonzero(~reaches & (distance < 0))
         if not len(left):
             return distance
@@ -70,7 +70,7 @@ def _distances_from_starts(facts: Facts, reaches: NDArray[np.bool_], before: Ind
 
 
 def _parents(distance: Indices, source: Indices, target: Indices, count: int) -> Indices:
-    """Return for each state a target of one of its edges that is a step nearer, -1 for those at distance 0 or -1."""
+    """Return a successor of each state that is a step nearer, -1 at distance 0 or -1."""
     parent = np.full(count, -1, np.int64)
     nearer = (distance[source] > 0) & (distance[target] == distance[source] - 1)
     parent[source[nearer]] = target[nearer]
@@ -80,8 +80,8 @@ def _parents(distance: Indices, source: Indices, target: Indices, count: int) ->
 def _sizes(distance: Indices, parent: Indices) -> Indices:
     size = np.ones(len(distance), np.int64)
     for layer in reversed(layers(distance)):
-        hanging = layer[parent[layer] >= 0]
-        np.add.at(size, parent[hanging], size[hanging])
+        children = layer[parent[layer] >= 0]
+        np.add.at(size, parent[children], size[children])
     return size
 
 
@@ -95,9 +95,9 @@ def layers(distance: Indices) -> list[Indices]:
 
 
 def most_important(forest: Forest, visits: Indices, most: int) -> Indices:
-    """Return at most `most` states: those on which most others hang, then the most visited ones.
+    """Return at most `most` states: those with the largest subtrees, then the most visited ones.
 
-    More states hang on a parent than on its child, so the parents of all that are kept are kept too.
+    A parent's subtree is larger than its child's, so the parents of kept states are kept too.
     """
     if len(visits) <= most:
         return np.arange(len(visits))

@@ -1,7 +1,7 @@
-"""Where each state is drawn: ends in the middle, each step further away on a ring further out.
+"""The position of each state: ends in the middle, each step further away on a ring further out.
 
 A tree gets a share of the circle in proportion to its size, and so does each branch inside it. States from which no end
-can be reached have a disc of their own to the right, with the starts of episodes in its middle.
+can be reached are in a second disc to the right, with the starts of episodes in its middle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from backsweep.view.forest import Forest, layers
 
 Indices = NDArray[np.int64]
 AREA = 0.45
-"""Room for a state, in squares of the distance between two thin rings."""
+"""The area of a state, in squares of the distance between two thin rings."""
 GOLDEN = 0.6180339887498949
 GAP = 0.12
 """Between the two discs, as a share of the larger radius."""
@@ -30,7 +30,7 @@ class Disc(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where states are."""
+    """The positions of states."""
 
     position: NDArray[np.float32]
     """(states, 2)."""
@@ -59,7 +59,7 @@ def place(forest: Forest) -> Layout:
 
 
 def place_disc(forest: Forest) -> tuple[NDArray[np.float64], float]:
-    """Return the places of trees around the origin, and the radius that they take up."""
+    """Return positions around the origin, and the radius of their disc."""
     angle, radius = np.zeros(len(forest.parent)), np.zeros(len(forest.parent))
     begin, width = np.zeros(len(forest.parent)), np.zeros(len(forest.parent))
     inner, outer = 0.0, 0.0
@@ -87,7 +87,7 @@ def place_disc(forest: Forest) -> tuple[NDArray[np.float64], float]:
 
 
 def _ring(depth: int, outer: float, count: int) -> tuple[float, float]:
-    """Return the inner edge and the thickness of the next ring, which is to have room for `count` states."""
+    """Return the inner radius and the thickness of the next ring, which must fit `count` states."""
     if depth == 0:
         # One root is the centre; several are a small disc around it.
         return (0.0, 0.0) if count == 1 else (0.35, max(0.3, np.sqrt(count * AREA / np.pi)) - 0.3)

@@ -1,4 +1,4 @@
-"""MiniGrid's observations, which are codes of things rather than pixels, drawn with its tiles.
+"""MiniGrid's encoded observations, drawn with its tiles.
 
 A cell is (object, colour, state); the first axis goes to the right and the second down.
 """
@@ -21,7 +21,7 @@ Codes = NDArray[np.uint8]
 
 
 def is_encoded(batch: Codes) -> bool:
-    """Say whether observations look like MiniGrid's codes: no number is larger than they get, and there are walls."""
+    """Return whether observations look like MiniGrid's codes: all numbers are in range, and some cells are visible."""
     fits = max(batch.shape[1:3]) <= LARGEST_GRID and bool((batch <= LARGEST_CODES).all())
     return fits and bool((batch[..., 0] > UNSEEN).any())
 
@@ -59,7 +59,7 @@ def _table() -> Codes:
 def draw_encoded(batch: Codes) -> Codes:
     """Return pictures (n, 8 x height, 8 x width, 3) of grids (n, width, height, 3).
 
-    What the agent sees of a grid does not show the agent itself: it stands in the middle of the lowest row.
+    A partial view does not show the agent, which is in the middle of the lowest row; it is added.
     """
     tiles = _table()[batch[..., 0], batch[..., 1], batch[..., 2]]
     width, height = batch.shape[1:3]

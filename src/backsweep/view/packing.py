@@ -1,4 +1,4 @@
-"""Arrays as text inside a page: one block of bytes, compressed, and a table of what lies where."""
+"""Arrays as text inside a page: one compressed block of bytes, and a table of its contents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS |= {"uint8": "Uint8Array"}
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, dict[str, Any]]:
-    """Return the arrays one after another, and for each its type in JavaScript, its place and its shape."""
+    """Return the arrays as one block, and a table with each one's type in JavaScript, offset and shape."""
     parts, table, place = [], {}, 0
     for name, array in arrays.items():
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
@@ -29,10 +29,10 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, dict[str, Any]]:
 
 
 def packed_text(data: bytes) -> str:
-    """Return bytes compressed and in letters."""
+    """Return bytes compressed, in base64."""
     return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode()
 
 
 def json_text(value: Any) -> str:
-    """Return JSON that cannot end the script element it stands in."""
+    """Return JSON that is safe inside a script element."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

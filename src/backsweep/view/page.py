@@ -1,4 +1,4 @@
-"""One HTML file that holds a graph, its drawing and everything that it needs."""
+"""One self-contained HTML file with a graph."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FRAME = (
 
 
 class GraphPage:
-    """A page with a replay's graph. A notebook shows it as it is; `save` and `open` are for everywhere else."""
+    """A page with a replay's graph. Notebooks display it; elsewhere use `save` or `open`."""
 
     def __init__(self, text: str, words: dict[str, Any], height: int = 640) -> None:
         self._text = text
         self._height = height
         self.words = words
-        """What the page is about: title, rows, states, edges, ends, and how many of them are shown."""
+        """Facts about the page: title, rows, states, edges, ends, and how many of them are shown."""
 
     def __str__(self) -> str:
         return self._text
@@ -65,18 +65,18 @@ def graph_page(
     most_states: int = MOST_STATES,
     height: int = 640,
 ) -> GraphPage:
-    """Return a page with the graph of a replay, which stays as it is; see `Replay.view`."""
+    """Return a page with the graph of a replay, which is not changed; see `Replay.view`."""
     for name, number in (("most_states", most_states), ("height", height)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError(f"{name} must be an int of 1 or more, got {number!r}")
     if not len(replay):
-        raise ValueError("there is no graph to view: the replay is empty")
+        raise ValueError("the replay is empty, so there is no graph to view")
     scene = make_scene(replay, title=title, action_names=action_names, most_states=most_states)
     return GraphPage(page_text(scene), scene.words, height)
 
 
 def asset(name: str) -> str:
-    """Return the text of a file that pages are made of."""
+    """Return the text of an asset."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
@@ -96,7 +96,7 @@ def page_text(scene: Scene) -> str:
 def filled_page(
     name: str, *, title: str, style: Sequence[str], scripts: Sequence[str], words: str, data: str = ""
 ) -> str:
-    """Return a page with its style, its scripts and what it is about; `title` and `words` are safe already."""
+    """Return a filled page template; `title` and `words` must be escaped."""
     parts = {
         "TITLE": title,
         "STYLE": "\n".join(asset(part) for part in style),

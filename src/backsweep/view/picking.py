@@ -1,4 +1,4 @@
-"""What the sampler would draw from the replay as it stands, and how a sweep goes through it; nothing is disturbed."""
+"""What the sampler would draw from a replay, and how a sweep visits it, without changing its state."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SEED = np.uint64(20)
 
 
 def count_draws(replay: Replay, facts: Facts) -> NDArray[np.int64]:
-    """Return how often the sampler draws a transition from each state, out of several times as many as there are.
+    """Return how often the sampler draws a transition of each state, in several draws per row.
 
-    The sampler is put back to where it was.
+    The sampler's state is restored.
     """
     sampler, oldest = replay.machinery.sampler, replay.oldest
     draws = np.zeros(len(facts), np.int64)
@@ -41,7 +41,7 @@ def count_draws(replay: Replay, facts: Facts) -> NDArray[np.int64]:
 
 
 def topological_part(sampler: Sampler) -> Topological | None:
-    """Return the sweep of a sampler, or of a part of a mixture; None if it has none."""
+    """Return the `Topological` sampler itself or in a mixture; None if there is none."""
     if isinstance(sampler, Mixture):
         parts = (topological_part(part) for _, part in sampler.parts)
         return next((part for part in parts if part is not None), None)
@@ -52,15 +52,15 @@ class Played(NamedTuple):
     """Sweeps, batch by batch."""
 
     batches: list[NDArray[np.int64]]
-    """The states whose transitions came in each batch, in order: a state's successors come before it."""
+    """The states whose transitions are in each batch, in order: successors come before a state."""
     sweep: list[int]
     """The number of the sweep that each batch ended in, from 1."""
 
 
 def play_sweeps(replay: Replay, facts: Facts) -> Played:
-    """Return sweeps over the graph as it stands: one, and more until about every edge could have come twice.
+    """Return sweeps over the current graph, about two transitions per edge in all.
 
-    They are those of the replay's sampler, or TER's default where the sampler has none. There are none without ends.
+    They are those of the replay's sampler, or of a default `Topological()` if it has none; without ends there are none.
     """
     config = topological_part(replay.sampler) or Topological()
     parts = machinery_with_graph(replay)

@@ -1,7 +1,7 @@
-"""Observations as small pictures, kept as tiles so that a hundred thousand of them fit into a page.
+"""Observations as small pictures, stored as tiles so that a hundred thousand of them fit into a page.
 
-A picture is cut into tiles of 8 x 8 pixels. Tiles that are equal are kept once, and a picture is a list of their
-numbers. Worlds made of tiles, such as grids, need little; in others, such as Atari, as many states as fit have one.
+A picture is cut into tiles of 8 x 8 pixels. Equal tiles are stored once, and a picture is a list of their numbers. Grid
+worlds need little space; in others, such as Atari, only some states have a picture.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Pictures:
 
     @property
     def count(self) -> int:
-        """How many states have a picture."""
+        """The number of states with a picture."""
         return int((self.numbers[:, 0] > 0).sum())
 
 
 def picture_leaf(space: gym.Space[Any]) -> list[Any] | None:
-    """Return the way to the first part of a space that is a picture, as keys of Dicts and Tuples; None without one."""
+    """Return the path to the first image in a space, as keys of Dicts and Tuples; None without one."""
     items: list[tuple[Any, gym.Space[Any]]]
     if isinstance(space, gym.spaces.Dict):
         items = list(space.spaces.items())
@@ -62,7 +62,7 @@ def picture_leaf(space: gym.Space[Any]) -> list[Any] | None:
 
 
 def _image_axes(space: gym.spaces.Box) -> tuple[int, ...] | None:
-    """Return the axes of height and width of an image space, None if it is none."""
+    """Return the axes of height and width of an image space, None for other spaces."""
     shape = space.shape
     if space.dtype != np.uint8 or not 2 <= len(shape) <= 3:
         return None
@@ -89,9 +89,9 @@ def _to_rgb(batch: NDArray[np.uint8], space: gym.spaces.Box) -> Images:
 
 
 def make_pictures(store: Store, space: gym.Space[Any], observation: NDArray[np.int64]) -> Pictures | None:
-    """Return pictures of observations by number (-1: none); those that come first are the first to have one.
+    """Return pictures of observations by number (-1: none), None if observations are not images.
 
-    None if observations are not pictures.
+    If not all fit, the first ones have a picture.
     """
     way = picture_leaf(space)
     shown = np.flatnonzero(observation >= 0)
@@ -122,7 +122,7 @@ def make_pictures(store: Store, space: gym.Space[Any], observation: NDArray[np.i
 
 
 class _Tiles:
-    """Collects pictures as numbers of tiles, until there is no more room."""
+    """Collects pictures as numbers of tiles, until the space is used up."""
 
     def __init__(self, count: int, height: int, width: int) -> None:
         self._stride = max(1, -(-max(height, width) // LARGEST_SIDE))
@@ -132,13 +132,13 @@ class _Tiles:
         self._known: dict[int, int] = {}
         self._tiles: list[Images] = [np.zeros((1, TILE, TILE, 3), np.uint8)]
         self._room = MOST_BYTES - self._numbers.nbytes // 2  # numbers compress well
-        # Tiles are told apart by a sum of their words, each multiplied with an odd number.
+        # Tiles are identified by a hash: a sum of their words times odd factors.
         generator = np.random.Generator(np.random.PCG64(0))
         self._factors = generator.integers(1 << 63, size=TILE * TILE * 3 // 8, dtype=np.uint64) * np.uint64(2)
         self._factors += np.uint64(1)
 
     def add(self, places: NDArray[np.int64], images: Images) -> bool:
-        """Take pictures for some states; False if they do not fit any more."""
+        """Add the pictures of some states; return False if they do not fit."""
         small = images[:, :: self._stride, :: self._stride]
         padded = np.zeros((len(small), self._rows * TILE, self._columns * TILE, 3), np.uint8)
         padded[:, : self.height, : self.width] = small
@@ -158,5 +158,5 @@ class _Tiles:
         return True
 
     def finish(self) -> Pictures:
-        """Return what was collected."""
+        """Return all pictures."""
         return Pictures(np.concatenate(self._tiles), self._numbers, self.height, self.width)

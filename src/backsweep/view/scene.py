@@ -1,4 +1,4 @@
-"""All that a page shows of a replay, as arrays to draw from and a few words."""
+"""The contents of a page: arrays to draw, and facts in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backsweep.view.pictures import make_pictures
 
 MOST_STATES = 100_000
 EDGES_PER_STATE = 4
-"""More edges than this per state that may be shown are left out, those of the fewest transitions first."""
+"""The largest number of edges, per state that may be shown; edges of the trees come first."""
 MOST_NUMBERS = 12
 FLAG_TERMINAL, FLAG_START, FLAG_REACHES_END = 1, 2, 4
 NONE = np.uint32(0xFFFFFFFF)
@@ -29,7 +29,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Scene:
-    """What is drawn."""
+    """The contents of a page."""
 
     arrays: Arrays
     words: dict[str, Any]
@@ -38,12 +38,12 @@ class Scene:
 def make_scene(
     replay: Replay, *, title: str, action_names: Sequence[str] | None = None, most_states: int = MOST_STATES
 ) -> Scene:
-    """Return all that a page shows of a replay, which stays as it is."""
+    """Return the contents of a replay's page; the replay is not changed."""
     with replay._lock:
         facts = read_facts(replay)
         forest = grow_forest(facts)
         kept = most_important(forest, facts.visits, most_states)
-        new = np.full(len(facts) + 1, -1, np.int64)  # the last is where -1 leads
+        new = np.full(len(facts) + 1, -1, np.int64)  # the last entry is that of -1
         new[kept] = np.arange(len(kept))
         draws = count_draws(replay, facts)
         sweeps = play_sweeps(replay, facts)
@@ -62,7 +62,7 @@ def make_scene(
 
 
 def state_flags(facts: Facts, forest: Forest, kept: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return of each state whether it is an end, a start, and whether it reaches an end."""
+    """Return each state's flags: an end, a start, and whether it reaches an end."""
     flags: NDArray[np.uint8] = np.where(facts.terminal[kept], FLAG_TERMINAL, 0).astype(np.uint8)
     flags[facts.start[kept]] |= FLAG_START
     flags[forest.reaches_end] |= FLAG_REACHES_END
@@ -82,7 +82,7 @@ def _state_arrays(
     }
     words: dict[str, Any] = {"picture": None}
     observation = facts.observation[kept]
-    # Ends and well-known states are the first to have a picture, should there not be room for all.
+    # If there is no space for all pictures, ends and often visited states come first.
     order = np.lexsort((-facts.visits[kept], ~facts.terminal[kept]))
     pictures = make_pictures(store, space, observation[order])
     if pictures is not None:
@@ -102,7 +102,7 @@ def _state_arrays(
 
 
 def edge_arrays(facts: Facts, forest: Forest, new: NDArray[np.int64], most: int) -> Arrays:
-    """Return the edges between states that are kept: (source, target), and whether the trees are made of them."""
+    """Return the edges between kept states as (source, target), and whether they belong to the trees."""
     source, target = new[facts.source], new[facts.target]
     drawn = (source >= 0) & (target >= 0) & (source != target)
     source, target = source[drawn], target[drawn]
@@ -114,7 +114,7 @@ def edge_arrays(facts: Facts, forest: Forest, new: NDArray[np.int64], most: int)
 
 
 def _pair_arrays(replay: Replay, facts: Facts, kept: NDArray[np.int64], new: NDArray[np.int64]) -> Arrays:
-    """Return what was tried in each state: action, how often, mean reward, where it led most often, graph value."""
+    """Return the actions tried in each state: count, mean reward, most frequent successor and graph value."""
     action = np.zeros_like(facts.row_source) if facts.row_action is None else facts.row_action
     shown = new[facts.row_source] >= 0
     source, action, target = new[facts.row_source][shown], action[shown], new[facts.row_target][shown]
@@ -123,7 +123,7 @@ def _pair_arrays(replay: Replay, facts: Facts, kept: NDArray[np.int64], new: NDA
     pair = pair.reshape(-1)
     times = np.bincount(pair, minlength=len(pairs))
     reward = np.bincount(pair, facts.row_reward[shown], minlength=len(pairs)) / np.maximum(times, 1)
-    # Of the targets of a pair, the one that came most often is written last.
+    # The most frequent target of a pair is written last.
     arcs, often = np.unique(np.stack([pair, target]), axis=1, return_counts=True)
     rising = np.argsort(often, kind="stable")
     leads_to = np.full(len(pairs), -1, np.int64)

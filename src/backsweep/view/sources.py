@@ -1,4 +1,4 @@
-"""Where a graph can come from: a saved replay, a run's checkpoint, or a Minari data set."""
+"""The sources of a graph: a saved replay, a run's checkpoint, or a Minari data set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MANIFEST, FLEET, CONFIG, MINARI = "manifest.json", "fleet.json", "config.json", 
 
 
 class Source(NamedTuple):
-    """A replay to look at."""
+    """A replay to view."""
 
     replay: Replay
     title: str
@@ -29,12 +29,12 @@ def open_source(folder: str, run: str | None, find_run: FindRun) -> Source:
     path = Path(folder)
     if (path / MANIFEST).is_file():
         if run is not None:
-            raise ValueError(f"--run names a run of a fleet, and {folder} is a saved replay")
+            raise ValueError(f"--run is for a fleet's folder, and {folder} is a saved replay")
         return Source(Replay.load(path), path.resolve().name)
     if (path / CONFIG).is_file() or (path / FLEET).is_file():
         return find_run(path, run)
     if run is not None:
-        raise ValueError(f"--run names a run of a fleet, and {folder} is none")
+        raise ValueError(f"--run is for a fleet's folder, and {folder} is not one")
     if path.exists():
         return _minari_folder(path)
     return _minari_id(folder)
@@ -56,7 +56,7 @@ def _minari_folder(path: Path) -> Source:
 
 
 def _minari_id(name: str) -> Source:
-    nothing = f"there is no folder {name}, and no Minari data set of that id is stored here"
+    nothing = f"there is no folder {name}, and no local Minari data set with that id"
     try:
         return Source(Replay.from_minari(name, sampler=Topological()), name)
     except ImportError:

@@ -160,7 +160,7 @@ def test_either_engine_goes_on_with_what_the_other_saved(
 ) -> None:
     runs = {f"seed{seed}": small(method, seed) for seed in (1, 2)}
     train_fleet(runs, tmp_path / "whole", engine="plain", quiet=True)
-    look_around = Session._look_around
+    look_around = Session._after_turn
 
     def stop_halfway(session: Session) -> None:
         look_around(session)
@@ -168,7 +168,7 @@ def test_either_engine_goes_on_with_what_the_other_saved(
             os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_look_around", stop_halfway)
+        patch.setattr(Session, "_after_turn", stop_halfway)
         patch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 70)
         results = train_fleet(runs, tmp_path / "halved", engine=engines[0], quiet=True)
     assert all(350 <= result.step < 450 and not result.finished for result in results)
@@ -281,7 +281,7 @@ def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pyte
     assert left
     for result in left:
         assert result.error is not None
-        assert "there is no room left on cpu for" in result.error
+        assert "cpu has no memory left for" in result.error
         assert "let fewer runs share it" in result.error
     assert len(left) < 3
 

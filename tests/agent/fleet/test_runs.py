@@ -92,7 +92,7 @@ def test_a_fleet_is_resumed_like_a_run(tmp_path: Path, monkeypatch: pytest.Monke
 
     runs = {f"seed{seed}": chain(method="ter", seed=seed, steps=900 + 300 * seed) for seed in (0, 1)}
     train_fleet(runs, tmp_path / "whole", quiet=True)
-    original = Session._look_around
+    original = Session._after_turn
 
     def look_around(self: Session) -> None:
         original(self)
@@ -100,7 +100,7 @@ def test_a_fleet_is_resumed_like_a_run(tmp_path: Path, monkeypatch: pytest.Monke
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_look_around", look_around)
+        patch.setattr(Session, "_after_turn", look_around)
         results = train_fleet(runs, tmp_path / "parts", engine="plain", quiet=True)
     assert [result.finished for result in results] == [True, False]
     assert all(result.finished for result in resume(tmp_path / "parts", quiet=True))

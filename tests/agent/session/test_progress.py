@@ -62,14 +62,14 @@ def test_the_user_is_told_once_when_values_run_away(
 
     monkeypatch.setattr(Learner, "take_statistics", inflated)
     train(chain(steps=1_000), tmp_path / "run", quiet=True)
-    told = [line for line in capsys.readouterr().err.splitlines() if "values run away" in line]
+    told = [line for line in capsys.readouterr().err.splitlines() if "values diverged" in line]
     assert len(told) == 1
     assert "the mean Q of its batches is 3,000, and no episode returns more than 1" in told[0]
     events = [json.loads(line) for line in (tmp_path / "run" / "sessions.jsonl").read_text().splitlines()]
-    (noted,) = [event for event in events if event["event"] == "values run away"]
+    (noted,) = [event for event in events if event["event"] == "values diverged"]
     assert (noted["step"], noted["batch_q"], noted["largest_return"]) == (700, 3e3, 1.0)
 
 
 def test_ordinary_values_are_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(chain(steps=1_000), tmp_path / "run", quiet=True)
-    assert "run away" not in capsys.readouterr().err
+    assert "diverged" not in capsys.readouterr().err

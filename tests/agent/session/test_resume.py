@@ -22,7 +22,7 @@ from trainer_helpers import chain, check_same_records, comparable_records, grid,
 
 def _train_and_stop_at(config: RunConfig, folder: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Train until Ctrl-C comes at a given step."""
-    original = Session._look_around
+    original = Session._after_turn
 
     def look_around(self: Session) -> None:
         original(self)
@@ -30,7 +30,7 @@ def _train_and_stop_at(config: RunConfig, folder: Path, step: int, monkeypatch: 
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_look_around", look_around)
+        patch.setattr(Session, "_after_turn", look_around)
         result = train(config, folder, quiet=True, checkpoint_interval=0)
     assert not result.finished
     assert result.stopped_by == signal.SIGINT
@@ -64,7 +64,7 @@ def test_a_stopped_run_goes_on_exactly(name: str, tmp_path: Path, monkeypatch: p
     train(config, tmp_path / "whole", quiet=True)
     # Twice, and in the middle of everything: not at a multiple of any interval.
     _train_and_stop_at(config, tmp_path / "parts", config.steps // 2 + 37, monkeypatch)
-    original = Session._look_around
+    original = Session._after_turn
 
     def look_around(self: Session) -> None:
         original(self)
@@ -72,7 +72,7 @@ def test_a_stopped_run_goes_on_exactly(name: str, tmp_path: Path, monkeypatch: p
             signal.raise_signal(signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_look_around", look_around)
+        patch.setattr(Session, "_after_turn", look_around)
         (stopped,) = resume(tmp_path / "parts", quiet=True, checkpoint_interval=0)
     assert stopped.stopped_by == signal.SIGTERM
     (result,) = resume(tmp_path / "parts", quiet=True)
@@ -127,7 +127,7 @@ def _last_step(folder: Path) -> int:
 def _stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a run with two whole checkpoints, at steps 700 and 800."""
     config = chain(method="ter")
-    original = Session._look_around
+    original = Session._after_turn
 
     def look_around(self: Session) -> None:
         original(self)
@@ -135,7 +135,7 @@ def _stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_look_around", look_around)
+        patch.setattr(Session, "_after_turn", look_around)
         with pytest.raises(KeyboardInterrupt):
             train(config, tmp_path / "run", quiet=True, checkpoint_interval=100)
     return tmp_path / "run"
@@ -155,7 +155,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_loads(
     (result,) = resume(folder, quiet=True)
     assert result.finished
     message = capsys.readouterr().err
-    assert "cannot be used, going back to the one before" in message
+    assert "cannot be used; resuming from the previous one" in message
     assert "digest" in message
     train(chain(method="ter"), tmp_path / "whole", quiet=True)
     assert comparable_records(folder) == comparable_records(tmp_path / "whole")
@@ -224,10 +224,10 @@ def test_a_checkpoint_of_another_release_is_refused(tmp_path: Path, monkeypatch:
 
 
 def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from backsweep.agent.session.folder import only_user
+    from backsweep.agent.session.folder import locked
 
     folder = _stopped(tmp_path, monkeypatch)
-    with only_user(folder), pytest.raises(RunError, match="another process"):
+    with locked(folder), pytest.raises(RunError, match="another process"):
         resume(folder, quiet=True)
 
 

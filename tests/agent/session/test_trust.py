@@ -19,7 +19,7 @@ from trainer_helpers import chain, comparable_records
 
 def stop_at(step: int, patch: pytest.MonkeyPatch, how: type[BaseException] | int) -> None:
     """Let sessions end at a step: by a signal, or by an exception, after which nothing is written any more."""
-    look_around = Session._look_around
+    look_around = Session._after_turn
 
     def look_and_stop(self: Session) -> None:
         look_around(self)
@@ -29,7 +29,7 @@ def stop_at(step: int, patch: pytest.MonkeyPatch, how: type[BaseException] | int
             else:
                 raise how
 
-    patch.setattr(Session, "_look_around", look_and_stop)
+    patch.setattr(Session, "_after_turn", look_and_stop)
 
 
 def killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,7 +272,7 @@ def test_what_is_usual_follows_the_settings() -> None:
     for name, expected in (("C3", {ours}), ("C7", {0.25, 1.0, 2.0})):
         grid = find_question(name).plan("paper")
         assert isinstance(grid, Grid)
-        part = grid.following("ours").part(tasks=[grid.tasks[0]], seeds=[100])
+        part = grid.with_settings("ours").part(tasks=[grid.tasks[0]], seeds=[100])
         assert {run_configuration(run)["ratio"] for run in part.runs()} == expected
         plain = grid.part(tasks=[grid.tasks[0]], seeds=[100])
         assert 0.25 in {run_configuration(run)["ratio"] for run in plain.runs()}
@@ -285,7 +285,7 @@ def test_what_is_usual_follows_the_settings() -> None:
         return [run_configuration(run) for run in grid.part(MINIGRID[:1], shared, [100]).runs()]
 
     # Runs of the one are there for the other.
-    assert all(config in configs(soonest) for config in configs(best.following("ours")))
+    assert all(config in configs(soonest) for config in configs(best.with_settings("ours")))
 
 
 def test_claims_run_with_our_settings_have_an_answer_of_their_own(tmp_path: Path) -> None:

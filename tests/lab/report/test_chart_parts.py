@@ -14,10 +14,10 @@ from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.registry import QUESTIONS, find_question
 from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.chart import DotChart, DotRow, Dots, Series, short_number, task_title
-from backsweep.lab.report.coinciding import COLUMNS, turns
 from backsweep.lab.report.figures import draw
 from backsweep.lab.report.learning_charts import trials
 from backsweep.lab.report.measured_charts import coverage, speeds
+from backsweep.lab.report.overlaps import COLUMNS, dashes
 from backsweep.lab.report.soonest import read_soonest, soonest_chart, soonest_sentence
 from backsweep.lab.report.thumbnails import thumbnail, thumbnails
 from backsweep.lab.stats.intervals import Interval
@@ -95,7 +95,7 @@ def test_lines_on_top_of_each_other_take_turns_where_they_meet_and_only_there() 
     x = np.linspace(0, 100, 201).tolist()
     flat, rising = [0.0] * 201, [max(0.0, at - 50) / 50 for at in x]
     apart = [1.0] * 201
-    found = turns([Series("a", x, flat), Series("b", x, rising), Series("c", x, apart)])
+    found = dashes([Series("a", x, flat), Series("b", x, rising), Series("c", x, apart)])
     assert set(found) == {"a", "b"}
     width = 100 / COLUMNS
     for name in ("a", "b"):
@@ -104,8 +104,8 @@ def test_lines_on_top_of_each_other_take_turns_where_they_meet_and_only_there() 
         assert len(first) == pytest.approx(COLUMNS / 4, abs=1.5)
         assert len(second) == pytest.approx(COLUMNS / 2, abs=1.5)
     assert not {stretch for stretch in found["a"] if stretch[1] <= 48} & set(found["b"])
-    assert turns([Series("a", x, flat)]) == {}
-    same = turns([Series(name, [1.0, 10.0, 100.0], [0.0, 0.5, 1.0], steps=True) for name in "abc"], log_x=True)
+    assert dashes([Series("a", x, flat)]) == {}
+    same = dashes([Series(name, [1.0, 10.0, 100.0], [0.0, 0.5, 1.0], steps=True) for name in "abc"], log_x=True)
     assert [len(same[name]) for name in "abc"] == [COLUMNS / 3] * 3
 
 

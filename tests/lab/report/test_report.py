@@ -96,7 +96,7 @@ def test_runs_whose_values_run_away_are_counted(tmp_path: Path) -> None:
             gone = 500.0 if (method, seed) == ("per", 101) else 0.0
             write_run(tmp_path, "minigrid/unlock", method, seed, 0.5, probe_q=-gone)
     answer = next(answer for answer in make_report(tmp_path).answers if answer.id == "C3")
-    (line,) = side_by_side(answer.runaways)
+    (line,) = side_by_side(answer.diverged)
     assert line["per"] == "1 of 3"
     assert line["ter"] == "0 of 3"
     # In the released code the wrong door of RedBlueDoors costs as much as a whole episode: one can cost 1,439 in all.
@@ -107,11 +107,11 @@ def test_runs_whose_values_run_away_are_counted(tmp_path: Path) -> None:
                     tmp_path / "doors", "minigrid/redbluedoors", method, seed, 0.5, probe_q=-1000.0, settings=follows
                 )
     answers = {answer.id: answer for answer in make_report(tmp_path / "doors").answers}
-    assert answers["C3"].runaways
-    assert not answers["C3 released"].runaways
+    assert answers["C3"].diverged
+    assert not answers["C3 released"].diverged
     (tmp_path / "none").mkdir()
     write_run(tmp_path / "none", "minigrid/unlock", "ter", 100, 0.5)
-    assert not any(answer.runaways for answer in make_report(tmp_path / "none").answers)
+    assert not any(answer.diverged for answer in make_report(tmp_path / "none").answers)
 
 
 def test_values_run_away_upwards_and_downwards_by_their_own_bounds() -> None:

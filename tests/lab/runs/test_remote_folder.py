@@ -60,7 +60,7 @@ def test_a_run_goes_there_and_comes_back(stages: list[Path], tmp_path: Path) -> 
     again = RemoteFolder(f"file://{bucket}", tmp_path / "again")
     again.pull("runs/it", checkpoints=True)
     found = tmp_path / "again" / "runs" / "it"
-    assert checkpoint.there_is_one(found)
+    assert checkpoint.exists(found)
     assert (found / "records.jsonl").read_bytes() == (stages[-1] / "records.jsonl").read_bytes()
     assert not (found / "writer.lock").exists()
     light = RemoteFolder(f"file://{bucket}", tmp_path / "light")

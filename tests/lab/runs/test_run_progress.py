@@ -50,16 +50,16 @@ def test_a_run_is_read_on_from_where_it_was_left(tmp_path: Path) -> None:
     job = fleet(tmp_path, "a", runs=1)
     watch = RunWatch(job.watched[0], DOORKEY)
     watch.look()
-    assert (watch.step, watch.finished, watch.ran_away) == (0, False, False)
+    assert (watch.step, watch.finished, watch.diverged) == (0, False, False)
     write(job, 100, 300.0)
     with open(job.watched[0], "ab") as file:
         file.write(b'{"kind":"evaluation","step":900,"probe_q":5000')  # not whole yet
     watch.look()
-    assert (watch.step, watch.ran_away) == (100, False)
+    assert (watch.step, watch.diverged) == (100, False)
     with open(job.watched[0], "ab") as file:
         file.write(b".5}\n")
     watch.look()
-    assert (watch.step, watch.ran_away) == (900, True)
+    assert (watch.step, watch.diverged) == (900, True)
 
 
 def test_a_run_that_begins_again_counts_from_there(tmp_path: Path) -> None:
@@ -74,11 +74,11 @@ def test_a_run_that_begins_again_counts_from_there(tmp_path: Path) -> None:
     assert watch.share == pytest.approx(0.1)
 
 
-def test_values_below_the_worst_return_ran_away_too(tmp_path: Path) -> None:
+def test_values_below_the_worst_return_diverged_too(tmp_path: Path) -> None:
     job = fleet(tmp_path, "a")
     write(job, 100, -359.0)
     write(job, 100, -361.0, run=1)  # an episode costs 360 at the most
-    assert [run.ran_away for run in JobWatch(job).runs] == [False, True]
+    assert [run.diverged for run in JobWatch(job).runs] == [False, True]
 
 
 def test_without_a_terminal_there_is_a_line_a_minute(tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_without_a_terminal_there_is_a_line_a_minute(tmp_path: Path) -> None:
             progress.show(jobs, 0)
     lines = text.getvalue().splitlines()
     assert lines == [
-        "0 of 2 processes done, 0 of 4 runs, 12% of 4,000 steps, 8 steps/s, about 7 min left, no values ran away",
+        "0 of 2 processes done, 0 of 4 runs, 12% of 4,000 steps, 8 steps/s, about 7 min left, no values diverged",
         "[1/2] b: done after 80 s",
-        "1 of 2 processes done, 1 of 4 runs, 75% of 4,000 steps, 8 steps/s, about 2 min left, values ran away in 1 run",
+        "1 of 2 processes done, 1 of 4 runs, 75% of 4,000 steps, 8 steps/s, about 2 min left, values diverged in 1 run",
     ]
 
 
@@ -122,7 +122,7 @@ def test_on_a_terminal_there_is_a_table_with_a_row_for_each_process(tmp_path: Pa
     (row,) = [line for line in shown.splitlines() if "coverage seed 100" in line]
     assert "%" not in row
     assert "1 of 4 runs" in shown
-    assert "values ran away in 1 run" in " ".join(shown.split())
+    assert "values diverged in 1 run" in " ".join(shown.split())
 
 
 def test_the_summary_says_what_was_made_and_what_comes_next(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_the_summary_says_what_was_made_and_what_comes_next(tmp_path: Path) -> N
     assert progress.summary(Path("made")) == [
         "2 of 4 runs finished, 1,900 steps in 2 min, 19 a second",
         "1 of 1 studies done in 2 min",
-        f"1 run with values beyond what an episode can pay: {tmp_path / 'b-0'}",
+        f"1 run with values outside the bounds of returns: {tmp_path / 'b-0'}",
         "next: 'backsweep report made --out report' makes a page with verdicts and curves",
         "      'backsweep experiment pack made --results KEPT' keeps what such a page needs",
     ]

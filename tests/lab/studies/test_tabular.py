@@ -93,15 +93,15 @@ def test_the_table_of_settings() -> None:
 
 
 def test_small_pieces_of_the_other_studies() -> None:
-    orders = {record["rewards"]: record for record in graphs.all_orders((0,), 20)}
+    orders = {record["rewards"]: record for record in graphs.all_orders(0, graphs=20)}
     assert orders["equal"]["exact"] == orders["equal"]["graphs"] == 20
     assert orders["costs"]["exact"] < 20
-    covered = {record["eta"]: record for record in coverage.all_coverage((0,), 600)}
+    covered = {record["eta"]: record for record in coverage.all_coverage(0, steps=600)}
     assert covered[0.5]["never_drawn"] == 0
     same = {record["sampler"]: record for record in repeats.compare_orders(0, episodes=10, stretches=20)}
     assert same["ter, trees one by one"]["whole_episodes"] == same["ebu"]["whole_episodes"] == 20
     assert repeats.revisits(0, 50)["steps"] == 50
-    (found,) = collisions.count_collisions("minigrid/redbluedoors", (3,), (0,))
+    (found,) = collisions.count_collisions(0, tasks=["minigrid/redbluedoors"], dimensions=[3])
     assert found["collisions"] == 0
     assert found["observations"] == 3168
     timed = list(speed.measure("ter", 300, 20, 0))

@@ -1,1 +1,1 @@
-"""Everything around the loop: run folders, records, evaluations, checkpoints, progress and the command line."""
+"""Sessions of training: run folders, records, evaluations, checkpoints, progress and the command line."""

@@ -59,7 +59,7 @@ class SavedReplay:
 def newest_replay(folder: Path, name: str | None = None) -> SavedReplay:
     """Return the replay of the run in a folder, or of the run `name` of the fleet there; no environment is made.
 
-    The folder of one run of a fleet will do: the checkpoint is in the folder above.
+    The folder of one run of a fleet also works: its checkpoint is in the folder above.
     """
     if name is None and not (folder / FOLDER).exists() and (folder.parent / FLEET).exists():
         folder, name = folder.parent, folder.name
@@ -120,7 +120,7 @@ def load(folder: Path, *, device: str, warn: Callable[[str], None], allow_import
             reasons.append(f"{slot.name}: {error}")
             if len(reasons) < len(slots):
                 at = "" if step < 0 else f" of step {step}"
-                warn(f"the checkpoint{at} cannot be used, going back to the one before. {error}")
+                warn(f"the checkpoint{at} cannot be used; resuming from the previous one. {error}")
     raise RunError("no checkpoint can be used:\n  " + "\n  ".join(reasons))
 
 
@@ -130,7 +130,7 @@ def keep_newest(folder: Path) -> None:
         shutil.rmtree(slot, ignore_errors=True)
 
 
-def there_is_one(folder: Path) -> bool:
+def exists(folder: Path) -> bool:
     """Return whether there is a checkpoint to resume from."""
     return any(reason is None for _, _, reason in _slots(folder))
 
@@ -152,7 +152,7 @@ def save_agent(folder: Path, fleet: Fleet, run: int) -> None:
     try:
         write()
     except SnapshotError:
-        # It is damaged, which must not stop the run: all that it held is in the network.
+        # The old one is damaged; replace it, since the network has all of its contents.
         shutil.rmtree(folder / "agent")
         write()
 

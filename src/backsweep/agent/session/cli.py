@@ -41,7 +41,7 @@ def add_commands(subparsers: Any) -> None:
     resuming.add_argument("--groups", type=int, default=2, help="groups of runs that alternate on the device")
     resuming.add_argument("--observations-per-run", type=int, help="distinct observations per run on the device")
     resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between checkpoints")
-    resuming.add_argument("--live", action="store_true", help="serve a page to watch the run on, on 127.0.0.1 alone")
+    resuming.add_argument("--live", action="store_true", help="serve a live page of the run on 127.0.0.1")
     resuming.add_argument("--live-port", type=int, default=0, help="the port of that page (default: a free one)")
     resuming.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
     resuming.add_argument("--wandb", help="also log to this Weights & Biases project")
@@ -60,7 +60,7 @@ def add_commands(subparsers: Any) -> None:
     watching = subparsers.add_parser("watch", help="write a GIF of an episode of a run's agent")
     watching.add_argument("folder", type=Path, help="the run's folder")
     watching.add_argument("--out", type=Path, help="output file (default: episode.gif in the run's folder)")
-    watching.add_argument("--episode", type=int, default=0, help="number of the episode: each is another level")
+    watching.add_argument("--episode", type=int, default=0, help="number of the episode; each has its own level")
     watching.add_argument("--random-chance", type=float, default=0.0, help="probability of a random action")
     watching.add_argument("--fps", type=int, default=8, help="steps per second")
     watching.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
@@ -81,7 +81,7 @@ def train_command(arguments: Sequence[str]) -> int:
 
 def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
     """Return the configurations that the options of `train` describe."""
-    run_config = agent.run_config  # the first to need torch, so the first to say that it is missing
+    run_config = agent.run_config  # needs torch, and reports it if it is missing
     try:
         import tyro
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The demonstration: three methods learn a small task, and what planning does to the values of its states."""
+"""The demo: three methods learn a small task, and planning on the graph of its states."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def demo_config(method: str, seed: int, steps: int = STEPS) -> RunConfig:
 
 
 def train_quietly(method: str, seed: int, steps: int, folder: str) -> Curve:
-    """Train one run in a process of its own; return the share of episodes that it solves, by steps."""
+    """Train one run; return the share of episodes that it solves, by steps."""
     train(demo_config(method, seed, steps), folder, quiet=True, checkpoint_interval=0, final_checkpoint=False)
     records = read_records(Path(folder), "evaluation")
     return [(r.step, r.exact_success or 0.0) for r in records if isinstance(r, EvaluationRecord)]
 
 
 def run(out: Path, steps: int = STEPS) -> Path:
-    """Train everything, print how it went, and draw it; return the picture's path."""
+    """Train all methods, print and draw the results; return the picture's path."""
     before, after, distance = planned_states()
     print(
         f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} fixed seeds, "
@@ -99,7 +99,7 @@ def run(out: Path, steps: int = STEPS) -> Path:
 
 
 def solved_at(curve: Curve) -> str:
-    """Return from which evaluation on a run solves its task, in words."""
+    """Return the step from which a run solves its task for good, as text."""
     for place, (step, _) in enumerate(curve):
         if all(success >= SOLVED for _, success in curve[place:]):
             return f"{step:,}"
@@ -107,19 +107,19 @@ def solved_at(curve: Curve) -> str:
 
 
 def in_words(curve: Curve) -> str:
-    """Return how a run ended."""
+    """Return how a run ended, as text."""
     since = solved_at(curve)
     end = f"{curve[-1][1]:.0%} of episodes solved at the end"
     return end if since == NOT_YET else f"{end}, {SOLVED:.0%} from step {since} on"
 
 
-# -- what planning does -----------------------------------------------------------------------------------------------
+# -- planning ---------------------------------------------------------------------------------------------------------
 
 
 def planned_states() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Return the values of a random walk's states after one backup and after planning, and their steps to an end.
 
-    The network is one that knows nothing: 0 for every action.
+    The network's values are all 0.
     """
     env = make_single(TASK, **OPTIONS)
     assert isinstance(env.action_space, gym.spaces.Discrete)
@@ -140,7 +140,7 @@ def planned_states() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[
 
 
 def steps_to_an_end(replay: Replay) -> NDArray[np.int64]:
-    """Return for each vertex how many steps lead from it to an end on the graph, -1 if none do."""
+    """Return the steps from each vertex to the nearest end on the graph, -1 if none is reachable."""
     graph = replay.graph
     distance = dict.fromkeys(graph.terminal_vertices.tolist(), 0)
     waiting = list(distance)

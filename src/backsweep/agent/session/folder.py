@@ -2,7 +2,7 @@
 
     config.json       the configuration, complete
     machine.json      versions and machine of the session that started it
-    sessions.jsonl    when it was started, resumed, stopped and finished, and whether its values ran away
+    sessions.jsonl    when it was started, resumed, stopped and finished, and whether its values diverged
     records.jsonl     evaluations and statistics (see `backsweep.agent.session.records`)
     agent/            the network as of the last checkpoint, for `evaluate` and `watch`
     checkpoints/      two alternating slots, each with everything needed to resume
@@ -68,11 +68,11 @@ def create_run(folder: Path, config: RunConfig) -> None:
         raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
-def set_aside(folder: Path) -> Path | None:
+def move_aside(folder: Path) -> Path | None:
     """Rename the run or fleet in a folder and return its new path; None if there is none."""
     if not ((folder / CONFIG).exists() or (folder / FLEET).exists()):
         return None
-    with only_user(folder):
+    with locked(folder):
         number = 1
         while (aside := folder.with_name(f"{folder.name}.aside-{number}")).exists():
             number += 1
@@ -120,7 +120,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def only_user(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Lock the run's folder, so that no second process trains the same run."""
     lock = writer_lock(folder)
     try:

@@ -24,7 +24,7 @@ MOST_ROWS = 20
 
 
 class Progress:
-    """Shows the progress of the runs; it checks the clock only now and then, so that the loop is not slowed down."""
+    """Shows the progress of the runs, a few times per second at most."""
 
     def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
         self._total = total

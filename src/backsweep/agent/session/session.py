@@ -1,4 +1,4 @@
-"""Everything around the loop: records, evaluations, checkpoints, the display, and a clean stop."""
+"""The session around the training loop: records, evaluations, checkpoints, progress, and a clean stop."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from backsweep.agent.session.records.rows import EvaluationRecord
 
 MOST_STEPS_UNSEEN = 1_000
 """The largest number of steps before the display is updated and signals are handled."""
-BEYOND_BELIEF = 1.5
-"""Values this many times as large as the largest return do not recover with training: they have diverged."""
+DIVERGED = 1.5
+"""Values this many times as large as the largest return do not recover with training."""
 
 
 @dataclass(eq=False)
@@ -50,7 +50,7 @@ class RunFiles:
     run: Run
     writer: RecordWriter
     last: EvaluationRecord | None = None
-    ran_away: bool = False
+    diverged: bool = False
     """Whether the user has been warned that its values diverged."""
 
 
@@ -82,9 +82,9 @@ class Session:
     config: SessionConfig
     progress: Progress
     live: Live | None = None
-    """The page on which the run is watched, if one was asked for."""
+    """The live page, if one is served."""
     rooms: Rooms | None = None
-    """For how many observations of each run there is room on the device; None if runs take plain turns."""
+    """Space on the device for each run's observations; None if runs take plain turns."""
     clock: Clock = field(default_factory=Clock)
     stopped_by: int | None = None
     results: list[RunResult] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Session:
             while fleet.runs and self.stopped_by is None:
                 self._move()
                 if fleet.runs:
-                    self._look_around()
+                    self._after_turn()
             if fleet.runs:
                 self._checkpoint()
                 for files in self.files:
@@ -118,7 +118,7 @@ class Session:
         return self.results
 
     def _move(self) -> None:
-        """Take a turn, or with an engine as many as there are before something else is due."""
+        """Take a turn, or with an engine as many turns as possible before something else is due."""
         fleet = self.fleet
         if self.rooms is None:
             take_turn(fleet, self.clock, self._failed)
@@ -129,13 +129,13 @@ class Session:
             return
         if self._engine is None:
             rooms = [self.rooms.of(run) for run in fleet.runs]
-            # Others may have taken since what was free when it was looked at.
+            # Another process may have taken the memory since it was measured.
             with contextlib.suppress(torch.OutOfMemoryError):
                 self._engine = Engine(fleet, rooms, self.config.groups)
             self.clock.lap("other")
             if self._engine is None:
                 self._drop_engine()
-                self._send_away([int(np.argmax(rooms))], self.rooms)
+                self._retire_without_space([int(np.argmax(rooms))], self.rooms)
                 self._move()
                 return
         self._engine.advance(steps, self.clock)
@@ -146,20 +146,20 @@ class Session:
                 retire(fleet, index, error, self._failed)
 
     def _make_room(self, rooms: Rooms, steps: int) -> None:
-        """Give runs room for what they may see in the next steps; those for which there is none leave."""
+        """Reserve space for the observations of the next steps; runs that do not fit leave the fleet."""
         fleet = self.fleet
         if not rooms.grow(fleet.runs, NEW_PER_STEP * steps):
             return
         self._hand_back()
         self._drop_engine()
-        self._send_away(without_room(fleet, rooms, self.config), rooms)
+        self._retire_without_space(without_room(fleet, rooms, self.config), rooms)
 
-    def _send_away(self, runs: Sequence[int], rooms: Rooms) -> None:
-        """Let runs leave for which there is no room."""
+    def _retire_without_space(self, runs: Sequence[int], rooms: Rooms) -> None:
+        """Retire runs that do not fit on the device."""
         for index in sorted(runs, reverse=True):
-            room = f"{rooms.of(self.fleet.runs[index]):,} distinct observations"
+            needed = f"{rooms.of(self.fleet.runs[index]):,} distinct observations"
             error = RuntimeError(
-                f"there is no room left on {self.config.device} for {room}; let fewer runs share it, or lower capacity"
+                f"{self.config.device} has no memory left for {needed}; put fewer runs on it, or lower capacity"
             )
             retire(self.fleet, index, error, self._failed)
 
@@ -172,16 +172,16 @@ class Session:
         return min(min(ends) - fleet.step, MOST_STEPS_UNSEEN)
 
     def _drop_engine(self) -> None:
-        """Let another engine be made when one is needed; its room on the device is free at once."""
+        """Drop the engine and free its memory on the device; another one is made when needed."""
         self._engine = None
-        gc.collect()  # its parts know each other
+        gc.collect()  # its parts refer to each other
 
     def _hand_back(self) -> None:
         if self._engine is not None:
             self._engine.hand_back()
 
-    def _look_around(self) -> None:
-        """Do what is due after a turn; it does not affect the next turn."""
+    def _after_turn(self) -> None:
+        """Write the records, evaluations and checkpoints that are due; nothing here affects the next turn."""
         fleet, shared = self.fleet, self.fleet.shared
         ending = [index for index, run in enumerate(fleet.runs) if fleet.step >= run.config.steps]
         if fleet.passes(shared.record_interval) or ending:
@@ -220,7 +220,7 @@ class Session:
                 )
             )
             run.finished_returns, run.finished_lengths = [], []
-            self._look_at_values(files, means["batch_q"])
+            self._check_values(files, means["batch_q"])
             replay = run.replay
             files.writer.write(ReplayRecord(step=fleet.step, nbytes=replay.nbytes, statistics=replay.stats()))
             files.writer.write(
@@ -233,17 +233,17 @@ class Session:
             )
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
 
-    def _look_at_values(self, files: RunFiles, batch_q: float | None) -> None:
-        """Warn once if a run's values exceed what any episode can pay."""
+    def _check_values(self, files: RunFiles, batch_q: float | None) -> None:
+        """Warn once if a run's values have diverged from the possible returns."""
         bounds = return_bounds(files.run.config)
-        if files.ran_away or batch_q is None or bounds is None:
+        if files.diverged or batch_q is None or bounds is None:
             return
         largest = max(map(abs, bounds))
-        if abs(batch_q) > BEYOND_BELIEF * largest:
-            files.ran_away = True
-            note_session(files.folder, "values run away", step=self.fleet.step, batch_q=batch_q, largest_return=largest)
+        if abs(batch_q) > DIVERGED * largest:
+            files.diverged = True
+            note_session(files.folder, "values diverged", step=self.fleet.step, batch_q=batch_q, largest_return=largest)
             self.progress.warn(
-                f"{files.shown}: values run away: at step {self.fleet.step:,} the mean Q of its batches is "
+                f"{files.shown}: values diverged: at step {self.fleet.step:,} the mean Q of its batches is "
                 f"{batch_q:,.0f}, and no episode returns more than {largest:,.0f}"
             )
 
@@ -271,15 +271,15 @@ class Session:
                 writers = [files.writer for files in self.files]
                 checkpoint.save(self.folder, fleet, [files.name for files in self.files], writers)
         except OSError as error:
-            whole = checkpoint.there_is_one(self.folder)
-            way_out = "The one before it is whole; make room and resume" if whole else "It was the first; make room"
+            whole = checkpoint.exists(self.folder)
+            way_out = "The previous one is complete: free some space and resume" if whole else "It was the first"
             raise RunError(f"the checkpoint of step {fleet.step} could not be written: {error}. {way_out}.") from error
         self.clock.lap("checkpoint")
 
     def _finish(self, runs: list[int]) -> None:
         """Close the finished runs; the others continue without them."""
-        going_on = len(runs) < len(self.fleet.runs)
-        self._checkpoint(agents_only=not self.config.final_checkpoint and not going_on)
+        others_continue = len(runs) < len(self.fleet.runs)
+        self._checkpoint(agents_only=not self.config.final_checkpoint and not others_continue)
         for index in reversed(runs):
             files = self.files.pop(index)
             last = None if files.last is None else files.last.mean_return

@@ -23,9 +23,9 @@ from backsweep.agent.session.folder import (
     create_run,
     default_folder,
     is_finished,
-    only_user,
+    locked,
+    move_aside,
     read_config,
-    set_aside,
     write_json,
 )
 from backsweep.agent.session.live import Live
@@ -36,7 +36,7 @@ from backsweep.agent.session.session import RunFiles, RunResult, Session
 from backsweep.jit.compilation import most_threads, threads_in_use, use_threads
 from backsweep.snapshot import SnapshotError
 
-SINGLE = "."  # the only run of a folder that is itself a run
+SINGLE = "."  # the name of the only run, whose folder is the session's
 
 
 def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **session: Any) -> RunResult:
@@ -70,25 +70,25 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
             fleet = Fleet(list(configs.values()), device=session.device)
             check_memory(fleet, session)
             for config in configs.values():
-                if config.exact:  # refused now rather than at the first evaluation
+                if config.exact:  # refuse a task without exact values now, not at the first evaluation
                     exact_evaluator(config.task or "", task_options(config), config.discount)
         except (ValueError, ImportError) as error:
             raise RunError(str(error)) from error
-        with live_page(fleet, session) as live:  # a port that is taken is refused before anything is written
+        with live_page(fleet, session) as live:  # refuse a port in use before anything is written
             return _begin(folder, fleet, configs, session, live)
 
 
 def _begin(
     folder: Path, fleet: Fleet, configs: dict[str, RunConfig], session: SessionConfig, live: Live | None
 ) -> list[RunResult]:
-    if session.restart and (aside := set_aside(folder)) is not None and not session.quiet:
-        print(f"the run that was in {folder} is in {aside} now", flush=True)
+    if session.restart and (aside := move_aside(folder)) is not None and not session.quiet:
+        print(f"the previous run in {folder} is now in {aside}", flush=True)
     for name, config in configs.items():
         create_run(folder / name, config)
     if list(configs) != [SINGLE]:
         write_json(folder / FLEET, {"lanes": list(configs)})
-    with only_user(folder):
-        return _sit_down(folder, fleet, list(configs), [0] * len(configs), [None] * len(configs), session, live)
+    with locked(folder):
+        return _run_session(folder, fleet, list(configs), [0] * len(configs), [None] * len(configs), session, live)
 
 
 def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
@@ -99,7 +99,7 @@ def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
         read_config(place)
         if is_finished(place):
             raise RunError(f"{place} is already finished; 'backsweep evaluate {place}' shows how good it is")
-    with only_user(place), torch_threads(chosen.threads):
+    with locked(place), torch_threads(chosen.threads):
         progress = Progress(0, quiet=chosen.quiet)
         try:
             loaded = checkpoint.load(place, device=chosen.device, warn=progress.warn, allow_import=chosen.allow_import)
@@ -108,7 +108,7 @@ def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
         except (SnapshotError, ValueError) as error:
             raise RunError(f"the checkpoint in {place} cannot be used by this release: {error}") from error
         with live_page(loaded.fleet, chosen) as live:
-            return _sit_down(place, loaded.fleet, loaded.names, loaded.positions, loaded.digests, chosen, live)
+            return _run_session(place, loaded.fleet, loaded.names, loaded.positions, loaded.digests, chosen, live)
 
 
 def check_session(session: SessionConfig) -> None:
@@ -118,7 +118,7 @@ def check_session(session: SessionConfig) -> None:
     except RuntimeError:
         raise RunError(f"device must be cpu or cuda, such as cuda:0, got {session.device!r}") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise RunError(f"device {session.device!r} was asked for, and torch finds no CUDA device on this machine")
+        raise RunError(f"device is {session.device!r}, but torch finds no CUDA device on this machine")
     for asked, package, extra in (
         (session.wandb is not None, "wandb", "wandb"),
         (session.tensorboard, "tensorboard", "tensorboard"),
@@ -127,7 +127,7 @@ def check_session(session: SessionConfig) -> None:
             raise RunError(f"{package} is not installed: pip install 'backsweep[{extra}]'")
 
 
-def _sit_down(
+def _run_session(
     folder: Path,
     fleet: Fleet,
     names: Sequence[str],
@@ -158,13 +158,13 @@ def _sit_down(
 
 
 def run_title(config: RunConfig) -> str:
-    """Return what a run is called on screens."""
+    """Return a run's title for displays."""
     return f"{config.environment} {config.method} seed {config.seed}"
 
 
 @contextlib.contextmanager
 def live_page(fleet: Fleet, session: SessionConfig) -> Iterator[Live | None]:
-    """Serve a page about the first run for a while, if that was asked for."""
+    """Serve the live page of the first run within the block, if `session.live`."""
     if not session.live:
         yield None
         return
@@ -200,7 +200,7 @@ def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sin
 
 @contextlib.contextmanager
 def lane_threads(count: int | None) -> Iterator[None]:
-    """Step runs with `count` threads within the block, None for all there are."""
+    """Step runs with `count` threads within the block; None uses all."""
     before = threads_in_use()
     use_threads(None if count is None else min(count, most_threads()))
     try:
@@ -211,7 +211,7 @@ def lane_threads(count: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch use `count` threads within the block: small networks are faster on one, and results do not vary."""
+    """Let torch use `count` threads within the block; small networks are faster and reproducible with one."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

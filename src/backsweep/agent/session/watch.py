@@ -87,7 +87,7 @@ def play_frames(
         outcome = envs.step(action)
         total += float(outcome.rewards[0])
         ended = bool(outcome.terminated[0] or outcome.truncated[0])
-        # After the end the environments show the next episode already, so the last picture stays as it is.
+        # After the end the environment already shows the next episode, so the last picture is repeated.
         frames.append(frames[-1] if ended else envs.picture())
         if ended:
             return frames, total

@@ -1,4 +1,4 @@
-"""Calls of actors whose errors say what is wrong and not where in Ray it came up."""
+"""Calls of actors that raise the original error instead of Ray's."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import ray
 
 
 class SharedReplayError(RuntimeError):
-    """A shard is gone and does not come back, or cannot be reached."""
+    """A shard is lost and cannot restart, or cannot be reached."""
 
 
 def answer(reference: Any) -> Any:
-    """Return what a call of a shard gives, or raise the error that was raised there."""
+    """Return the result of a shard's call, or raise its error."""
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -22,11 +22,11 @@ def answer(reference: Any) -> Any:
         raise
     except ray.exceptions.RayActorError as error:
         raise SharedReplayError(
-            f"a shard of the shared replay is gone ({str(error).splitlines()[0]}). With journal=FOLDER it restarts by "
-            "itself and no acknowledged row is lost; without, its rows were in memory alone"
+            f"a shard of the shared replay is lost ({str(error).splitlines()[0]}). With journal=FOLDER it restarts "
+            "automatically and loses no acknowledged row; without, its rows were only in memory"
         ) from error
 
 
 def answers(references: list[Any]) -> list[Any]:
-    """Return what several calls give, in their order."""
+    """Return the results of several calls, in order."""
     return [answer(reference) for reference in references]

@@ -1,14 +1,13 @@
-"""How often rows are drawn for each row that comes in.
+"""Limits how often rows are sampled per inserted row.
 
-Collectors and the learner run at their own speed. A limiter makes the side that is ahead wait, so that each row is
-drawn `samples_per_insert` times on average, whatever the machines are. The rule is that of Reverb's
-`SampleToInsertRatio`:
+The limiter makes the faster side wait, collectors or learner, so that each row is sampled `samples_per_insert` times on
+average. The rule is that of Reverb's `SampleToInsertRatio`:
 
-    balance = samples_per_insert * rows that came in - rows that were drawn
+    balance = samples_per_insert * rows inserted - rows sampled
     centre  = samples_per_insert * min_size
 
-Rows come in while the balance is below centre + error_buffer, and are drawn while it is above centre - error_buffer
-and there are `min_size` of them. As the first limit lies above the second, both sides never wait at the same time.
+Rows are inserted while the balance is below centre + error_buffer, and sampled while it is above centre - error_buffer
+and `min_size` rows are stored. The first limit is above the second, so the two sides never wait for each other.
 """
 
 from __future__ import annotations
@@ -19,17 +18,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RateLimiter:
-    """How many rows have to be there before any is drawn, and how often each is drawn.
+    """How many rows must be stored before the first sample, and how often each row is sampled.
 
     Parameters
     ----------
     min_size
-        Rows that have to be there before the first batch.
+        Rows that must be stored before the first batch.
     samples_per_insert
-        How often a row is drawn on average: updates times batch size, divided by steps. None sets no limit.
+        How often a row is sampled on average: updates times batch size, divided by steps. None: no limit.
     error_buffer
-        How far the balance of rows drawn may be off, in rows drawn. By default a tenth of what `min_size` rows are
-        worth, and no less than 10 rows' worth.
+        How far the balance may deviate, in sampled rows. By default a tenth of `samples_per_insert * min_size`, and
+        at least `10 * samples_per_insert`.
+
+    Examples
+    --------
+    >>> RateLimiter(min_size=10_000, samples_per_insert=8)
+    RateLimiter(min_size=10000, samples_per_insert=8, error_buffer=None)
     """
 
     min_size: int = 1
@@ -47,7 +51,7 @@ class RateLimiter:
             raise ValueError("error_buffer needs samples_per_insert, got None")
 
     def share(self, shards: int) -> LiveLimiter:
-        """Return the limiter of one of several shards, each of which has its part of the rows."""
+        """Return the limiter of one of several shards, each of which has a part of the rows."""
         ratio = self.samples_per_insert
         min_size = -(-self.min_size // shards)
         if ratio is None:
@@ -59,7 +63,7 @@ class RateLimiter:
 
 @dataclass
 class LiveLimiter:
-    """The counts of one shard, and who may go on."""
+    """The counts of one shard, and which side may continue."""
 
     min_size: int
     ratio: float
@@ -69,22 +73,22 @@ class LiveLimiter:
 
     @property
     def surplus(self) -> float:
-        """How far the rows that came in are ahead of those that were drawn, in rows drawn."""
+        """How far insertion is ahead of sampling, in sampled rows."""
         return self.ratio * (self.inserted - self.min_size) - self.sampled
 
     def may_insert(self) -> bool:
-        """Say whether rows may come in."""
+        """Return whether rows may be inserted."""
         return self.inserted < self.min_size or self.surplus < self.buffer
 
     def may_sample(self, size: int) -> bool:
-        """Say whether rows may be drawn from `size` of them."""
+        """Return whether rows may be sampled from `size` stored ones."""
         return size >= self.min_size and self.surplus > -self.buffer
 
     def why_no_sample(self, size: int) -> str:
-        """Say in words what a sample waits for."""
+        """Return what a sample waits for, in words."""
         if size < self.min_size:
             return f"{size} rows are stored and min_size={self.min_size} are needed"
         return (
-            f"{self.sampled} rows were drawn for {self.inserted} that came in, as many as samples_per_insert="
-            f"{self.ratio:g} lets be drawn: collectors are behind"
+            f"{self.sampled} rows were sampled and {self.inserted} inserted, the limit of samples_per_insert="
+            f"{self.ratio:g}: collectors are behind"
         )

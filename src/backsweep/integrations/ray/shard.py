@@ -1,6 +1,6 @@
 """One part of a shared replay: a `Replay`, its writers and its limiter, as an actor with one event loop.
 
-Everything that changes the replay runs to its end before the next call is looked at. Calls only wait at the limiter.
+Calls that change the replay run to their end before the next one; they only wait at the limiter.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from backsweep.replay.chunks import Chunk, add_chunk
 from backsweep.types import Batch
 
 FORGET_AFTER = 600.0
-"""Seconds after which a writer that has sent nothing may lose its lanes to one that asks for some."""
+"""Seconds after which a writer that has sent nothing may lose its lanes to a new one."""
 
 
 @dataclass
 class Sender:
-    """What a shard knows of a writer."""
+    """A registered writer."""
 
     lanes: NDArray[np.int64]
     turn: int
-    """How often a writer of this name has registered: a newer one takes over from an older one."""
+    """How often a writer of this name has registered; a new one replaces the old one."""
     sequence: int = 0
-    """Its last chunk that was added."""
+    """The number of its last chunk that was added."""
     seen: float = field(default_factory=time.monotonic)
 
 
 class Shard:
-    """See the module.
+    """An actor that holds one shard.
 
     Parameters
     ----------
     options
         Of its `Replay`.
     limiter
-        Its own share of it is worked out from the number of `shards`.
+        The shard's part is computed from the number of `shards`.
     folder
-        Where acknowledged rows are kept; None keeps them in memory alone. What is there already is taken up.
+        Folder of the acknowledged rows, whose contents are loaded; None keeps rows in memory only.
     source
-        A folder of a saved shard to begin with, if `folder` has none.
+        Folder of a saved shard to start from, if `folder` is empty.
     sync
         Whether rows are forced to the disk before they are acknowledged.
     journal_bytes
-        How long the journal may grow before the replay is saved and a new one is begun.
+        Size of the journal at which the replay is saved and a new journal started.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ class Shard:
         else:
             self._replay, records = restored(Path(begins_with), **configurations)
             for record in records:
-                self._take_note(record.data)
+                self._apply(record.data)
         self._limiter.inserted = self._replay.total
         if self._folder is None:
             return
         if begins_with == folder and self._folder.journals():
-            self._folder.go_on()
+            self._folder.resume()
         else:
             self._save_here()
 
     # -- writers --------------------------------------------------------------------------------------------------
 
     def register(self, name: str, num_envs: int) -> tuple[list[int], int]:
-        """Give a writer lanes; one of the same name gives up its own. Return the lanes and its turn."""
+        """Assign lanes to a writer, which replaces one of the same name; return the lanes and its turn."""
         before = self._senders.pop(name, None)
         taken = {lane for sender in self._senders.values() for lane in sender.lanes.tolist()}
         free = [lane for lane in range(self._replay.num_envs) if lane not in taken]
@@ -112,22 +112,22 @@ class Shard:
         return lanes.tolist(), self._senders[name].turn
 
     def unregister(self, name: str, turn: int) -> None:
-        """Take a writer's lanes back."""
+        """Release a writer's lanes."""
         if name in self._senders and self._senders[name].turn == turn:
             del self._senders[name]
             self._write({"kind": "writers", **self._state()}, {})
 
     async def add(self, name: str, turn: int, sequence: int, arrays: dict[str, NDArray[Any]]) -> int:
-        """Add a writer's next chunk, when the limiter lets it; return how many rows were ever added.
+        """Add a writer's next chunk when the limiter allows it; return the total number of rows added.
 
-        A chunk that is here already is not added again: after a restart, calls that had not been answered come twice.
+        A chunk is added once, although unanswered calls are repeated after a restart.
         """
         while True:
             sender = self._senders.get(name)
             if sender is None or sender.turn != turn:
                 raise ValueError(
-                    f"the writer {name!r} has lost its lanes: another one of its name has registered, or it had sent "
-                    f"nothing for {FORGET_AFTER:.0f} s while others asked for lanes"
+                    f"the writer {name!r} has lost its lanes: another one of its name has registered, or it sent "
+                    f"nothing for {FORGET_AFTER:.0f} s while others needed lanes"
                 )
             sender.seen = time.monotonic()
             if sequence <= sender.sequence:
@@ -150,11 +150,11 @@ class Shard:
     # -- readers --------------------------------------------------------------------------------------------------
 
     async def sample_many(self, batch_size: int, count: int, timeout: float | None) -> list[Batch]:
-        """Return several batches, each when the limiter lets it."""
+        """Return several batches, each when the limiter allows it."""
         return [await self.sample(batch_size, timeout) for _ in range(count)]
 
     async def sample(self, batch_size: int, timeout: float | None) -> Batch:
-        """Return a batch when the limiter lets it."""
+        """Return a batch when the limiter allows it."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._limiter.may_sample(len(self._replay)):
             left = None if deadline is None else deadline - time.monotonic()
@@ -168,7 +168,7 @@ class Shard:
         return batch
 
     def update_priorities(self, row: NDArray[np.int64], values: NDArray[Any], name: str) -> None:
-        """Take TD errors or priorities back."""
+        """Update priorities from TD errors or priorities."""
         self._replay.update_priorities(row, **{name: values})
 
     def renew_values(self, q_values: Any, options: dict[str, Any]) -> Any:
@@ -176,7 +176,7 @@ class Shard:
         return self._replay.renew_values(q_values, **options)
 
     def stats(self) -> dict[str, float]:
-        """Return the replay's numbers and the limiter's."""
+        """Return the statistics of the replay and the limiter."""
         return {
             **self._replay.stats(),
             "rows_ever": self._replay.total,
@@ -191,7 +191,7 @@ class Shard:
     # -- files ----------------------------------------------------------------------------------------------------
 
     def save(self, folder: str) -> None:
-        """Save this shard elsewhere, such that another one can begin with it."""
+        """Save this shard to another folder, from which a new one can start."""
         place = ShardFolder(Path(folder), sync=True)
         try:
             place.begin(self._replay, {"writers": {}, "sampled": self._limiter.sampled})
@@ -199,7 +199,7 @@ class Shard:
             place.close()
 
     def checkpoint(self) -> None:
-        """Save the replay in the shard's own folder, so that a restart has less of a journal to read."""
+        """Save the replay in the shard's folder, so that a restart reads less of the journal."""
         if self._folder is not None:
             self._save_here()
 
@@ -218,7 +218,7 @@ class Shard:
         try:
             self._folder.append(data, arrays)
         except OSError as error:
-            # The rows are in memory and not on disk. Until a save brings both together, no others are taken.
+            # Rows are in memory but not on disk: accept no more until a save succeeds.
             self._disk_error = error
             raise
 
@@ -229,8 +229,8 @@ class Shard:
         }
         return {"writers": writers, "sampled": self._limiter.sampled}
 
-    def _take_note(self, data: dict[str, Any]) -> None:
-        """Follow a record of the journal, whose rows are in the replay already."""
+    def _apply(self, data: dict[str, Any]) -> None:
+        """Apply a record of the journal, whose rows are already in the replay."""
         self._limiter.sampled = int(data["sampled"])
         if data["kind"] == "chunk":
             if (sender := self._senders.get(data["writer"])) is not None and sender.turn == data["turn"]:
@@ -244,7 +244,7 @@ class Shard:
     # -- waiting --------------------------------------------------------------------------------------------------
 
     async def _change(self, timeout: float | None = None) -> None:
-        """Wait until something has changed, or for so long."""
+        """Wait for a change, or for the timeout."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         await asyncio.wait([future], timeout=timeout)

@@ -1,4 +1,4 @@
-"""A replay that many processes fill and others sample, on one machine or on many."""
+"""A replay that many processes fill and sample, on one machine or several."""
 
 from __future__ import annotations
 
@@ -41,32 +41,39 @@ NOT_FOR_SHARDS = ("num_envs", "autoreset", "check_autoreset")
 
 
 class SharedReplay:
-    """A replay in an actor, or in several shards. It can be handed to other tasks and actors.
+    """A replay in one or more Ray actors (shards). It can be passed to other tasks and actors.
 
     Parameters
     ----------
     observation_space, action_space, capacity, sampler
         As for `Replay`; the shards share the capacity.
     shards
-        How many actors there are. Each writer goes to one of them, and each batch comes from one of them.
+        Number of actors. Each writer uses one of them, and each batch comes from one of them.
     lanes
-        How many environments may write to a shard at a time.
+        Number of environments that may write to a shard at the same time.
     limiter
-        How many rows have to be there before the first batch, and how often each is drawn.
+        How many rows must be stored before the first batch, and how often each is sampled.
     journal
-        A folder that the shards write what they acknowledge to, so that a shard that was killed goes on with all of
-        it. With several machines it has to be one that all of them see. None: rows are in memory alone.
+        Folder to which shards write acknowledged rows, so that a killed shard restarts with all of them. With several
+        machines it must be a shared folder. None: rows are only in memory.
     sync
-        Whether rows are forced to the disk before they are acknowledged: they then outlive a crash of the machine,
-        and otherwise that of the process.
+        Whether rows are forced to the disk before they are acknowledged: they then survive a crash of the machine,
+        and otherwise only of the process.
     journal_bytes
-        How long a journal grows before a shard saves its replay and begins a new one.
+        Size of a journal at which a shard saves its replay and starts a new one.
     actor_options
-        What Ray is told about the shards, such as ``{"num_cpus": 1}`` or ``{"scheduling_strategy": "SPREAD"}``.
+        Ray's options for the shards, such as ``{"num_cpus": 1}`` or ``{"scheduling_strategy": "SPREAD"}``.
     seed
-        Each shard has a stream of its own that follows from it.
+        Each shard derives its own stream from it.
     options
-        Whatever else `Replay` takes.
+        Other arguments of `Replay`.
+
+    Examples
+    --------
+    >>> shared = SharedReplay(env.observation_space, env.action_space, 100_000)  # doctest: +SKIP
+    >>> with shared.writer(num_envs=8) as writer:  # doctest: +SKIP
+    ...     writer.add(observation, action, reward, next_observation, terminated, truncated)
+    >>> batch = shared.sample(64)  # doctest: +SKIP
     """
 
     def __init__(
@@ -99,11 +106,11 @@ class SharedReplay:
             "num_envs": positive_int("lanes", lanes),
             "check_autoreset": "off",
         }
-        Replay(**{**whole, "file": None})  # refuses here and now what the shards would refuse
+        Replay(**{**whole, "file": None})  # invalid options raise here rather than in the shards
         folder = None if journal is None else Path(journal)
         if folder is not None and (folder / DESCRIPTION).exists():
             raise ValueError(
-                f"journal: {folder} holds a shared replay already; go on with it by "
+                f"journal: {folder} already holds a shared replay; continue it with "
                 f"SharedReplay.load({str(folder)!r}, journal={str(folder)!r}), or name an empty folder"
             )
         if folder is not None:
@@ -124,16 +131,16 @@ class SharedReplay:
         journal_bytes: int = 256 << 20,
         actor_options: dict[str, Any] | None = None,
     ) -> SharedReplay:
-        """Return the shared replay that `save` wrote to a folder, or that had its journal there.
+        """Return the shared replay that was saved in a folder, or whose journal is there.
 
         Parameters
         ----------
         folder
-            It is not changed, unless it is the `journal` as well.
+            Not changed, unless it is also the `journal`.
         journal
-            Where the new one keeps its journal, as for a new shared replay.
+            Folder of the journal, as for a new shared replay.
         sampler, encoder
-            Needed only if they were of classes of your own.
+            Needed only for user-defined classes.
         limiter, sync, journal_bytes, actor_options
             As for a new shared replay.
         """
@@ -142,7 +149,7 @@ class SharedReplay:
         goes_on = journal is not None and Path(journal).resolve() == source.resolve()
         if journal is not None and not goes_on:
             if (Path(journal) / DESCRIPTION).exists():
-                raise ValueError(f"journal: {journal} holds a shared replay already; name an empty folder")
+                raise ValueError(f"journal: {journal} already holds a shared replay; name an empty folder")
             _describe(Path(journal), count)
         each = [_settings(source, shard, sampler, encoder) for shard in range(count)]
         shared = cls.__new__(cls)
@@ -178,14 +185,14 @@ class SharedReplay:
             )
             for shard, options in enumerate(each)
         ]
-        self.stats()  # raises what went wrong with a shard
+        self.stats()  # raises the error of a shard that failed to start
 
     @property
     def shards(self) -> list[Any]:
         """The actors."""
         return list(self._shards)
 
-    # -- in -------------------------------------------------------------------------------------------------------
+    # -- writing --------------------------------------------------------------------------------------------------
 
     def writer(
         self,
@@ -198,21 +205,20 @@ class SharedReplay:
         autoreset: Mode | None = None,
         check_autoreset: Check = "warn",
     ) -> Writer:
-        """Return what a collector adds its steps to.
+        """Return a writer, to which a collector adds its steps.
 
         Parameters
         ----------
         num_envs, autoreset, check_autoreset
-            As for `Replay`, of this collector's environments.
+            As for `Replay`, for this collector's environments.
         name
-            A collector that is started again under its old name takes its lanes over. By default one of its own.
+            A collector that restarts with its old name gets its lanes back. By default a new name.
         shard
-            Which shard it writes to. By default one that follows from its name, if it has one, or the one with
-            the fewest writers.
+            The shard to write to. By default derived from `name` if given, or the one with the fewest writers.
         chunk
-            Steps that are sent at once.
+            Steps per message.
         in_flight
-            Chunks that may be under way before `add` waits.
+            Unacknowledged chunks before `add` waits.
         """
         builder = ChunkBuilder(
             self.observation_space,
@@ -229,41 +235,40 @@ class SharedReplay:
         return Writer(chosen, uuid.uuid4().hex if name is None else name, builder, in_flight=in_flight)
 
     def _emptiest(self) -> int:
-        """Return the shard with the fewest writers; of several, any."""
+        """Return a shard with the fewest writers."""
         count = len(self._shards)
         writers = [numbers["writers"] for numbers in self.stats()] if count > 1 else [0]
         begin = uuid.uuid4().int % count
         return min(range(count), key=lambda shard: (writers[shard], (shard - begin) % count))
 
     def writer_for(self, envs: Any, **options: Any) -> Writer:
-        """Return a writer for a vector environment, whose number and way to reset are read from it."""
+        """Return a writer for a vector environment, with its number of environments and autoreset mode."""
         read = options_of_envs(envs)
         return self.writer(**{"num_envs": read["num_envs"], "autoreset": read.get("autoreset"), **options})
 
-    # -- out ------------------------------------------------------------------------------------------------------
+    # -- sampling -------------------------------------------------------------------------------------------------
 
     def sample(self, batch_size: int, *, timeout: float | None = None) -> Batch:
-        """Return a batch, of the shards in turn, when the rate limiter lets it.
+        """Return a batch when the rate limiter allows it; shards take turns.
 
-        Its arrays lie in Ray's object store and cannot be written to. After `timeout` seconds, a TimeoutError says
-        what the limiter waits for.
+        Its arrays are in Ray's object store and read-only. After `timeout` seconds a TimeoutError says what the
+        limiter waits for.
         """
         return self._received(*self._ask(batch_size, 1, timeout))[0]
 
     def batches(
         self, batch_size: int, *, prefetch: int = 4, group: int = 1, timeout: float | None = None
     ) -> Iterator[Batch]:
-        """Yield batches without end, of which the next ones are already under way.
+        """Yield batches endlessly, requesting the next ones ahead of time.
 
         Parameters
         ----------
         batch_size, timeout
             As for `sample`.
         prefetch
-            How many calls are under way. Batches were drawn before the errors of those before them were reported.
+            Number of requests ahead. Batches are sampled before the priorities of earlier ones are updated.
         group
-            How many batches a call brings. A call costs about a millisecond, so more of them are faster if batches
-            are small.
+            Batches per request. A request costs about a millisecond, so larger groups are faster for small batches.
         """
         asked: deque[tuple[Any, int]] = deque()
         prefetch, group = positive_int("prefetch", prefetch), positive_int("group", group)
@@ -295,9 +300,9 @@ class SharedReplay:
         Parameters
         ----------
         row, td_error, priority
-            As there.
+            As for `Replay`.
         wait
-            Whether to wait until they have arrived, and to raise what is wrong with them.
+            Whether to wait for the update and raise its errors.
         """
         if (td_error is None) == (priority is None):
             raise TypeError("update_priorities takes either td_error or priority")
@@ -314,34 +319,34 @@ class SharedReplay:
             answers(sent)
 
     def renew_values(self, q_values: Any, **options: Any) -> list[Any]:
-        """Let every shard plan on its own graph, with a function of observations that is sent to all of them."""
+        """Let every shard plan on its own graph; the function `q_values` is sent to all of them."""
         sent = ray.put(q_values)
         return answers([shard.renew_values.remote(sent, options) for shard in self._shards])
 
-    # -- the whole ------------------------------------------------------------------------------------------------
+    # -- all shards -----------------------------------------------------------------------------------------------
 
     def stats(self) -> list[dict[str, float]]:
-        """Return each shard's numbers: those of `Replay.stats`, of its limiter, writers and journal."""
+        """Return each shard's statistics: `Replay.stats`, and those of its limiter, writers and journal."""
         return answers([shard.stats.remote() for shard in self._shards])
 
     def __len__(self) -> int:
         return int(sum(numbers["rows"] for numbers in self.stats()))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save all shards to a folder that they see; `Replay.load` reads a shard's part, FOLDER/shard-000/replay, too.
+        """Save all shards to a shared folder; `Replay.load` also reads a shard's part, FOLDER/shard-000/replay.
 
-        Each shard's part is as of one moment, though not all of the same one if writers are at work.
+        Each part is a consistent snapshot, but the parts are not from the same moment while writers add rows.
         """
         place = Path(folder).absolute()
         answers([actor.save.remote(str(_shard_folder(place, shard))) for shard, actor in enumerate(self._shards)])
         _describe(place, len(self._shards))
 
     def checkpoint(self) -> None:
-        """Let the shards save their replays next to their journals, which are then cleared."""
+        """Let the shards save their replays and clear their journals."""
         answers([shard.checkpoint.remote() for shard in self._shards])
 
     def close(self) -> None:
-        """End the shards. What is in their journals stays."""
+        """Stop the shards; their journals remain."""
         for shard in self._shards:
             ray.kill(shard)
 
@@ -351,7 +356,7 @@ def _shard_folder(folder: Path, shard: int) -> Path:
 
 
 def _settings(folder: Path, shard: int, sampler: Sampler | None, encoder: Any) -> dict[str, Any]:
-    """Return what has to be known of a saved shard here; the rest is read by the shard itself."""
+    """Return the settings of a saved shard that writers need; the shard reads the rest."""
     place = _shard_folder(folder, shard) / REPLAY
     metadata, _ = read_description(place, kind=saving.KIND, versions={saving.VERSION})
     try:

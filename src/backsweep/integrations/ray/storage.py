@@ -1,11 +1,11 @@
-"""A shard on disk: the last save of its replay, and a journal of what came in since.
+"""A shard on disk: the last save of its replay, and a journal of the rows added since.
 
     FOLDER/shard-000/replay/                 as `Replay.save` writes it
     FOLDER/shard-000/journal-00000001        chunks that were added after that save
     FOLDER/shard-000/writer.lock             held by the process that has the shard
 
-Each record of a journal says how many rows there were before it. A record that the save already holds is therefore
-known as such, and a crash between the two steps of a save (write the replay, begin a new journal) does no harm.
+Each record of a journal has the number of rows before it, so records that the save already contains are skipped, and a
+crash between the two steps of a save (write the replay, start a new journal) does no harm.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from backsweep.snapshot.lock import writer_lock
 REPLAY = "replay"
 JOURNAL = "journal-"
 PATIENCE = 20.0
-"""Seconds that a restarted shard waits for the process before it to let go of the folder."""
+"""Seconds that a restarted shard waits for the previous process to release the folder."""
 
 
 class ShardFolder:
-    """The folder of one shard, which this process alone writes to."""
+    """The folder of one shard, locked by this process."""
 
     def __init__(self, folder: Path, *, sync: bool) -> None:
         self.folder = folder
@@ -45,9 +45,9 @@ class ShardFolder:
         self._number = 0
         self._held = contextlib.ExitStack()
         files.make_folder(folder)
-        self._take_hold()
+        self._lock()
 
-    def _take_hold(self) -> None:
+    def _lock(self) -> None:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -60,11 +60,11 @@ class ShardFolder:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the journal that a restart would have to read."""
+        """Bytes of the journal that a restart would read."""
         return 0 if self._journal is None else self._journal.nbytes
 
     def journals(self) -> list[Path]:
-        """Return the journals that are there, oldest first."""
+        """Return the journals, oldest first."""
         return journals_in(self.folder)
 
     def begin(self, replay: Replay, state: dict[str, Any]) -> None:
@@ -87,12 +87,12 @@ class ShardFolder:
         assert self._journal is not None
         self._journal.append(data, arrays)
 
-    def go_on(self) -> None:
-        """Go on with the newest journal after its last whole record."""
+    def resume(self) -> None:
+        """Continue the newest journal after its last complete record."""
         newest = self.journals()[-1]
         end = max((record.end for record in read_journal(newest)), default=0)
         if newest.stat().st_size > end:
-            warnings.warn(f"{newest}: a record that was not whole was cut off", UserWarning, stacklevel=2)
+            warnings.warn(f"{newest}: an incomplete record was removed", UserWarning, stacklevel=2)
         self._number = _number(newest)
         self._journal = Journal(newest, end, sync=self._sync)
 
@@ -103,7 +103,7 @@ class ShardFolder:
             self._journal = None
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self.close_journal()
         self._held.close()
 
@@ -119,10 +119,7 @@ def _number(path: Path) -> int:
 
 
 def restored(folder: Path, **configurations: Any) -> tuple[Replay, Iterator[Record]]:
-    """Return the replay that was saved in a shard's folder, and the records of its journals one after another.
-
-    The records are added to the replay while they are read.
-    """
+    """Return the replay saved in a shard's folder, and the records of its journals, which are added when read."""
     replay = Replay.load(folder / REPLAY, **configurations)
     return replay, _follow(replay, folder)
 
@@ -153,5 +150,5 @@ def _add(replay: Replay, record: Record) -> None:
 
 
 def holds_a_shard(folder: str | os.PathLike[str]) -> bool:
-    """Say whether a shard was saved in a folder."""
+    """Return whether a folder holds a saved shard."""
     return (Path(folder) / REPLAY / "manifest.json").exists()

@@ -1,4 +1,4 @@
-"""Where environments run: steps are checked, gathered and sent to a shard."""
+"""Runs next to the environments: checks steps, collects them and sends them to a shard."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from backsweep.replay.chunks import Chunk, ChunkBuilder
 class Writer:
     """Takes the steps of some environments, as `Replay.add` does, and sends them in chunks. See `SharedReplay.writer`.
 
-    `add` returns at once as long as no more than `in_flight` chunks are under way, and otherwise waits for the oldest,
-    which may itself wait for the rate limiter. Steps are safe when their chunk has been acknowledged: `flush` waits
-    for that. Used in a ``with`` block, it is flushed and closed at the end.
+    `add` returns at once while at most `in_flight` chunks are unacknowledged, and otherwise waits for the oldest, which
+    may itself wait for the rate limiter. Steps are safe once their chunk is acknowledged: `flush` waits for that. A
+    ``with`` block flushes and closes the writer at its end.
     """
 
     def __init__(self, shard: Any, name: str, builder: ChunkBuilder, *, in_flight: int) -> None:
@@ -29,7 +29,7 @@ class Writer:
         self._sequence = 0
         self._sent: deque[tuple[Any, int]] = deque()
         self.acknowledged = 0
-        """Transitions that the shard has taken, and written to its journal if it has one."""
+        """Transitions that the shard has added, and written to its journal if it has one."""
         lanes, self._turn = answer(shard.register.remote(name, builder.num_envs))
         self.lanes: tuple[int, ...] = tuple(lanes)
         self._closed = False
@@ -37,7 +37,7 @@ class Writer:
     def add(self, *step: Any, **more: Any) -> None:
         """Add one step of each environment; the arguments are those of `Replay.add`, without `lanes`.
 
-        What is wrong with them is said here and now, and nothing is sent of such a step.
+        Invalid arguments raise here, and nothing of such a step is sent.
         """
         if self._closed:
             raise SharedReplayError(f"the writer {self.name!r} is closed")
@@ -53,7 +53,7 @@ class Writer:
         self._sent.append((self._call(chunk), chunk.rows))
         while len(self._sent) > self._in_flight:
             self._acknowledge()
-        # Answers that have already arrived need not be waited for later.
+        # Process the answers that have already arrived.
         while self._sent and ray.wait([self._sent[0][0]], timeout=0)[0]:
             self._acknowledge()
 
@@ -69,20 +69,20 @@ class Writer:
                 self._closed = True
                 error.add_note(
                     f"writer {self.name!r}: {self.acknowledged} transitions were acknowledged, "
-                    f"{sum(count for _, count in self._sent)} were under way and are not"
+                    f"{sum(count for _, count in self._sent)} were sent and not acknowledged"
                 )
             raise
         self._sent.popleft()
         self.acknowledged += rows
 
     def flush(self) -> None:
-        """Send what is waiting and return when all of it has been acknowledged."""
+        """Send everything and return when all of it is acknowledged."""
         self._send()
         while self._sent:
             self._acknowledge()
 
     def close(self) -> None:
-        """Flush, and give the lanes back."""
+        """Flush, and release the lanes."""
         if not self._closed:
             self.flush()
             self._closed = True

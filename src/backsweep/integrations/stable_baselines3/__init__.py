@@ -1,6 +1,6 @@
-"""backsweep in Stable-Baselines3: its buffers, importance weights and priorities for its algorithms, and graph values.
+"""backsweep in Stable-Baselines3: replay buffers, importance weights, priorities and graph values.
 
-from backsweep import Mixture, Prioritized, Topological
+from backsweep import Prioritized
 from backsweep.integrations.stable_baselines3 import ReplayBuffer, ReplayCallback
 
 model = DQN("MlpPolicy", env, replay_buffer_class=ReplayBuffer, replay_buffer_kwargs={"sampler": Prioritized()})

@@ -1,4 +1,4 @@
-"""Replay buffers that Stable-Baselines3's off-policy algorithms take as ``replay_buffer_class``."""
+"""Replay buffers for Stable-Baselines3's off-policy algorithms (``replay_buffer_class``)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
     buffer_size, observation_space, action_space, device, n_envs, handle_timeout_termination
         As in Stable-Baselines3. Dict observations are supported.
     optimize_memory_usage
-        Ignored: each observation is stored once anyway, with true last observations.
+        Ignored: each observation is stored once anyway, including the last one of an episode.
     sampler
         Chooses the rows of a batch; by default `Uniform()`. `Prioritized` needs a `ReplayCallback`, which applies
         importance weights and returns TD errors.
@@ -102,7 +102,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         """See `pos`."""
 
     def size(self) -> int:
-        """Return how many steps of each environment are stored."""
+        """Return the number of stored steps of each environment."""
         return len(self.replay) // self.n_envs
 
     def add(
@@ -178,7 +178,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         self.replay.update_priorities(self.last_batch.row, td_error)
 
     def preload(self, dataset: Any) -> int:
-        """Add every transition of a Minari data set (or the id of one) and return how many there are.
+        """Add every transition of a Minari data set (or its id) and return their number.
 
         Continuous actions are scaled to -1..1, as the algorithms store them.
         """
@@ -201,7 +201,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
 
 
 class DictReplayBuffer(ReplayBuffer, sb3_buffers.DictReplayBuffer):
-    """The same for Dict observations, under Stable-Baselines3's name."""
+    """`ReplayBuffer` for Dict observations, under Stable-Baselines3's name."""
 
     def __init__(self, buffer_size: int, observation_space: spaces.Space[Any], *args: Any, **options: Any) -> None:
         if not isinstance(observation_space, spaces.Dict):
@@ -210,14 +210,14 @@ class DictReplayBuffer(ReplayBuffer, sb3_buffers.DictReplayBuffer):
 
 
 class _NoDones:
-    """Ignores the flags that algorithms set at the end of training; a lane that does not continue is noticed anyway."""
+    """Ignores the flags that algorithms set at the end of training: the replay detects lanes that do not continue."""
 
     def __setitem__(self, place: Any, value: Any) -> None:
         pass
 
 
 def _stored_actions(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """Return the space of actions as algorithms store them: continuous ones scaled to -1..1."""
+    """Return the space of stored actions: continuous ones are scaled to -1..1."""
     return spaces.Box(-1.0, 1.0, space.shape, np.float32) if isinstance(space, spaces.Box) else space
 
 

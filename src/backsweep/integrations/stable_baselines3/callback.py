@@ -1,7 +1,6 @@
 """Importance weights, priorities, statistics and saves for Stable-Baselines3, without changing its `train` methods.
 
-A loss that is a mean over a batch has a gradient for each row of the network's output. Multiplying it by the row's
-weight is the same as weighting the loss:
+Multiplying the gradient of each row of a network's output by the row's weight is the same as weighting the loss:
 
     q = q_net(observations)                 forward hook: TD errors are computed and reported
     loss = smooth_l1_loss(q[...], target)
@@ -25,7 +24,7 @@ NETWORKS = (("q_net", "q_net_target"), ("quantile_net", "quantile_net_target"))
 
 
 class ReplayCallback(BaseCallback):
-    """Pass it to ``learn(callback=...)`` of DQN, QR-DQN, SAC, TD3 or DDPG with this package's replay buffer.
+    """A callback for ``learn`` of DQN, QR-DQN, SAC, TD3 or DDPG with this package's replay buffer.
 
     Parameters
     ----------
@@ -132,7 +131,7 @@ class ValueHooks:
 
 
 class CriticHooks:
-    """For critics of continuous actions: only `train` knows their targets, so errors are read from gradients."""
+    """For critics of continuous actions: `train` keeps their targets, so TD errors are read from gradients."""
 
     def __init__(self, buffer: ReplayBuffer, scale: float) -> None:
         self._buffer = buffer

@@ -18,17 +18,22 @@ SAMPLER = Mixture([(0.5, Topological(roots=8, predecessors=1)), (0.5, Uniform())
 
 
 class TopologicalDQN(DQN):
-    """DQN whose targets are planned on the graph of stored transitions; double DQN where those do not reach.
+    """DQN with targets planned on the graph of stored transitions, and double-DQN targets for rows without one.
 
     Parameters
     ----------
     policy, env, options
-        As for DQN. `target_update_interval` is 1,000 here: the target network and graph values are renewed together.
+        As for DQN. `target_update_interval` is 1,000 by default: graph values are renewed with the target network.
     replay_buffer_kwargs
-        What the replay buffer takes; `sampler` is by default half a narrow sweep and half uniform, `values`
-        `GraphValues()`. ``values=None`` leaves double DQN with the sampler's rows and weights.
+        Arguments of the replay buffer. By default `sampler` is half a narrow sweep and half uniform, and `values` is
+        `GraphValues()`. ``values=None`` gives double DQN with the sampler's rows and weights.
     bounds
-        The lowest and the highest value that an episode can have. None: learned from the rewards that are stored.
+        The lowest and the highest return of an episode. None: derived from the stored rewards.
+
+    Examples
+    --------
+    >>> model = TopologicalDQN("MlpPolicy", env)  # doctest: +SKIP
+    >>> model.learn(100_000)  # doctest: +SKIP
     """
 
     def __init__(
@@ -57,12 +62,12 @@ class TopologicalDQN(DQN):
             self.renew_values()
 
     def renew_values(self) -> None:
-        """Plan on what is stored, with the target network's word for what was never tried."""
+        """Plan on the stored graph, with the target network's values for actions that were never tried."""
         buffer = self._buffer()
         if buffer.replay.values is None:
             return
         if self._vec_normalize_env is not None and self._vec_normalize_env.norm_reward:
-            raise ValueError("values: graph values are in the task's own rewards; use VecNormalize(norm_reward=False)")
+            raise ValueError("values: graph values need unnormalised rewards; use VecNormalize(norm_reward=False)")
         renewal = buffer.replay.renew_values(self._target_values, bounds=self.bounds)
         self.logger.record("replay/values_asked", renewal.asked)
         self.logger.record("replay/values_unsolved", renewal.unsolved)
@@ -82,7 +87,7 @@ class TopologicalDQN(DQN):
         return values
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
-        """Do double DQN updates with the sampler's weights, towards planned targets where there are some."""
+        """Do double-DQN updates with the sampler's weights, towards planned targets where they exist."""
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
         buffer = self._buffer()

@@ -1,4 +1,4 @@
-"""Return bounds of episodes, and whether a network's values exceed them."""
+"""Bounds of an episode's return, and whether a network's values exceed them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def return_bounds(config: dict[str, Any]) -> tuple[float, float] | None:
     if config.get("task") is None:
         return None
     task = find_task(str(config["task"]))
-    options = {**task.options_following(settings_of(config)), **config.get("task_options", {})}
+    options = {**task.options_under(settings_of(config)), **config.get("task_options", {})}
     bounds: tuple[float, float] | None = task.options(**options).return_bounds
     return bounds
 

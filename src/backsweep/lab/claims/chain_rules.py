@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,26 +15,38 @@ from numpy.typing import NDArray
 from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts, decided
 from backsweep.lab.seeds import purpose_of
-from backsweep.lab.stats.intervals import Interval, holm, paired_difference, plain
+from backsweep.lab.stats.intervals import Interval, around, holm, paired_difference, plain
 from backsweep.lab.stats.survival import median_interval, quantile, restricted_mean
 from backsweep.lab.studies.tabular.setting import METHODS
-from backsweep.lab.studies.tabular.study import BATCHES, DIFFUSIONS, INITIALS, TARGETS, moments
+from backsweep.lab.studies.tabular.study import BATCHES, DIFFUSION_TARGETS, DIFFUSIONS, INITIALS, TARGETS, moments
 
 FIRST = {"batch": 1, "target_every": 0}
 """The setting that decides: one transition per backup (the paper's Figure 1 moves a value one step back per backup)
 and no target table (Q-learning on a table has none)."""
+KEY = ("method", "batch", "initial", "target_every", "diffusion", "length")
 EARLY = 100  # the number of backups in the paper's figure
+
+
+def all_settings() -> list[dict[str, Any]]:
+    """Return every combination of batch size, initial values and target interval."""
+    names = ("batch", "initial", "target_every")
+    return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(BATCHES, INITIALS, TARGETS)]
+
+
+def in_words(setting: dict[str, Any]) -> dict[str, Any]:
+    """Return a setting as columns of a table."""
+    columns = {"batch": "batch", "initial": "initial values", "target_every": "target copied every"}
+    return {title: setting[name] for name, title in columns.items()}
 
 
 def tabular_records(evidence: Evidence, **wanted: Any) -> list[dict[str, Any]]:
     """Return the records of the full-size study with some settings, by data set."""
     chosen = {"length": 20, "diffusion": 0.5, **wanted}
     settings = evidence.once("tabular", _by_setting)
-    names = ("method", "batch", "initial", "target_every", "diffusion", "length")
-    if set(chosen) == set(names):
-        return list(settings.get(tuple(chosen[name] for name in names), []))
+    if set(chosen) == set(KEY):
+        return list(settings.get(tuple(chosen[name] for name in KEY), []))
     found = [
         record
         for records in settings.values()
@@ -48,7 +61,7 @@ def _by_setting(evidence: Evidence) -> dict[tuple[Any, ...], list[dict[str, Any]
     settings: dict[tuple[Any, ...], dict[int, dict[str, Any]]] = {}
     for record in evidence.of_kind("tabular"):
         if purpose_of(record["data_seed"]) == "reporting":
-            key = tuple(record[n] for n in ("method", "batch", "initial", "target_every", "diffusion", "length"))
+            key = tuple(record[name] for name in KEY)
             settings.setdefault(key, {})[record["data_seed"]] = record
     return {key: [found[seed] for seed in sorted(found)] for key, found in settings.items()}
 
@@ -85,30 +98,23 @@ def _median(times: tuple[float, ...], happened: tuple[bool, ...], names: tuple[s
 def rows_of_medians(evidence: Evidence) -> list[dict[str, Any]]:
     """Return the table of medians: every method in every setting."""
     rows = []
-    for batch in BATCHES:
-        for initial in INITIALS:
-            for target in TARGETS:
-                for method in METHODS:
-                    records = tabular_records(
-                        evidence, batch=batch, initial=initial, target_every=target, method=method
-                    )
-                    if not records:
-                        continue
-                    times, happened = backups_to_solve(records)
-                    rows.append(
-                        {
-                            "batch": batch,
-                            "initial values": initial,
-                            "target copied every": target,
-                            "method": method,
-                            "data sets": len(records),
-                            "solved": sum(happened),
-                            "median backups": median_backups(records, method),
-                            "lower quartile": quantile(times, happened, 0.25),
-                            "upper quartile": quantile(times, happened, 0.75),
-                            "budget": records[0]["backups"],
-                        }
-                    )
+    for setting, method in itertools.product(all_settings(), METHODS):
+        records = tabular_records(evidence, method=method, **setting)
+        if not records:
+            continue
+        times, happened = backups_to_solve(records)
+        rows.append(
+            {
+                **in_words(setting),
+                "method": method,
+                "data sets": len(records),
+                "solved": sum(happened),
+                "median backups": median_backups(records, method),
+                "lower quartile": quantile(times, happened, 0.25),
+                "upper quartile": quantile(times, happened, 0.75),
+                "budget": records[0]["backups"],
+            }
+        )
     return rows
 
 
@@ -131,27 +137,22 @@ class ThirtyBackups:
             if (found := [p for i in INITIALS for p in self.parts(evidence, initial=i, batch=batch, target_every=0)])
         ]
         medians = {
-            method: str(median_backups(tabular_records(evidence, method=method, initial="zero", **FIRST), method))
+            method: median_backups(tabular_records(evidence, method=method, initial="zero", **FIRST), method)
             for method in ("ter", "ebu", "uer", "per", "discor", "ter-shuffled")
         }
+        listed = ", ".join(f"{method} {median}" for method, median in medians.items())
         summary = (
-            "Median backups from zero, one transition each: "
-            + ", ".join(f"{method} {text}" for method, text in medians.items())
-            + f". The same rule at other batch sizes: {'; '.join(elsewhere)}."
+            f"Median backups from zero, one transition each: {listed}. The same rule at other batch sizes: "
+            f"{'; '.join(elsewhere)}."
         )
-        verdict = all_parts(parts, summary, table, len(evidence.of_kind("tabular")))
-        return replace(verdict, short=self._short(evidence))
-
-    def _short(self, evidence: Evidence) -> str:
-        def backups(method: str) -> Interval:
-            return median_backups(tabular_records(evidence, method=method, initial="zero", **FIRST), method)
-
-        first, *others = sorted(("ter", "ebu", "uer", "per", "discor"), key=lambda method: backups(method).estimate)
-        rest = " and ".join(dict.fromkeys(plain(backups(method).estimate) for method in (others[0], others[-1])))
-        return (
-            f"{title_of(first)} solves the chain in {plain(backups(first).estimate)} backups, the other methods need "
+        del medians["ter-shuffled"]
+        first, *others = sorted(medians, key=lambda method: medians[method].estimate)
+        rest = " and ".join(dict.fromkeys(plain(medians[method].estimate) for method in (others[0], others[-1])))
+        short = (
+            f"{title_of(first)} solves the chain in {plain(medians[first].estimate)} backups, the other methods need "
             f"between {rest}."
         )
+        return replace(all_parts(parts, summary, table, len(evidence.of_kind("tabular"))), short=short)
 
     def parts(self, evidence: Evidence, **setting: Any) -> list[Part]:
         """Return the claim's parts in one setting."""
@@ -178,7 +179,7 @@ class ThirtyBackups:
             Part(
                 f"EBU needs about twice that ({self.ebu_ratio[0]} to {self.ebu_ratio[1]} times), {where}",
                 f"{ebu}, {ratio}",
-                True if inside else (False if outside else None),
+                decided(inside, outside),
             )
         )
         for method in ("uer", "per", "discor"):
@@ -203,23 +204,19 @@ class FasterValues:
         if not tabular_records(evidence, **FIRST):
             return NOT_RUN
         parts, table = [], []
-        for batch in BATCHES:
-            for initial in INITIALS:
-                for target in TARGETS:
-                    rows = self._compare(evidence, batch=batch, initial=initial, target_every=target)
-                    table += rows
-                    if {"batch": batch, "target_every": target} == FIRST:
-                        parts += [
-                            Part(
-                                f"TER's error is lower than that of {title_of(row['against'])}, from {initial}",
-                                f"{row['difference']}, p {row['p (Holm)']:.3g}",
-                                row["p (Holm)"] <= 0.05 and row["difference"].estimate < 0
-                                if row["p (Holm)"] <= 0.05
-                                else None,
-                            )
-                            for row in rows
-                            if row["against"] in ("uer", "per", "ebu", "discor")
-                        ]
+        for setting in all_settings():
+            rows = self._compare(evidence, setting)
+            table += rows
+            if FIRST.items() <= setting.items():
+                parts += [
+                    Part(
+                        f"TER's error is lower than that of {title_of(row['against'])}, from {setting['initial']}",
+                        f"{row['difference']}, p {row['p (Holm)']:.3g}",
+                        row["difference"].estimate < 0 if row["p (Holm)"] <= 0.05 else None,
+                    )
+                    for row in rows
+                    if row["against"] in ("uer", "per", "ebu", "discor")
+                ]
         better = sum(row["p (Holm)"] <= 0.05 and row["difference"].estimate < 0 for row in table)
         summary = (
             f"Mean |Q - Q*| over the first {EARLY} backups, TER minus the other, in pairs by data set. TER is ahead in "
@@ -230,7 +227,7 @@ class FasterValues:
         first = f"TER's error falls faster in {lower} of {len(parts)} comparisons without a target table"
         return replace(verdict, short=f"{first}, in {better} of {len(table)} over all settings.")
 
-    def _compare(self, evidence: Evidence, **setting: Any) -> list[dict[str, Any]]:
+    def _compare(self, evidence: Evidence, setting: dict[str, Any]) -> list[dict[str, Any]]:
         def early(method: str) -> NDArray[np.float64]:
             records = tabular_records(evidence, method=method, **setting)
             inside = [moment for moment in moments(records[0]["backups"]) if moment <= EARLY]
@@ -245,9 +242,7 @@ class FasterValues:
         results = [paired_difference(ours, early(other), generator=named_generator(0, other)) for other in others]
         return [
             {
-                "batch": setting["batch"],
-                "initial values": setting["initial"],
-                "target copied every": setting["target_every"],
+                **in_words(setting),
                 "against": other,
                 "difference": difference,
                 "p (Holm)": p_value,
@@ -271,32 +266,26 @@ class DiffusionMatters:
         """
         parts: list[Part] = []
         table: list[dict[str, Any]] = []
-        for batch in BATCHES:
-            for initial in INITIALS:
-                for target in (0, 20):
-                    setting = {"batch": batch, "initial": initial, "target_every": target, "method": "ebu"}
-                    usual = tabular_records(evidence, **setting)
-                    for diffusion in DIFFUSIONS:
-                        records = tabular_records(evidence, **{**setting, "diffusion": diffusion})
-                        if not records or diffusion == 0.5:
-                            continue
-                        ratio = _ratio(records, usual)
-                        inside = 1 / self.margin <= ratio.low and ratio.high <= self.margin
-                        outside = ratio.low > self.margin or ratio.high < 1 / self.margin
-                        where = f"batch {batch}, from {initial}, target copied every {target}"
-                        holds = True if inside else (False if outside else None)
-                        parts.append(Part(f"beta {diffusion} like 0.5 ({where})", f"ratio {ratio}", holds))
-                        table.append(
-                            {
-                                "batch": batch,
-                                "initial values": initial,
-                                "target copied every": target,
-                                "beta": diffusion,
-                                "median backups": median_backups(records, str(diffusion)),
-                                "median at beta 0.5": median_backups(usual, "0.5"),
-                                "ratio of means": ratio,
-                            }
-                        )
+        chosen = [setting for setting in all_settings() if setting["target_every"] in DIFFUSION_TARGETS]
+        for setting, diffusion in itertools.product(chosen, DIFFUSIONS):
+            usual = tabular_records(evidence, method="ebu", **setting)
+            records = tabular_records(evidence, method="ebu", **setting, diffusion=diffusion)
+            if not records or diffusion == 0.5:
+                continue
+            ratio = _ratio(records, usual)
+            inside = 1 / self.margin <= ratio.low and ratio.high <= self.margin
+            outside = ratio.low > self.margin or ratio.high < 1 / self.margin
+            where = "batch {batch}, from {initial}, target copied every {target_every}".format(**setting)
+            parts.append(Part(f"beta {diffusion} like 0.5 ({where})", f"ratio {ratio}", decided(inside, outside)))
+            table.append(
+                {
+                    **in_words(setting),
+                    "beta": diffusion,
+                    "median backups": median_backups(records, str(diffusion)),
+                    "median at beta 0.5": median_backups(usual, "0.5"),
+                    "ratio of means": ratio,
+                }
+            )
         if not parts:
             return NOT_RUN
         summary = f"Each compares mean backups with those at beta 0.5; alike is within a factor of {self.margin}."
@@ -314,11 +303,10 @@ def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]], repeats: i
     (ours, done), (theirs, theirs_done) = backups_to_solve(first), backups_to_solve(second)
     horizon = float(first[0]["backups"])
     estimate = restricted_mean(ours, done, horizon) / restricted_mean(theirs, theirs_done, horizon)
-    # All runs that did not get there were cut off at the horizon, so restricted means are plain ones.
+    # All censored runs end at the horizon, so restricted means are plain means.
     a, b = np.minimum(ours, horizon), np.minimum(theirs, horizon)
     chosen = named_generator(0, "ratio").integers(len(a), size=(repeats, len(a)))
-    low, high = np.percentile(a[chosen].mean(axis=1) / b[chosen].mean(axis=1), [2.5, 97.5])
-    return Interval(float(estimate), float(low), float(high))
+    return around(estimate, a[chosen].mean(axis=1) / b[chosen].mean(axis=1))
 
 
 def _below(found: Interval, bound: float) -> bool | None:

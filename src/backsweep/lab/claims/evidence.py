@@ -47,11 +47,11 @@ ADDED_LATER: dict[str, Any] = {
     "root_candidates": 1,
 }
 """Options added after the first runs were recorded, with the value that means the old behaviour. A run without the
-option and one with this value have the same name, so neither is run again and they may be compared."""
+option and one with this value have the same key: they are the same run."""
 
 
 def settings_of(config: dict[str, Any]) -> str:
-    """Return whose settings a run's configuration follows; the first ones recorded called it `faithful`."""
+    """Return whose settings a run's configuration follows; the oldest records call the field `faithful`."""
     return str(config.get("settings", config.get("faithful", "paper")))
 
 
@@ -94,7 +94,7 @@ class TrainedRun:
         return settings_of(self.config)
 
     def option(self, name: str) -> Any:
-        """Return an option of its configuration, which may be older than the option."""
+        """Return an option, with its old meaning if the configuration is older than the option."""
         return self.config.get(name, ADDED_LATER.get(name))
 
     @property
@@ -132,9 +132,9 @@ class Evidence:
     """What was not used, and why."""
     _made: dict[str, Any] = field(default_factory=dict)
 
-    def following(self, whom: str) -> Evidence:
+    def with_settings(self, settings: str) -> Evidence:
         """Return the evidence with only the runs of some settings (see `TrainedRun.follows`)."""
-        return replace(self, runs=[run for run in self.runs if run.follows == whom], _made={})
+        return replace(self, runs=[run for run in self.runs if run.follows == settings], _made={})
 
     def of_tuning(self) -> Evidence:
         """Return the evidence with the tuning runs instead of those that are reported."""
@@ -183,9 +183,9 @@ def read_evidence(root: Path) -> Evidence:
 
 
 def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
-    """Return a short name of a configuration without some fields: runs with different names are never averaged."""
+    """Return a short key of a configuration without some fields; runs with different keys are never averaged."""
     kept = {
-        "faithful" if name == "settings" else name: value  # the first name of the field, so that names do not change
+        "faithful" if name == "settings" else name: value  # the field's old name keeps keys stable
         for name, value in config.items()
         if name not in without and not (name in ADDED_LATER and value == ADDED_LATER[name])
     }
@@ -247,7 +247,7 @@ def _add(
     table: NDArray[np.float64],
     graph: dict[str, float],
 ) -> None:
-    """Keep a run; `table` has its steps and its numbers, a row for each evaluation."""
+    """Add a run; `table` has a row of step and numbers for each evaluation."""
     numbers = {name: table[:, column + 1] for column, name in enumerate(NUMBERS)}
     run = TrainedRun(place, config, finished, table[:, 0], numbers, graph)
     (evidence.tuning if purpose_of(run.seed) == "tuning" else evidence.runs).append(run)

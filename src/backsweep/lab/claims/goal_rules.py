@@ -1,4 +1,4 @@
-"""Rules for the questions about graph values. Every number in them was chosen before any of their runs."""
+"""Rules for the questions about graph values. Their constants were chosen before the runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Clock = Callable[[TrainedRun], tuple[float, bool]]
 
 
 def kept(run: TrainedRun) -> tuple[float, bool]:
-    """Return from which evaluation on a run solves 90% of episodes, and True; or its length, and False."""
+    """Return the step from which a run solves 90% of episodes for good, and True; or its length, and False."""
     return steps_to_keep(run.steps, success(run), SOLVED)
 
 
@@ -67,11 +67,11 @@ class Soonest:
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """What must be there for the rule to decide."""
+        """The variants that the rule needs."""
         return (self.winner, *self.rivals)
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Holds if the median seed reaches 95% on every task, and the share of steps is kept on enough of them."""
+        """Holds if the median seed reaches 95% on every task, and needs few enough steps on enough of them."""
         groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
         if not groups:
             return missing
@@ -95,8 +95,8 @@ class Soonest:
         title = title_of(self.winner)
         where = f"all {tasks} tasks" if first == tasks > 1 else f"{first} of {tasks} tasks"
         rivals = [title_of(name) for name in self.rivals]
-        whom = f"{', '.join(rivals[:-1])} and {rivals[-1]}" if len(rivals) > 1 else rivals[0]
-        start = f"{title[0].upper()}{title[1:]} come before {whom} on {where}"
+        listed = f"{', '.join(rivals[:-1])} and {rivals[-1]}" if len(rivals) > 1 else rivals[0]
+        start = f"{title[0].upper()}{title[1:]} come before {listed} on {where}"
         few = f"they need at most {self.share:g} times the best rival's steps on {enough}"
         return f"{start}; {few}." if enough >= self.fewest else f"{start}; {few}, and the goal was {self.fewest}."
 
@@ -107,13 +107,13 @@ class Soonest:
         )
         holds: bool | None = first.estimate <= self.budget
         if math.isinf(first.estimate) and min(run.steps[-1] for run in runs) < self.budget:
-            holds = None  # shorter runs do not say what the whole budget gives
+            holds = None  # the runs are shorter than the budget
         share = f"{self.reached:.0%} of episodes of {task}"
         text = f"The median seed of {title_of(self.winner)} solves {share} within {self.budget:,} steps"
         return Part(text, str(first), holds)
 
     def _row(self, task: str, group: Group) -> dict[str, Any]:
-        """Return the steps of the winner and of the best rival; whether half is enough may be undecided.
+        """Return the steps of the winner and of the best rival, and whether half of them are enough.
 
         A rival whose median seed never gets there needs at least the length of its runs.
         """
@@ -156,16 +156,16 @@ class NowhereBehind:
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
     titles: dict[str, str] = field(default_factory=dict)
-    """What a world is called, where its task's name does not say all."""
+    """Names of worlds that are variants of a task."""
     seed: int = field(default=0, kw_only=True)
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """What must be there for the rule to decide."""
+        """The variants that the rule needs."""
         return (self.winner, *self.others)
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Behind or ahead is a difference from 0 with a p of at most 0.05, corrected over all worlds and opponents."""
+        """Ahead and behind mean a difference with a p of at most 0.05, corrected over all worlds and opponents."""
         groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
         if not groups:
             return missing
@@ -198,7 +198,7 @@ class NowhereBehind:
 
 @dataclass(frozen=True)
 class Trials:
-    """Constants that were tried on seeds for tuning: a table, which decides nothing."""
+    """A table of constants tried on tuning seeds; it decides nothing."""
 
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
@@ -206,11 +206,11 @@ class Trials:
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """What the groups of runs are chosen by."""
+        """All variants."""
         return tuple(variant.label for variant in self.variants)
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Show what was tried."""
+        """Return the table of trials."""
         groups = groups_of(evidence, self.variants, self.tasks)
         if not groups:
             return NOT_RUN
@@ -223,7 +223,7 @@ class Trials:
 
 
 def times_by_task(groups: dict[str, Group], labels: Sequence[str]) -> list[dict[str, Any]]:
-    """Return by task and method from which step on 90% of episodes are solved: the median seed, and how many seeds."""
+    """Return the steps until 90% of episodes are solved, by task and method: the median seed, and how many seeds."""
     return [
         {
             "task": task,
@@ -238,7 +238,7 @@ def times_by_task(groups: dict[str, Group], labels: Sequence[str]) -> list[dict[
 
 
 def successes_by_task(groups: dict[str, Group], labels: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Return by task and method the share of episodes that reach the goal, at the end and over the whole run."""
+    """Return the share of episodes that reach the goal by task and method, at the end and over the whole run."""
     return [
         {"task": task, "method": label, "seeds": len(group.runs[label]), **_successes({task: group}, label, seed)}
         for task, group in sorted(groups.items())
@@ -248,7 +248,7 @@ def successes_by_task(groups: dict[str, Group], labels: Sequence[str], seed: int
 
 
 def over_tasks(groups: dict[str, Group], labels: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Return for each method what it does on all of its tasks together; seeds are resampled within each task."""
+    """Return each method's results over all of its tasks; seeds are resampled within each task."""
     rows = []
     for label in labels:
         runs = [run for group in groups.values() for run in group.runs.get(label, {}).values()]

@@ -1,8 +1,7 @@
 """Groups of runs that may be compared: same task, same settings, same seeds.
 
-Two runs belong to one group if all of their configuration is the same but the seed, the method, and the options that
-the question itself varies. Only runs of one group are compared; only runs whose configuration is the same in
-everything but the seed are averaged.
+Two runs belong to one group if their configurations differ only in the seed, the method and the options that the
+question varies. Only runs of one group are compared; only runs that differ in nothing but the seed are averaged.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from backsweep.lab.claims.question import Question, Variant
 from backsweep.lab.stats.curves import area_under
 
 Measure = Callable[[TrainedRun], float]
-OWN_OF_METHODS = {"released": frozenset({"capacity"})}
-"""Options that differ between methods apart from a question's own: D1, baselines with a small capacity."""
+PER_METHOD = {"released": frozenset({"capacity"})}
+"""Options that differ between methods under some settings: D1, baselines with a small capacity."""
 FEWEST_SEEDS = 3  # fewer paired seeds decide nothing
 
 
@@ -71,15 +70,15 @@ class Group:
     settings: str
     runs: dict[str, dict[int, TrainedRun]] = field(default_factory=dict)
     exact: dict[str, str] = field(default_factory=dict)
-    """The whole configuration of each variant but its seed, by its short name."""
+    """The key of each variant's configuration without the seed."""
 
     @property
     def size(self) -> int:
-        """How many runs it holds."""
+        """The number of runs."""
         return sum(map(len, self.runs.values()))
 
     def seeds(self, labels: Sequence[str]) -> list[int]:
-        """Return the seeds that all of some variants have."""
+        """Return the seeds that these variants share."""
         found = [set(self.runs.get(label, {})) for label in labels]
         return sorted(set.intersection(*found)) if found else []
 
@@ -93,9 +92,9 @@ class Group:
 def groups_of(
     evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str] = (), compared: Sequence[str] = ()
 ) -> dict[str, Group]:
-    """Return for each task its best group of finished runs; the others are reported as skipped.
+    """Return the best group of finished runs of each task; the others are reported as skipped.
 
-    `compared` are the variants that matter in that choice, by default all of them.
+    Groups are ranked by the variants `compared`, by default all of them.
     """
     compared = compared or [variant.label for variant in variants]
     varied = frozenset({name for variant in variants for name in variant.option_names})
@@ -109,16 +108,16 @@ def groups_of(
         if not run.finished:
             evidence.left_out.append(f"{run.shown(evidence.root)}: not finished")
             continue
-        own = frozenset({"seed", "method"}) | OWN_OF_METHODS.get(run.follows, frozenset())
+        own = frozenset({"seed", "method"}) | PER_METHOD.get(run.follows, frozenset())
         key = configuration_key(run.config, varied | own)
         group = found.setdefault((run.task, key), Group(run.task, key))
         seeds = group.runs.setdefault(variant.label, {})
         whole = configuration_key(run.config, frozenset({"seed"}))
         if group.exact.setdefault(variant.label, whole) != whole:
-            evidence.left_out.append(f"{run.shown(evidence.root)}: other settings than its fellows")
+            evidence.left_out.append(f"{run.shown(evidence.root)}: its settings differ from those of the other seeds")
             continue
         if run.seed in seeds:
-            evidence.left_out.append(f"{run.shown(evidence.root)}: the same run is there twice")
+            evidence.left_out.append(f"{run.shown(evidence.root)}: a duplicate of another run")
             continue
         seeds[run.seed] = run
     best: dict[str, Group] = {}
@@ -128,12 +127,14 @@ def groups_of(
             best[task] = group
         if rival is not None:
             other = rival if best[task] is group else group
-            evidence.left_out.append(f"{task}: {other.size} runs with other settings ({other.settings}) stand apart")
+            evidence.left_out.append(
+                f"{task}: {other.size} runs with other settings ({other.settings}) are not compared"
+            )
     return best
 
 
 def groups_for(question: Question, evidence: Evidence) -> dict[str, Group]:
-    """Return the groups that a question's rule looks at, variants that it does not compare among them."""
+    """Return the groups of a question's runs, with all of its variants."""
     found: dict[str, Group] = evidence.once(
         f"groups of {question.id}",
         lambda evidence: groups_of(evidence, question.variants, question.tasks, question.compared),
@@ -142,14 +143,14 @@ def groups_for(question: Question, evidence: Evidence) -> dict[str, Group]:
 
 
 def complete(groups: dict[str, Group], labels: Sequence[str]) -> dict[str, Group]:
-    """Return the tasks where some variants share a seed."""
+    """Return the tasks where these variants share a seed."""
     return {task: group for task, group in groups.items() if group.seeds(labels)}
 
 
 def comparable(question: Question, groups: dict[str, Group]) -> list[str]:
-    """Return the variants whose scores can be computed, in the question's order.
+    """Return the variants that have scores, in the question's order.
 
-    Those that its rule compares, and of the others those that have all of their tasks and seeds.
+    Those are the ones that its rule compares, and others with the same tasks and seeds.
     """
     places = complete(groups, question.compared).values()
 

@@ -1,4 +1,4 @@
-"""C4's second half: whether TER's lead grows with the task, and what the graphs that it built looked like."""
+"""The second half of C4: whether TER's lead grows with the size of the task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.summary import conclude, runs_for
 from backsweep.lab.claims.verdict import Part, Verdict
 from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
-from backsweep.lab.stats.intervals import Interval, interquartile_mean
+from backsweep.lab.stats.intervals import Interval, around, interquartile_mean
 from backsweep.tasks import find_task
 
 TITLE = "Lead, size and graph"
@@ -40,12 +40,12 @@ class Lead:
     """States in the graph at the end, the median over seeds; NaN where no graph was recorded."""
     edges_per_vertex: float
     rows_per_vertex: float
-    """Stored transitions for each state: how often a state was come by."""
+    """Stored transitions per state: how often a state was visited."""
 
 
 @dataclass(frozen=True)
 class GrowsWithSize:
-    """One variant's lead over the others is the larger, the larger the map and the more boxes there are."""
+    """One variant's lead over the others grows with the size of the map and the number of boxes."""
 
     winner: str
     losers: tuple[str, ...]
@@ -56,17 +56,15 @@ class GrowsWithSize:
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """What must be there for the rule to decide."""
+        """The variants that the rule needs."""
         return (self.winner, *self.losers)
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Holds if the rank correlation of lead and size is above 0 for these seeds and these tasks, fails if below.
+        """Holds if the rank correlation of lead and size is above 0, fails if below.
 
-        Seeds: the whole bootstrap interval. Tasks: so clear an order would come about by chance in at most one of
-        twenty ways to order them; with four tasks that takes a perfect one.
-
-        The density of the measured graphs does not decide, because the claim does not say which way it would go: it
-        is there to tell whether the lead goes with how states are joined rather than with how many there are.
+        Above 0 means: the bootstrap interval over seeds is, and the exact p-value over orders of the tasks is at most
+        0.05; four tasks need a perfect order. The density of the measured graphs is shown but does not decide, because
+        the claim does not mention it.
         """
         groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
         if not groups:
@@ -94,7 +92,7 @@ class GrowsWithSize:
             holds = False
         elif with_size.low > 0 and chance <= LEVEL:
             holds = True
-        beside = [
+        others = [
             {"lead against": name, "rank correlation": self._trend(found, values, name)}
             for name, values in (
                 ("edges per state", [lead.edges_per_vertex for lead in found]),
@@ -104,7 +102,7 @@ class GrowsWithSize:
             if not np.isnan(values).any()
         ]
         parts = [Part(text, f"rank correlation {with_size}, by chance {chance:.2g}", holds)]
-        more = {TITLE: table, "Lead against the measured graph": beside}
+        more = {TITLE: table, "Lead against the measured graph": others}
         return conclude(parts, groups, self.compared, self.tasks, [], more)
 
     def leads(self, groups: dict[str, Group]) -> list[Lead]:
@@ -113,9 +111,7 @@ class GrowsWithSize:
         for task, group in groups.items():
             values = scores({task: group}, self.compared, self.measure[1])
             lead = (values[self.winner] - np.mean([values[other] for other in self.losers], axis=0))[:, 0]
-            drawn = self._drawn(lead, task)
-            low, high = np.percentile(drawn, [2.5, 97.5])
-            interval = Interval(float(interquartile_mean(lead[None])[0]), float(low), float(high))
+            interval = around(float(interquartile_mean(lead[None])[0]), self._drawn(lead, task))
             graphs = list(group.runs[self.winner].values())
             found.append(
                 Lead(
@@ -131,11 +127,10 @@ class GrowsWithSize:
         return sorted(found, key=lambda entry: (entry.size, entry.task))
 
     def _trend(self, found: Sequence[Lead], against: Sequence[float], name: str) -> Interval:
-        """Return the rank correlation of the leads with something, seeds resampled within each task."""
+        """Return the rank correlation of the leads with other numbers, seeds resampled within each task."""
         estimate = float(rank_correlation(against, [lead.interval.estimate for lead in found]))
         drawn = np.stack([self._drawn(lead.values, lead.task, name) for lead in found], axis=1)
-        low, high = np.percentile(rank_correlation(np.broadcast_to(against, drawn.shape), drawn), [2.5, 97.5])
-        return Interval(estimate, float(low), float(high))
+        return around(estimate, rank_correlation(np.broadcast_to(against, drawn.shape), drawn))
 
     def _drawn(self, lead: NDArray[np.float64], *names: str) -> NDArray[np.float64]:
         generator = named_generator(self.seed, "lead", *names)
@@ -143,14 +138,14 @@ class GrowsWithSize:
 
 
 def placements(task: str) -> int:
-    """Return how many ways there are to put the player and the boxes of a Sokoban task on its map."""
+    """Return the number of ways to place the player and the boxes of a Sokoban task on its map."""
     options: Any = find_task(task).options()
     cells, boxes = int(options.height * options.width), int(options.boxes)
     return math.comb(cells, boxes) * (cells - boxes)
 
 
 def _median(runs: Sequence[TrainedRun], number: str, per: str | None = None) -> float:
-    """Return the median over runs of a number of the graph, or of its ratio to another; NaN where it is not known."""
+    """Return the median over runs of a graph statistic, or of its ratio to another; NaN if unknown."""
     known = [
         run.graph[number] / (1.0 if per is None else run.graph[per])
         for run in runs

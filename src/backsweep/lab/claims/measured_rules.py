@@ -22,7 +22,7 @@ ORDER_TEXTS = {
 
 
 def reported(evidence: Evidence, kind: str) -> list[dict[str, Any]]:
-    """Return the records of one kind that are not from seeds for tuning."""
+    """Return the records of one kind with reporting seeds."""
     return [record for record in evidence.of_kind(kind) if purpose_of(record.get("seed", 0)) == "reporting"]
 
 
@@ -125,7 +125,7 @@ class OptimalOrder:
 
 @dataclass(frozen=True)
 class FullCoverage:
-    """C21: batch mixing keeps every transition in play."""
+    """C21: batch mixing draws every transition."""
 
     def decide(self, evidence: Evidence) -> Verdict:
         """Holds if with mixing every stored row is drawn within the limit, on every seed; without, some are not."""

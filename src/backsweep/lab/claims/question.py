@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from backsweep.agent.settings import settings_fields
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.verdict import Verdict, in_words_of_a_goal
+from backsweep.lab.claims.verdict import Verdict, as_goal
 from backsweep.lab.seeds import TUNING, purpose_of
 
 Scale = Literal["smoke", "laptop", "paper"]
@@ -18,7 +18,7 @@ SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
 
 @dataclass(frozen=True)
 class Variant:
-    """One line of a chart: a method, with the options that this question gives it."""
+    """One line of a chart: a method with a question's options."""
 
     label: str
     method: str
@@ -26,17 +26,17 @@ class Variant:
     on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Options that it has on some tasks only."""
     usual: frozenset[str] = frozenset()
-    """Options that are as usual: settings that have a value of their own for one decide it."""
+    """Options at their usual value, which settings with another value override."""
 
     def options_on(self, task: str, settings: str) -> dict[str, Any]:
-        """Return its options on a task, with some settings."""
+        """Return its options on a task under some settings."""
         given = settings_fields(settings, task.split("/")[0], self.method, 1)
         decided = {name: given[name] for name in self.usual if name in given}
         return {**self.options, **decided, **self.on.get(task, {})}
 
     @property
     def option_names(self) -> set[str]:
-        """Every option that it has on some task."""
+        """Every option that it sets on any task."""
         return set(self.options).union(*self.on.values())
 
 
@@ -57,9 +57,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Grid:
-    """Tasks x variants x seeds, all with the same options; per task, `task_options` come on top.
+    """Tasks x variants x seeds with common options, and `task_options` for single tasks.
 
-    A task is one of the table, or any Gymnasium id.
+    A task is a task id or a Gymnasium id.
     """
 
     tasks: tuple[str, ...]
@@ -69,7 +69,7 @@ class Grid:
     task_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def part(self, tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()) -> Grid:
-        """Return the grid of some tasks and some lines only, with other seeds; without any named, of its own."""
+        """Return the part of the grid with these tasks, lines and seeds; an empty argument keeps the grid's."""
         return replace(
             self,
             tasks=tuple(task for task in self.tasks if task in tasks) if tasks else self.tasks,
@@ -77,9 +77,9 @@ class Grid:
             seeds=tuple(dict.fromkeys(seeds)) if seeds else self.seeds,
         )
 
-    def following(self, whom: str | None) -> Grid:
-        """Return the grid whose runs have our settings, the paper's, or those of its released code; None: its own."""
-        return self if whom is None else replace(self, options={**self.options, "settings": whom})
+    def with_settings(self, settings: str | None) -> Grid:
+        """Return the grid with other settings: "ours", "paper" or "released"; None keeps the grid's."""
+        return self if settings is None else replace(self, options={**self.options, "settings": settings})
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run of the grid."""
@@ -99,9 +99,9 @@ class Grid:
 def parts(
     grids: Sequence[Grid], tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()
 ) -> list[Grid]:
-    """Return the named part of each grid; names that no grid has raise.
+    """Return the named part of each grid; unknown names raise.
 
-    Any seed may be named, but none for tuning where runs are to be reported, and no other where they are not.
+    Seeds for tuning are refused where runs are reported, and other seeds where they are not.
     """
     choices: tuple[tuple[str, Sequence[Any], list[Any]], ...] = (
         ("task", tasks, [task for grid in grids for task in grid.tasks]),
@@ -111,7 +111,7 @@ def parts(
         for name in names:
             if name not in known:
                 there = ", ".join(map(str, dict.fromkeys(known))) or "none"
-                raise ValueError(f"there is no {what} {name!r} here, only {there}")
+                raise ValueError(f"unknown {what} {name!r}; there are {there}")
     for purpose in {purpose_of(grid.seeds[0]) for grid in grids}:
         if other := [seed for seed in seeds if purpose_of(seed) != purpose]:
             raise ValueError(
@@ -123,7 +123,7 @@ def parts(
 
 @dataclass(frozen=True)
 class Study:
-    """Work that is not training: one of the studies of `studies.py`, with its arguments, a file for each seed."""
+    """Work that is not training: one of `lab.studies`, with its arguments and a file for each seed."""
 
     name: str
     seeds: tuple[int, ...]
@@ -147,10 +147,10 @@ class Question:
     question: str
     """In plain words."""
     claim: str
-    """What the paper says, or what is hoped for."""
+    """What the paper says, or the goal."""
     metric: str
     decided_by: str
-    """The rule in words, written before the runs; `rule` carries it out."""
+    """The rule in words, written before the runs; `rule` implements it."""
     rule: Rule
     variants: tuple[Variant, ...] = ()
     scales: Mapping[Scale, Grid | Study | None] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Question:
     missing: str = ""
     """What this project cannot run yet."""
     kind: Kind = "paper"
-    """Whether it is one of the paper's claims, about graph values, or a table of trials on seeds for tuning."""
+    """A claim of the paper, a question about graph values, or a table of trials on tuning seeds."""
 
     @property
     def settings(self) -> str:
@@ -170,11 +170,11 @@ class Question:
     def decide(self, evidence: Evidence) -> Verdict:
         """Return the rule's verdict: a claim is reproduced or not, a goal holds or does not."""
         verdict = self.rule.decide(evidence)
-        return verdict if self.kind == "paper" else in_words_of_a_goal(verdict)
+        return verdict if self.kind == "paper" else as_goal(verdict)
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks that the claim is about; none where it is not about tasks."""
+        """The tasks that the claim is about, if any."""
         tasks: tuple[str, ...] = getattr(self.rule, "tasks", ())
         return tasks
 

@@ -1,7 +1,7 @@
-"""Rules for claims about training runs. Every number in them was chosen before any run was looked at.
+"""Rules for claims about training runs. Their constants were chosen before the runs were evaluated.
 
 All of them compare runs with the same task, settings and seed, by the interquartile mean over tasks and seeds, with a
-stratified bootstrap, and correct for the number of comparisons by Holm's method.
+stratified bootstrap, and correct for multiple comparisons.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from backsweep.lab.claims.groups import Group, Measure, area, complete, final_sc
 from backsweep.lab.claims.question import Rule, Variant
 from backsweep.lab.claims.summary import conclude, runs_for
 from backsweep.lab.claims.task_by_task import TITLE, by_task
-from backsweep.lab.claims.verdict import Outcome, Part, Verdict
+from backsweep.lab.claims.verdict import Outcome, Part, Verdict, decided
 from backsweep.lab.stats.intervals import Interval, holm, paired_difference, probability_of_improvement
 
 LEVEL = 0.05
@@ -33,15 +33,15 @@ class Better:
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...] = ()
     measures: tuple[tuple[str, Measure], ...] = (("final score", final_score), ("area under the curve", area))
-    beside: tuple[str, ...] = ()
-    """Variants that the winner is compared with as well, without deciding anything."""
+    also: tuple[str, ...] = ()
+    """Variants that the winner is also compared with; they decide nothing."""
     shown: tuple[tuple[str, Measure], ...] = ()
-    """Measures that are shown as well, without deciding anything."""
+    """Measures that are also shown; they decide nothing."""
     seed: int = field(default=0, kw_only=True)
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """What must be there for the rule to decide."""
+        """The variants that the rule needs."""
         return (self.winner, *self.losers)
 
     def decide(self, evidence: Evidence) -> Verdict:
@@ -61,17 +61,17 @@ class Better:
             )
             for row in table
         ]
-        # Each of these has a family of its own: what stands beside must not weaken what decides.
+        # Comparisons that decide nothing are corrected on their own, so that they do not weaken those that do.
         table += [
             row
-            for other in self.beside
+            for other in self.also
             for name, measure in self.measures
             for row in self._rows(groups, (other,), name, measure, False)
         ]
         table += [row for name, measure in self.shown for row in self._rows(groups, self.losers, name, measure, False)]
         task_rows = [
             row
-            for names in (self.losers, *((other,) for other in self.beside))
+            for names in (self.losers, *((other,) for other in self.also))
             for name, measure in (*self.measures, *self.shown)
             for row in by_task(groups, self.winner, names, name, measure, self.seed)
         ]
@@ -122,11 +122,11 @@ class Alike:
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """What must be there for the rule to decide."""
+        """The variants that the rule needs."""
         return self.labels
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Go through the pairs; intervals are the wider the more of them there are (Bonferroni)."""
+        """Compare all pairs, with intervals widened for their number (Bonferroni)."""
         groups, missing = runs_for(evidence, self.variants, self.tasks, self.labels)
         if not groups:
             return missing
@@ -145,38 +145,38 @@ class Alike:
             parts.append(Part(f"{self.text(first, second)} in {name}", str(difference), self.holds(difference)))
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
         verdict = conclude(parts, groups, self.labels, self.tasks, table)
-        return replace(verdict, short=_told_apart(parts, [row["difference"] for row in table], name))
+        return replace(verdict, short=_undecided(parts, [row["difference"] for row in table], name))
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return who is compared with whom."""
+        """Return the pairs to compare."""
         return [(a, b) for place, a in enumerate(self.labels) for b in self.labels[place + 1 :]]
 
     def text(self, first: str, second: str) -> str:
-        """Return what is claimed of a pair."""
+        """Return the claim about a pair, in words."""
         return f"{title_of(first)} and {title_of(second)} alike"
 
     def holds(self, difference: Interval) -> bool | None:
-        """Say yes to an interval within the margin, no to one wholly outside it."""
+        """Return True for an interval within the margin, False for one wholly outside it."""
         inside = -self.margin <= difference.low and difference.high <= self.margin
         outside = difference.low > self.margin or difference.high < -self.margin
-        return _decided(inside, outside)
+        return decided(inside, outside)
 
 
 @dataclass(frozen=True)
 class NotBehind(Alike):
-    """The first variant is no worse than each of the others, but for the margin; it may be far better."""
+    """The first variant is at most the margin worse than each of the others."""
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return who is compared with whom."""
+        """Return the pairs to compare."""
         return [(self.labels[0], other) for other in self.labels[1:]]
 
     def text(self, first: str, second: str) -> str:
-        """Return what is claimed of a pair."""
+        """Return the claim about a pair, in words."""
         return f"{title_of(first)} not behind {title_of(second)}"
 
     def holds(self, difference: Interval) -> bool | None:
-        """Say yes to an interval above minus the margin, no to one wholly below it."""
-        return _decided(difference.low >= -self.margin, difference.high < -self.margin)
+        """Return True for an interval above minus the margin, False for one wholly below it."""
+        return decided(difference.low >= -self.margin, difference.high < -self.margin)
 
 
 @dataclass(frozen=True)
@@ -218,20 +218,20 @@ class Together:
             [row for verdict in found for row in verdict.table],
             max(verdict.records for verdict in found),
             more,
-            # Where nothing is decided the rules say the same of other pairs.
+            # If nothing is decided, all rules say the same.
             short=" ".join(verdict.short for verdict in (found[:1] if set(outcomes) == {"inconclusive"} else found)),
         )
 
 
 def _ahead(difference: Interval, p_value: float) -> bool | None:
-    """Say whether a lead is clear; behind as clearly, or too small to matter, is a no."""
+    """Return whether a lead is significant; False if it is significantly negative or too small to matter."""
     if p_value <= LEVEL:
         return difference.estimate > 0
     return False if difference.low > -MARGIN and difference.high < MARGIN else None
 
 
 def _where_ahead(winner: str, losers: Sequence[str], measure: str, rows: Sequence[dict[str, Any]]) -> str:
-    """Return on how many tasks the winner is clearly ahead of all others, and behind one of them."""
+    """Return on how many tasks the winner is ahead of all others, and behind one of them, in words."""
     ahead, behind, tasks = [], [], list(dict.fromkeys(row["task"] for row in rows))
     for task in tasks:
         here = [row for row in rows if (row["task"], row["measure"]) == (task, measure) and row["against"] in losers]
@@ -249,8 +249,8 @@ def _where_ahead(winner: str, losers: Sequence[str], measure: str, rows: Sequenc
     return f"{title[0].upper()}{title[1:]}: higher {measure} than {others} on {where}, lower than {rival} on {lost}."
 
 
-def _told_apart(parts: Sequence[Part], differences: Sequence[Interval], measure: str) -> str:
-    """Return how many comparisons say something, and how wide the others' intervals are."""
+def _undecided(parts: Sequence[Part], differences: Sequence[Interval], measure: str) -> str:
+    """Return how many comparisons are decided, and how wide the other intervals are, in words."""
     undecided = [difference for part, difference in zip(parts, differences, strict=True) if part.holds is None]
     if not undecided:
         holding = sum(part.holds is True for part in parts)
@@ -262,10 +262,6 @@ def _told_apart(parts: Sequence[Part], differences: Sequence[Interval], measure:
         else (f"{len(undecided)} of {len(parts)} comparisons stay open")
     )
     return f"{apart}: differences of the {measure} are as uncertain as {widest}."
-
-
-def _decided(inside: bool, outside: bool) -> bool | None:
-    return True if inside else (False if outside else None)
 
 
 def _united(rules: Sequence[Rule], name: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From the parts of a claim to a verdict that says which runs it rests on, and which there are not."""
+"""Builds a verdict from the parts of a claim, with the runs it uses and those that are missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATED = ("minigrid", "sokoban")  # families whose budgets the paper or its rele
 def runs_for(
     evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str], compared: Sequence[str]
 ) -> tuple[dict[str, Group], Verdict]:
-    """Return the tasks where everything that is compared shares a seed; without any, the verdict that says so."""
+    """Return the tasks where all compared variants share a seed; without any, a verdict that says so."""
     found = groups_of(evidence, variants, tasks, compared)
     usable = complete(found, compared)
     if usable:
@@ -29,9 +29,9 @@ def runs_for(
     there = {label for group in found.values() for label in group.runs}
     missing = [label for label in compared if label not in there]
     if missing:
-        text = f"{runs} runs of {', '.join(sorted(there))} are there, none of {', '.join(missing)}."
+        text = f"There are {runs} runs of {', '.join(sorted(there))}, none of {', '.join(missing)}."
         return {}, Verdict("not run", text)
-    text = f"There are {runs} runs, but no task has one seed of everything that is compared."
+    text = f"There are {runs} runs, but no task has a seed that all compared methods share."
     return {}, Verdict("inconclusive", text, records=runs)
 
 
@@ -43,7 +43,7 @@ def conclude(
     table: list[dict[str, Any]],
     more: dict[str, list[dict[str, Any]]] | None = None,
 ) -> Verdict:
-    """Return the verdict about the tasks that were run; too few paired seeds leave it open."""
+    """Return the verdict about the tasks that were run; with too few paired seeds it is inconclusive."""
     count = min(len(group.seeds(compared)) for group in groups.values())
     runs = sum(len(group.seeds(compared)) for group in groups.values()) * len(compared)
     verdict = all_parts(parts, statement(groups, compared, tasks), table, runs, more)
@@ -56,7 +56,7 @@ def conclude(
 
 
 def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence[str]) -> str:
-    """Return in words what was run and what was not: tasks, paired seeds, budgets and settings."""
+    """Return what was run and what was not, in words: tasks, paired seeds, budgets and settings."""
     count = min(len(group.seeds(compared)) for group in groups.values())
     steps = {task: _budget(group) for task, group in groups.items()}
     run = f"{_counted(len(groups), len(tasks))} ({', '.join(sorted(groups))})"
@@ -72,9 +72,9 @@ def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence
     if short := {task: full for task in groups if (full := _stated_budget(task)) and steps[task] < full}:
         sentences.append(f"The paper's budget there is {_span(list(short.values()))} steps.")
     if len(followed) == 1:
-        whom = {"paper": "the paper", "released": "the code"}.get(*followed)
-        if whom is not None:
-            sentences.append(f"Where the paper and its released code differ (D1 to D16), the runs follow {whom}.")
+        source = {"paper": "the paper", "released": "the code"}.get(*followed)
+        if source is not None:
+            sentences.append(f"Where the paper and its released code differ (D1 to D16), the runs follow {source}.")
     return " ".join(sentences)
 
 

@@ -1,7 +1,7 @@
-"""Comparisons on each task alone. They are shown with a verdict and decide nothing.
+"""Comparisons on single tasks, which are shown with a verdict and decide nothing.
 
-A task has few seeds, and the fewer there are the more a bootstrap's p-value promises: with five pairs an exact sign
-test cannot go below 0.06, whatever the scores. That is why every row also says on how many seeds the winner was ahead.
+With few seeds a bootstrap's p-values are too small: an exact sign test of five pairs cannot go below 0.06. So every row
+also says on how many seeds the winner is ahead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What comes out of a question."""
+"""The answer to a question."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Verdict:
     table: list[dict[str, Any]] = field(default_factory=list)
     """Numbers for the report, one row per line."""
     records: int = 0
-    """How many records or runs it rests on."""
+    """The number of records or runs behind it."""
     more: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Additional tables that do not decide, by title."""
     about: str = ""
     """What part of the claim it is about ("4 of 7 tasks"), empty for all of it."""
     short: str = ""
-    """What a reader wants to know, in one sentence: who is ahead, where, by how much."""
+    """The result in one sentence: who is ahead, where, by how much."""
 
     @property
     def headline(self) -> str:
@@ -42,7 +42,7 @@ class Verdict:
 
     @property
     def parts_in_words(self) -> str:
-        """How many parts of the claim hold, and which do not; empty for a claim that is not in parts."""
+        """How many parts of the claim hold, and which do not; empty for a claim with one part."""
         if len(self.parts) < 2:
             return ""
         holding = sum(part.holds is True for part in self.parts)
@@ -55,8 +55,13 @@ class Verdict:
 
     @property
     def found(self) -> str:
-        """All of it in words."""
+        """The whole verdict in words."""
         return " ".join(filter(None, (self.parts_in_words, self.summary)))
+
+
+def decided(inside: bool, outside: bool) -> bool | None:
+    """Return True inside, False outside, else None."""
+    return True if inside else (False if outside else None)
 
 
 def all_of(count: int) -> str:
@@ -67,8 +72,8 @@ def all_of(count: int) -> str:
 NOT_RUN = Verdict("not run", "There are no records for this question yet.")
 
 
-def in_words_of_a_goal(verdict: Verdict) -> Verdict:
-    """Return the verdict with the words for a goal of one's own, which there is nothing to reproduce of."""
+def as_goal(verdict: Verdict) -> Verdict:
+    """Return a verdict in the words of a goal, which holds or does not."""
     words: dict[Outcome, Outcome] = {"reproduced": "holds", "not reproduced": "does not hold"}
     return replace(verdict, outcome=words.get(verdict.outcome, verdict.outcome))
 

@@ -1,4 +1,4 @@
-"""From a results folder to a report."""
+"""Makes a report from a results folder."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.charts import charts_for
 from backsweep.lab.report.learning_charts import trials
 from backsweep.lab.report.soonest import Soonest, read_soonest
-from backsweep.lab.report.tables import RUNAWAY, SUCCESS
+from backsweep.lab.report.tables import DIVERGED, SUCCESS
 from backsweep.lab.stats.curves import steps_to
 from backsweep.lab.stats.survival import median_interval
 
 OFTEN = 0.15
-"""Share of runs whose values ran away from which on a reader is told so at once."""
+"""Share of diverged runs above which the summary mentions them."""
 GOOD_ENOUGH = 0.8  # of the way from the worst episode to the best
 THRESHOLD_TITLE = f"Steps until a run scores {GOOD_ENOUGH}"
 SUCCESS_TITLE = "Episodes that reach the goal at the end, one number per seed, from the worst to the best"
-RUNAWAY_TITLE = "Runs whose mean value of the probe's states left, at some evaluation, what any episode can pay"
+DIVERGED_TITLE = "Runs whose mean value of the probe states left the bounds of returns at some evaluation"
 
 SETTINGS_IN_WORDS = {
     "ours": "our settings",
@@ -40,7 +40,7 @@ SETTINGS_IN_WORDS = {
 
 @dataclass
 class Answer:
-    """A question, what came out, and what is drawn for it."""
+    """A question with its verdict, charts and tables."""
 
     question: Question
     verdict: Verdict
@@ -52,66 +52,66 @@ class Answer:
     thresholds: list[dict[str, Any]] = field(default_factory=list)
     """Steps until a run is good enough, by task and method."""
     successes: list[dict[str, Any]] = field(default_factory=list)
-    """How often the goal is reached at the end, by task and method, where that is known exactly."""
-    runaways: list[dict[str, Any]] = field(default_factory=list)
-    """Runs whose values left what an episode can pay, by task and method, where there are any."""
+    """Share of episodes that reach the goal at the end, by task and method, where it is known exactly."""
+    diverged: list[dict[str, Any]] = field(default_factory=list)
+    """Diverged runs by task and method, if there are any."""
     sources: list[dict[str, Any]] = field(default_factory=list)
     """The configuration of the runs behind it, one row per task and method."""
 
     @property
     def by_task(self) -> dict[str, list[dict[str, Any]]]:
         """The tables by task and method that have rows, by title."""
-        tables = {THRESHOLD_TITLE: self.thresholds, SUCCESS_TITLE: self.successes, RUNAWAY_TITLE: self.runaways}
+        tables = {THRESHOLD_TITLE: self.thresholds, SUCCESS_TITLE: self.successes, DIVERGED_TITLE: self.diverged}
         return {title: rows for title, rows in tables.items() if rows}
 
     @property
     def id(self) -> str:
-        """The question's, with the settings where they are not the question's own."""
+        """The question's id, followed by the settings if they are not the question's."""
         return self.question.id if self.usual else f"{self.question.id} {self.follows}"
 
     @property
     def usual(self) -> bool:
-        """Whether its runs have the settings that the question asks about first."""
+        """Whether its runs have the question's settings."""
         return self.follows == self.question.settings
 
     @property
     def slug(self) -> str:
-        """What names of files and places on the page begin with."""
+        """The beginning of its file names and anchors."""
         return self.id.lower().replace(" ", "-")
 
     @property
     def short(self) -> str:
-        """What came out, in one sentence that a reader wants."""
+        """The result in one sentence."""
         verdict = self.verdict
         return verdict.short or f"{verdict.parts_in_words} {verdict.summary.split('. ')[0].rstrip('.')}.".strip()
 
     @property
     def caution(self) -> str:
-        """What to keep in mind about the runs, found in the records; empty where there is nothing."""
-        gone = sum(row[RUNAWAY] for row in self.runaways)
-        runs = sum(row["runs"] for row in self.runaways)
-        return f"Values ran away in {gone} of {runs} runs." if gone > OFTEN * runs else ""
+        """A warning about the runs, or an empty text."""
+        gone = sum(row[DIVERGED] for row in self.diverged)
+        runs = sum(row["runs"] for row in self.diverged)
+        return f"Values diverged in {gone} of {runs} runs." if gone > OFTEN * runs else ""
 
     @property
     def title(self) -> str:
-        """The question's, and what is other about the runs."""
+        """The question's title, followed by the settings if they are not the question's."""
         return self.question.title + ("" if self.usual else f" (with {SETTINGS_IN_WORDS[self.follows]})")
 
 
 @dataclass
 class Report:
-    """All answers, and what is to be said about the records."""
+    """All answers, and remarks about the records."""
 
     answers: list[Answer]
     evidence: Evidence
     soonest: Soonest | None = None
-    """When each method solves each task with our settings; None where that is not known."""
+    """When each method solves each task with our settings; None if unknown."""
 
     @property
     def remarks(self) -> list[str]:
-        """What the reader should know about the records."""
+        """Notes about records that were not used."""
         torn = [
-            f"{path}: {count} {'line' if count == 1 else 'lines'} could not be read and count for nothing"
+            f"{path}: {count} {'line' if count == 1 else 'lines'} could not be read and were skipped"
             for path, count in sorted(self.evidence.torn.items())
         ]
         return torn + sorted(dict.fromkeys(self.evidence.left_out))
@@ -124,7 +124,7 @@ KINDS: dict[str, tuple[Kind, ...]] = {
 
 
 def by_kind(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
-    """Return the answers by the title that they are shown under, the project's own questions first."""
+    """Return the answers by section title, the project's own questions first."""
     return {title: [answer for answer in answers if answer.question.kind in kinds] for title, kinds in KINDS.items()}
 
 
@@ -132,17 +132,16 @@ def make_report(results: Path) -> Report:
     """Read a results folder and answer every question from it."""
     evidence = read_evidence(results)
     tuning = evidence.of_tuning()
-    following = {whom: evidence.following(whom) for whom in SETTINGS_IN_WORDS}
+    by_settings = {settings: evidence.with_settings(settings) for settings in SETTINGS_IN_WORDS}
     answers = []
     for question in QUESTIONS:
         if question.kind == "tuning":
             answers.append(_answer(question, tuning, question.settings))
             continue
-        answers.append(_answer(question, following[question.settings], question.settings))
-        for whom, runs in following.items():
-            # Runs of another question may be part of this one too; the table need not say so twice.
-            if whom != question.settings and question.variants:
-                answer = _answer(question, runs, whom)
+        answers.append(_answer(question, by_settings[question.settings], question.settings))
+        for settings, runs in by_settings.items():
+            if settings != question.settings and question.variants:
+                answer = _answer(question, runs, settings)
                 if answer.verdict.outcome != "not run":
                     answers.append(answer)
     return Report(answers, evidence, read_soonest(evidence, find_question("G1")))
@@ -160,12 +159,12 @@ def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
     if question.variants and answer.charts:
         answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
         answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)
-        answer.runaways = _runaways(question, evidence)
+        answer.diverged = _diverged(question, evidence)
     return answer
 
 
 def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
-    """Return the aggregate scores of the variants that share seeds on some task."""
+    """Return the aggregate scores of comparable variants."""
     from backsweep.lab.stats.aggregate import aggregates
 
     groups = complete(groups_for(question, evidence), question.compared)
@@ -182,17 +181,14 @@ def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def _in_order(question: Question, group: Group) -> Iterator[tuple[str, dict[int, TrainedRun]]]:
-    """Yield a task's runs in the order of the question's variants, not in that of the folders."""
+    """Yield a task's runs in the order of the question's variants."""
     for variant in question.variants:
         if variant.label in group.runs:
             yield variant.label, group.runs[variant.label]
 
 
 def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
-    """Return the median of the steps until a run's score is at the threshold; runs that never are count as censored.
-
-    Where scores have no bounds, no share of the way to the best one is known, and there is nothing to return.
-    """
+    """Return the median steps to the threshold, with runs that never reach it censored; only for bounded scores."""
     rows = []
     for task, group in sorted(groups_for(question, evidence).items()):
         for label, runs in _in_order(question, group):
@@ -212,7 +208,7 @@ def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def _successes(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
-    """Return the share of episodes that reach the goal by each run's last policy, from the worst seed to the best."""
+    """Return each run's final share of episodes that reach the goal, from the worst seed to the best."""
     rows = []
     for task, group in sorted(groups_for(question, evidence).items()):
         for label, runs in _in_order(question, group):
@@ -222,8 +218,8 @@ def _successes(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     return rows
 
 
-def _runaways(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
-    """Return how many runs had values that no episode can pay; nothing if no run had, or if no bounds are known."""
+def _diverged(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return how many runs left the bounds of returns; nothing if none did or no bounds are known."""
     rows = []
     for task, group in sorted(groups_for(question, evidence).items()):
         for label, runs in _in_order(question, group):
@@ -234,8 +230,8 @@ def _runaways(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
                 if bound is not None
             ]
             if gone:
-                rows.append({"task": task, "method": label, RUNAWAY: sum(gone), "runs": len(gone)})
-    return rows if any(row[RUNAWAY] for row in rows) else []
+                rows.append({"task": task, "method": label, DIVERGED: sum(gone), "runs": len(gone)})
+    return rows if any(row[DIVERGED] for row in rows) else []
 
 
 def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:

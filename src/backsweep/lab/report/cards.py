@@ -1,4 +1,4 @@
-"""The overview: a card for each claim, and the contents at the page's side."""
+"""The overview: a card for each claim, and the table of contents."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from backsweep.lab.report.answers import Answer, Report, by_kind
 
 
 def anchor(answer: Answer) -> str:
-    """Return the place on the page where an answer's details are."""
+    """Return the anchor of an answer's details."""
     return answer.id.replace(" ", "-")
 
 
 def badge(verdict: Verdict) -> str:
-    """Return a verdict as a mark of its colour, with its words."""
+    """Return a verdict as a coloured badge."""
     return f'<span class="badge {outcome_class(verdict)}">{escape(verdict.headline)}</span>'
 
 
 def outcome_class(verdict: Verdict) -> str:
-    """Return the name that the style has for an outcome."""
+    """Return the CSS class of an outcome."""
     return verdict.outcome.replace(" ", "-")
 
 
 def cards_html(report: Report) -> str:
-    """Return the cards of what was run, and a list of what was not."""
+    """Return a card for each question that was run, and a list of the others."""
     parts = ['<section id="claims"><h2>What was asked, and what came out</h2>']
     for title, answers in by_kind(report.answers).items():
         run = [answer for answer in answers if answer.verdict.outcome != "not run"]
@@ -52,7 +52,7 @@ def _card(answer: Answer) -> str:
 
 
 def contents_html(report: Report, with_chain: bool) -> str:
-    """Return the list of what is on the page."""
+    """Return the table of contents."""
     places = [("top", "In short")]
     places += [("soonest", "How soon each method learns")] if report.soonest is not None else []
     places += [("chain", "The chain, step by step")] if with_chain else []

@@ -1,4 +1,4 @@
-"""What is drawn for the questions about the chain: C1, C2 and C19."""
+"""Charts of the questions about the chain: C1, C2 and C19."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ from typing import Any
 import numpy as np
 
 from backsweep.jit.random_streams import named_generator
-from backsweep.lab.claims.chain_rules import backups_to_solve, curve, tabular_records
+from backsweep.lab.claims.chain_rules import all_settings, backups_to_solve, curve, tabular_records
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.report.chart import AnyChart, Chart, Facet, Series
 from backsweep.lab.stats.intervals import curve_bands
 from backsweep.lab.stats.survival import kaplan_meier
 from backsweep.lab.studies.tabular.setting import METHODS
-from backsweep.lab.studies.tabular.study import BATCHES, DIFFUSION_TARGETS, DIFFUSIONS, INITIALS, TARGETS, moments
-
-
-def _views() -> list[dict[str, Any]]:
-    return [
-        {"batch": batch, "initial": initial, "target_every": target}
-        for batch in BATCHES
-        for initial in INITIALS
-        for target in TARGETS
-    ]
+from backsweep.lab.studies.tabular.study import DIFFUSION_TARGETS, DIFFUSIONS, moments
 
 
 def _view_label(view: dict[str, Any]) -> str:
@@ -41,9 +32,9 @@ def _solved_share(records: list[dict[str, Any]], name: str) -> Series:
 
 
 def solved(evidence: Evidence) -> list[AnyChart]:
-    """Return which share of data sets is solved after how many backups (C1)."""
+    """Return the share of data sets solved by number of backups (C1)."""
     facets = []
-    for view in _views():
+    for view in all_settings():
         found = {method: tabular_records(evidence, method=method, **view) for method in METHODS}
         series = [_solved_share(records, method) for method, records in found.items() if records]
         if series:
@@ -55,9 +46,9 @@ def solved(evidence: Evidence) -> list[AnyChart]:
 
 
 def errors(evidence: Evidence) -> list[AnyChart]:
-    """Return how far values are from the exact ones after how many backups (C2)."""
+    """Return the value error by number of backups (C2)."""
     facets = []
-    for view in _views():
+    for view in all_settings():
         series = []
         for method in METHODS:
             records = tabular_records(evidence, method=method, **view)
@@ -77,17 +68,17 @@ def errors(evidence: Evidence) -> list[AnyChart]:
 
 
 def diffusions(evidence: Evidence) -> list[AnyChart]:
-    """Return which share of data sets EBU solves with each diffusion factor (C19)."""
+    """Return the share of data sets that EBU solves with each diffusion factor (C19)."""
     facets: list[Facet] = []
     first = 0
-    for view in _views():
+    for view in all_settings():
         if view["target_every"] not in DIFFUSION_TARGETS:
             continue
         found = {d: tabular_records(evidence, **view, method="ebu", diffusion=d) for d in DIFFUSIONS}
         series = [_solved_share(records, f"beta {d:g}") for d, records in found.items() if records]
         if series:
             if view == {"batch": 16, "initial": "zero", "target_every": 0}:
-                first = len(facets)  # where beta 0 stands apart most clearly
+                first = len(facets)  # where beta 0 differs most
             facets.append(Facet(_view_label(view), series))
     if not facets:
         return []

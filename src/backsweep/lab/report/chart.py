@@ -1,4 +1,4 @@
-"""What a chart is, as numbers: the page and the picture files are drawn from the same."""
+"""Charts as data, from which the page and the picture files are drawn."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from backsweep.agent.palette import in_order, title_of
+from backsweep.agent.palette import in_order
 
 Unit = Literal["", "percent"]
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line, with a band around it where there is one."""
+    """One line, with a band if `low` and `high` are given."""
 
     name: str
     x: list[float]
@@ -23,19 +23,19 @@ class Series:
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
     steps: bool = False
-    """Whether the line goes in steps."""
+    """Whether the line is a step function."""
     points: bool = False
-    """Whether there are points with bars instead of a line with a band."""
+    """Whether to draw points with error bars instead of a line with a band."""
 
 
 @dataclass(frozen=True)
 class Facet:
-    """One view of a chart; the reader chooses between them."""
+    """One view of a chart, selected by the reader."""
 
     label: str
     series: list[Series]
     task: str = ""
-    """The task that it is about, for its picture and so that the charts of a claim change together."""
+    """Its task, for its picture and for switching all charts of a claim together."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     y_shows: tuple[float, ...] = (0.0,)
-    """Values that the y axis reaches at the least."""
+    """Values that the y axis must include."""
     y_unit: Unit = ""
     pictured: tuple[int, ...] = (0,)
-    """Which views the picture file shows."""
+    """The views in the picture file."""
     first: int = 0
-    """The view that the page begins with, unless that is all of them."""
+    """The view that the page shows first, unless it shows all."""
 
     @property
     def lines(self) -> list[str]:
@@ -64,7 +64,7 @@ class Chart:
 
     @property
     def together(self) -> bool:
-        """Whether the page may show all views at once: those of several tasks, which is what a verdict is about."""
+        """Whether the page may show all views at once: if each is about a task."""
         return 1 < len(self.facets) <= 12 and all(facet.task for facet in self.facets)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -76,14 +76,14 @@ class Chart:
                     yield {"view": facet.label, "line": line.name, self.x: x, self.y: y} | band
 
     def to_json(self) -> dict[str, Any]:
-        """Return the chart as plain JSON, numbers cut to four digits."""
+        """Return the chart as plain JSON, numbers rounded to four digits."""
         plain: dict[str, Any] = _short(dataclasses.asdict(self))
         return {"kind": "lines", **plain, "together": self.together, "lines": self.lines}
 
 
 @dataclass(frozen=True)
 class Dots:
-    """The values of one line in one row: a dot for each, and where their middle is."""
+    """The values of one line in one row, as dots, and their median."""
 
     name: str
     values: list[float]
@@ -91,7 +91,7 @@ class Dots:
     low: float | None = None
     high: float | None = None
     note: str = ""
-    """What is said about it next to the value, such as how many runs got there."""
+    """A note next to the value, such as how many runs got there."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class DotRow:
 
 @dataclass(frozen=True)
 class DotChart:
-    """Rows with dots along one axis: tasks, rounds, seeds, or whatever else has no order of its own."""
+    """Rows of dots along one axis, for categories without an order such as tasks or seeds."""
 
     name: str
     title: str
@@ -113,12 +113,12 @@ class DotChart:
     dot_rows: list[DotRow]
     log_x: bool = False
     x_shows: tuple[float, ...] = (0.0,)
-    """Values that the axis reaches at the least."""
+    """Values that the axis must include."""
     unit: Unit = ""
     bars: bool = False
-    """Whether a bar goes from 0 to the middle."""
+    """Whether to draw a bar from 0 to the median."""
     beyond: str = ""
-    """What is said where infinite values are put, to the right of the axis."""
+    """Label of infinite values, which are drawn to the right of the axis."""
 
     @property
     def lines(self) -> list[str]:
@@ -155,7 +155,7 @@ def short_number(value: float, unit: Unit = "") -> str:
 
 
 def task_title(task: str) -> str:
-    """Return what a reader calls a task: DoorKey, SimpleCrossing-Hard, Sokoban 7x7-2."""
+    """Return the title of a task: DoorKey, SimpleCrossing-Hard, Sokoban 7x7-2."""
     names = {
         "doorkey": "DoorKey",
         "redbluedoors": "RedBlueDoors",
@@ -171,11 +171,6 @@ def task_title(task: str) -> str:
         return f"MinAtar {rest.replace('-', ' ').title()}"
     title = names.get(level, level.capitalize() if family else level)
     return f"{title}-{hardness.capitalize()}" if hardness and family else title + (f"-{hardness}" if hardness else "")
-
-
-def line_titles(names: list[str]) -> dict[str, str]:
-    """Return what the reader calls each line."""
-    return {name: title_of(name) for name in names}
 
 
 def _short(value: Any) -> Any:

@@ -24,7 +24,7 @@ SPECIAL: dict[str, Callable[[Evidence], list[AnyChart]]] = {
 
 
 def charts_for(question: Question, evidence: Evidence, slug: str, verdict: Verdict) -> list[AnyChart]:
-    """Return the charts of a question; none where nothing was run. `slug` begins the names of those about training."""
+    """Return the charts of a question that was run; names of charts about training begin with `slug`."""
     if question.id in SPECIAL:
         return SPECIAL[question.id](evidence)
     return learning(question, evidence, slug, verdict) if question.variants else []

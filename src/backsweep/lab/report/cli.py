@@ -1,4 +1,4 @@
-"""`backsweep report`: from records to a page."""
+"""The command `backsweep report`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 def add_commands(subparsers: Any) -> None:
     """Add ``backsweep report``; it sets `run`, from the parsed arguments to an exit code."""
-    parser = subparsers.add_parser("report", help="make one page, pictures and tables from a folder of results")
+    parser = subparsers.add_parser("report", help="make a page, pictures and tables from a folder of results")
     parser.add_argument("results", type=Path, help="the folder of results")
     parser.add_argument(
         "--out",
@@ -18,13 +18,15 @@ def add_commands(subparsers: Any) -> None:
         help="the folder where the report goes (default: report), or a name ending in .html for the page alone",
     )
     parser.add_argument(
-        "--markdown", type=Path, help="also write the verdicts between the markers of this file, and renew its pictures"
+        "--markdown",
+        type=Path,
+        help="also write the verdicts between the marked lines of this file and redraw its pictures",
     )
     parser.set_defaults(run=report_command)
 
 
 def report_command(parsed: argparse.Namespace) -> int:
-    """Write the report, and say what is in it."""
+    """Write the report and print the verdicts."""
     from backsweep.lab.report.answers import make_report
     from backsweep.lab.report.markdown import BEGIN, END
     from backsweep.lab.report.marked import replace_between
@@ -34,9 +36,9 @@ def report_command(parsed: argparse.Namespace) -> int:
     if parsed.markdown is not None:  # a page without the marked lines is refused before the work, not after it
         replace_between(parsed.markdown.read_text(encoding="utf-8"), BEGIN, END, "")
     if not parsed.results.is_dir():
-        raise ValueError(f"{parsed.results} is no folder of results")
+        raise ValueError(f"{parsed.results} is not a folder of results")
     if not any(parsed.results.rglob("*.jsonl")) and not any(parsed.results.rglob("*.jsonl.gz")):
-        raise ValueError(f"{parsed.results} holds no results: there is no file of records (*.jsonl) in it")
+        raise ValueError(f"{parsed.results} holds no results: no file of records (*.jsonl)")
     alone = parsed.out.suffix == ".html"
     if parsed.out.exists() and parsed.out.is_dir() == alone:
         expected, found = ("a file", "a folder") if alone else ("a folder or a name ending in .html", "a file")

@@ -1,4 +1,4 @@
-"""Everything about one claim, folded: what was asked, what decides, charts, and all numbers behind a second fold."""
+"""The details of each claim, folded: question, rule, charts and tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = {
 
 
 def details_html(report: Report, files: bool) -> str:
-    """Return all claims; `files` tells whether pictures and tables are stored next to the page."""
+    """Return all claims; `files` says whether pictures and tables are stored next to the page."""
     claims = "\n".join(_claim(answer, files) for answer in report.answers if answer.verdict.outcome != "not run")
     waiting = [_claim(answer, files) for answer in report.answers if answer.verdict.outcome == "not run"]
     if waiting:
@@ -83,7 +83,7 @@ def _tables(answer: Answer, files: bool) -> list[str]:
     found: list[tuple[str, list[dict[str, Any]], str]] = []
     found.append(("Scores", answer.scores, f"{answer.slug}-scores.csv"))
     found += [(title, side_by_side(rows), "") for title, rows in answer.by_task.items()]
-    found.append(("What decides, and what stands beside it", verdict.table, f"{answer.slug}.csv"))
+    found.append(("All comparisons", verdict.table, f"{answer.slug}.csv"))
     found += [(title, side_by_side(rows), table_name(answer.slug, title)) for title, rows in verdict.more.items()]
     found.append(("Configuration and records", answer.sources, ""))
     parts = []
@@ -102,14 +102,14 @@ def _tables(answer: Answer, files: bool) -> list[str]:
 
 
 def remarks_html(report: Report) -> str:
-    """Return what is to be said about the records, and how many there are."""
+    """Return the number of records and the remarks about them."""
     runs = len(report.evidence.runs)
     records = sum(map(len, report.evidence.records.values()))
     items = "".join(f"<li>{escape(remark)}</li>" for remark in report.remarks[:200])
     return (
         '<section id="remarks"><h2>About the records</h2><p>The rules about training were written before the runs that '
-        "they decide. Those of the chain and of what is measured directly were put into words after small trials on "
+        "they decide. Those about the chain and about direct measurements were written after small trials on "
         "seeds that are not reported here; C21 was corrected twice and run again on the same seeds. "
-        f"The page rests on {runs:,} training runs and {records:,} other records.</p>"
+        f"The page uses {runs:,} training runs and {records:,} other records.</p>"
         f'<ul class="small">{items}</ul></section>'
     )

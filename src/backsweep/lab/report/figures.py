@@ -11,20 +11,20 @@ from typing import Any
 
 from backsweep.agent.palette import Look, looks
 from backsweep.lab.report.chart import AnyChart, Chart, DotChart, Facet, short_number
-from backsweep.lab.report.coinciding import turns
+from backsweep.lab.report.overlaps import dashes
 
 FEWEST_PER_PROCESS = 4  # starting one takes about as long as drawing this many pictures
 LEGEND_COLUMNS = 7
 
 
 def draw_all(charts: Mapping[Path, AnyChart], processes: int) -> None:
-    """Write a picture for every chart, several at a time: one takes half a second, and there may be dozens."""
+    """Write a picture for every chart, in several processes; each takes half a second."""
     workers = min(processes, len(charts) // FEWEST_PER_PROCESS)
     if workers < 2:
         for path, chart in charts.items():
             draw(chart, path)
         return
-    # New processes rather than copies of this one, whose threads a copy would not have.
+    # Spawned, not forked: a fork would lack this process's threads.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for done in [pool.submit(draw, chart, path) for path, chart in charts.items()]:
             done.result()
@@ -52,7 +52,7 @@ def _lines(plt: Any, chart: Chart) -> Any:
     shown = looks(chart.lines)
     width, height = max(5.2, 3.9 * columns), 3.4 * rows + 0.5
     across = min(len(shown), LEGEND_COLUMNS)
-    # Margins in inches: matplotlib's own layout would draw everything twice to find them.
+    # Margins in inches: matplotlib's automatic layout would draw everything twice.
     below = 0.5 + 0.2 * -(-len(shown) // across)
     figure, panels = plt.subplots(rows, columns, figsize=(width, height), squeeze=False)
     figure.subplots_adjust(
@@ -73,7 +73,7 @@ def _lines(plt: Any, chart: Chart) -> Any:
 
 
 def _legend(figure: Any, shown: Mapping[str, Look], across: int) -> None:
-    """Put every method of the chart at its place, also one that some view does not have."""
+    """Add a legend with every method of the chart, in order."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=look.light, linewidth=2.4) for look in shown.values()]
@@ -84,7 +84,7 @@ def _legend(figure: Any, shown: Mapping[str, Look], across: int) -> None:
 def _panel(panel: Any, chart: Chart, facet: Facet, shown: Mapping[str, Look]) -> None:
     from matplotlib.path import Path as Outline
 
-    drawn = turns(facet.series, log_x=chart.log_x, log_y=chart.log_y)
+    drawn = dashes(facet.series, log_x=chart.log_x, log_y=chart.log_y)
     for line in facet.series:
         colour = shown[line.name].light
         if line.points:
@@ -140,7 +140,7 @@ def _dots(plt: Any, chart: DotChart) -> Any:
             if dots.low is not None and dots.high is not None:
                 panel.plot([dots.low, dots.high], [-at, -at], color=colour, linewidth=1.6)
             within = [value for value in dots.values if math.isfinite(value)]
-            lost = len(dots.values) - len(within)  # those that never get there stand next to each other
+            lost = len(dots.values) - len(within)  # drawn next to each other
             apart = [outside + 0.012 * (high - low) * (place - (lost - 1) / 2) for place in range(lost)]
             panel.scatter(within + apart, [-at] * len(dots.values), color=colour, s=20)
             at += 1.0

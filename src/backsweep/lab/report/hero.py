@@ -1,4 +1,4 @@
-"""The page's first screen: three sentences, how soon each method solves each task, and the chain to step through."""
+"""The page's first screen: three sentences, how soon each method solves each task, and the animated chain."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ OUTCOMES = (
 
 
 def sentences(report: Report) -> list[str]:
-    """Return what the records say, in three sentences at the most."""
+    """Return the main results, in at most three sentences."""
     found = [] if report.soonest is None else [soonest_sentence(report.soonest)]
     return [text for text in (*found, _about_order(report), _about_claims(report)) if text]
 
 
 def _about_order(report: Report) -> str:
-    """Return whether TER does better than the same rows in random order, by the additional tables of C3."""
+    """Return whether TER does better than the same rows in random order, by C3."""
     for answer in report.answers:
         rows = [row for row in answer.verdict.table if row.get("against") == "ter-shuffled" and "p (Holm)" in row]
         if answer.question.id == "C3" and answer.usual and rows:
@@ -49,7 +49,7 @@ def _about_claims(report: Report) -> str:
 
 
 def chain_player(report: Report) -> dict[str, Any] | None:
-    """Return every backup of a few runs on the chain, for the reader to step through."""
+    """Return every backup of a few runs on the chain, for the animation."""
     traces = report.evidence.of_kind("trace")
     if not traces:
         return None

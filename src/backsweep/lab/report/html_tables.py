@@ -1,4 +1,4 @@
-"""Tables as HTML: numbers and their headers are right-aligned, and wide tables scroll on their own."""
+"""Tables as HTML, with numbers aligned right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBERS = re.compile(r"(?:-?[\d.,]+|never|-|no)(?:$|[\s%,\[(])")
 
 
 def table_html(rows: list[dict[str, Any]], name: str) -> str:
-    """Return rows as an HTML table; `name` is what a screen reader calls it."""
+    """Return rows as an HTML table; `name` is its label for screen readers."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     right = {column: _is_number([row.get(column) for row in rows]) for column in columns}
 
@@ -38,14 +38,14 @@ def table_html(rows: list[dict[str, Any]], name: str) -> str:
 
 
 def _title(text: str) -> str:
-    """Return a method or a task as the charts call it; other text as it is."""
+    """Return the title of a method or a task; other text unchanged."""
     if text in METHODS:
         return title_of(text)
     return task_title(text) if text in TASKS else text
 
 
 def _is_number(values: list[Any]) -> bool:
-    """Say whether a column holds numbers, or text that begins with one, and nothing else."""
+    """Return whether all entries of a column are numbers or begin with one."""
     texts = [value for value in values if isinstance(value, str)]
     if len(texts) == len(values):
         return all(NUMBERS.match(text) for text in texts) and any(text[:1].isdigit() for text in texts)

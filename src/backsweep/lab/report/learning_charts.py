@@ -1,4 +1,4 @@
-"""What is drawn for the questions about training runs: leads, curves, and who has solved a task when."""
+"""Charts of the questions about training runs: leads, curves, and when runs solve a task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_PANELS = 8  # in one picture file
 
 
 def learning(question: Question, evidence: Evidence, slug: str, verdict: Verdict) -> list[AnyChart]:
-    """Return the charts of a question about training; the first one shows what its verdict is about."""
+    """Return the charts of a question about training; the first one shows what decides."""
     groups = groups_for(question, evidence)
     bounded = all(run.bounded for group in groups.values() for runs in group.runs.values() for run in runs.values())
     success: Callable[[TrainedRun], NDArray[np.float64]] = lambda run: run.numbers["exact_success"]  # noqa: E731
@@ -58,7 +58,7 @@ def learning(question: Question, evidence: Evidence, slug: str, verdict: Verdict
 
 
 def trials(verdict: Verdict, slug: str) -> list[AnyChart]:
-    """Return how well each trial of a table of constants did over its whole run, the best first."""
+    """Return the mean success of each trial over its whole run, the best first."""
     column = "area under success"
     rows = sorted((row for row in verdict.table if column in row), key=lambda row: -float(row[column].estimate))
     dot_rows = []
@@ -73,13 +73,13 @@ def trials(verdict: Verdict, slug: str) -> list[AnyChart]:
 
 
 def _in_order(question: Question, groups: dict[str, Group]) -> list[tuple[str, Group]]:
-    """Return the tasks in the order in which the claim names them, so that all of its charts have the same."""
+    """Return the tasks in the question's order."""
     known = list(question.tasks)
     return sorted(groups.items(), key=lambda item: (known.index(item[0]) if item[0] in known else len(known), item[0]))
 
 
 def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyChart]:
-    """Return how far the winner is ahead of each other method on each task; nothing where there is no one winner."""
+    """Return the winner's lead over each other method by task; nothing if the rules have several winners."""
     rows = verdict.more.get(BY_TASK, [])
     rules = getattr(question.rule, "rules", (question.rule,))
     winners = {rule.winner for rule in rules if hasattr(rule, "winner")}
@@ -107,7 +107,7 @@ def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyCh
 
 
 def _soonest(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
-    """Return which share of runs has solved its task by each step, on all tasks and on each; nothing where unknown."""
+    """Return the share of runs that have solved their task by each step, over all tasks and by task."""
     known = {
         task: group
         for task, group in _in_order(question, groups)
@@ -153,7 +153,7 @@ def _solved_runs(label: str, runs: Sequence[TrainedRun]) -> Series:
 
 
 def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
-    """Return which share of runs ends above each score: all of the distribution, not its middle alone."""
+    """Return the share of runs that end above each score: the whole distribution."""
     groups = complete(groups, question.compared)
     labels = comparable(question, groups)
     values = scores(groups, labels, final_score)
@@ -172,7 +172,7 @@ def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[A
 
 
 def _leads(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
-    """Return the lead on each task against the task's size and against the density of the measured graph."""
+    """Return the lead by task against the task's size and the density of its graph."""
     charts: list[AnyChart] = []
     rules = getattr(question.rule, "rules", (question.rule,))
     for rule in (rule for rule in rules if isinstance(rule, GrowsWithSize)):
@@ -212,7 +212,7 @@ def _curves(
     log_y: bool = False,
     unit: Unit = "",
 ) -> Chart | None:
-    """Return how something developed on each task; None if no task has it."""
+    """Return the curves of a measure by task; None if no task has it."""
     facets = [
         Facet(f"{task_title(task)}, {group.size} runs", lines, task)
         for task, group in _in_order(question, groups)

@@ -1,4 +1,4 @@
-"""What is drawn for what is measured or checked directly: C11, C16, C20, C21 and C22. One dot for each measurement."""
+"""Charts of what is measured or checked directly: C11, C16, C20, C21 and C22. One dot per measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _row(label: str, name: str, values: list[float], note: str = "") -> DotRow:
 
 
 def speeds(evidence: Evidence) -> list[AnyChart]:
-    """Return what a batch and a step cost, a dot for each round (C11)."""
+    """Return the time of a batch and of an added step, a dot for each round (C11)."""
     records = reported(evidence, "speed")
     charts: list[AnyChart] = []
     for operation, what in (("sample", "Drawing a batch"), ("add", "Adding a step")):
@@ -52,7 +52,7 @@ def collisions(evidence: Evidence) -> list[AnyChart]:
 
 
 def one_sweep(evidence: Evidence) -> list[AnyChart]:
-    """Return which share of graphs one reverse sweep solves, by what their steps pay (C20)."""
+    """Return the share of graphs that one reverse sweep solves, by kind of rewards (C20)."""
     records = reported(evidence, "sweep-order")
     rows = []
     for kind in KINDS:
@@ -67,7 +67,7 @@ def one_sweep(evidence: Evidence) -> list[AnyChart]:
 
 
 def coverage(evidence: Evidence) -> list[AnyChart]:
-    """Return after how many batches every stored row was drawn, a dot for each seed (C21)."""
+    """Return the batches until every stored row was drawn, a dot for each seed (C21)."""
     records = reported(evidence, "coverage")
     rows = []
     for eta, mixed in dict.fromkeys((r["eta"], r["mixed_in"]) for r in records):
@@ -84,7 +84,7 @@ def coverage(evidence: Evidence) -> list[AnyChart]:
 
 
 def whole_episodes(evidence: Evidence) -> list[AnyChart]:
-    """Return which share of stretches of rows is one episode from its end to its start (C22)."""
+    """Return the share of stretches of rows that are one episode in reverse (C22)."""
     records = reported(evidence, "no-repeats")
     rows = []
     for sampler in dict.fromkeys(record["sampler"] for record in records):

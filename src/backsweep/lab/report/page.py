@@ -1,4 +1,4 @@
-"""The page: one file of HTML with its style, its scripts and its numbers inside, so that it opens from disk."""
+"""The page: one HTML file with its style, scripts and data inside, which opens from disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STYLES = ("page.css", "charts.css")
 
 
 def page_of(report: Report, *, files: bool = True) -> str:
-    """Return the whole page; `files` tells whether pictures and tables are stored next to it and linked."""
+    """Return the whole page; `files` says whether pictures and tables are stored next to it and linked."""
     data = page_data(report)
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     with_chain = data["chain"] is not None
@@ -57,7 +57,7 @@ def page_of(report: Report, *, files: bool = True) -> str:
 
 
 def page_data(report: Report) -> dict[str, Any]:
-    """Return every number that the scripts draw."""
+    """Return the data that the scripts draw."""
     charts: list[AnyChart] = [chart for answer in report.answers for chart in answer.charts]
     if report.soonest is not None:
         charts.insert(0, soonest_chart(report.soonest))
@@ -77,7 +77,7 @@ def _tasks(chart: AnyChart) -> list[str]:
 
 
 def _looks(names: list[str]) -> dict[str, dict[str, str]]:
-    """Return the title of each line and the name of its colour in the style, which knows light and dark."""
+    """Return the title and the CSS colour of each line."""
     spare = {light: f"--spare-{place}" for place, (light, _) in enumerate(SPARE)}
     return {
         name: {"title": look.title, "colour": f"var({f'--{name}' if name in METHODS else spare[look.light]})"}
@@ -86,7 +86,7 @@ def _looks(names: list[str]) -> dict[str, dict[str, str]]:
 
 
 def colours() -> str:
-    """Return the palette as variables of the style, for light and for dark."""
+    """Return the palette as CSS variables, for light and dark mode."""
     every = {f"--{name}": dataclasses.astuple(look)[1:] for name, look in METHODS.items()}
     every |= {f"--spare-{place}": pair for place, pair in enumerate(SPARE)}
     light, dark = (" ".join(f"{name}: {pair[place]};" for name, pair in every.items()) for place in (0, 1))

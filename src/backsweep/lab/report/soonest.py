@@ -31,7 +31,7 @@ class Soonest:
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks, from the one that is solved first by any method to the last."""
+        """The tasks, in the order in which any method solves them."""
         found = {task for task, _ in self.steps}
         return sorted(found, key=lambda task: (min(self.medians(task).values()), task))
 
@@ -45,7 +45,7 @@ class Soonest:
 
     @property
     def drawn(self) -> list[str]:
-        """The methods of the picture: of many, those whose median run solves at least two thirds of the tasks."""
+        """The methods in the picture: if there are many, those whose median run solves two thirds of the tasks."""
         if len(self.methods) <= MOST_DRAWN:
             return self.methods
         least = 2 * len(self.tasks) / 3
@@ -58,9 +58,9 @@ class Soonest:
 
 
 def read_soonest(evidence: Evidence, question: Question) -> Soonest | None:
-    """Return when the runs of a question's lines solve its tasks; None where two methods are not there.
+    """Return when a question's runs solve its tasks; None with fewer than two methods.
 
-    Only runs with the largest budget count, and methods that are there on every task: a picture with holes misleads.
+    Only runs with the largest budget count, and methods with runs on every task.
     """
     runs = [
         (variant.label, run)
@@ -84,7 +84,7 @@ def read_soonest(evidence: Evidence, question: Question) -> Soonest | None:
 
 
 def soonest_chart(found: Soonest) -> DotChart:
-    """Return the picture: a row for each task, a strip for each method, a dot for each seed, a bar to the median."""
+    """Return the chart: a row for each task, a strip for each method, a dot for each seed, a bar to the median."""
     rows = []
     for task in found.tasks:
         medians = found.medians(task)
@@ -106,7 +106,7 @@ def soonest_chart(found: Soonest) -> DotChart:
 
 
 def soonest_sentence(found: Soonest) -> str:
-    """Return in one sentence who is first, where, and by how much."""
+    """Return who is first, where, and by how much, in one sentence."""
     first = {task: min(found.medians(task).items(), key=lambda entry: entry[1]) for task in found.tasks}
     winners = [method for method, at in first.values() if np.isfinite(at)]
     if not winners:

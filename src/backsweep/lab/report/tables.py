@@ -11,11 +11,11 @@ from typing import Any
 from backsweep.lab.stats.intervals import Interval, plain
 
 SUCCESS = "episodes that reach the goal"
-RUNAWAY = "runs whose values ran away"
+DIVERGED = "runs whose values diverged"
 
 
 def shown(value: Any) -> str:
-    """Return a value as a reader wants it."""
+    """Return a value as text for the reader."""
     if isinstance(value, Interval):
         return str(value)
     if isinstance(value, bool) or value is None:
@@ -28,7 +28,7 @@ def shown(value: Any) -> str:
 
 
 def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a long table with a column for each opponent or method; tables of another kind as they are."""
+    """Return a long table with a column for each opponent or method; other tables unchanged."""
     if not rows:
         return rows
     lines: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -43,21 +43,21 @@ def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             start = {"median steps on": row["task"]}
             (reached,) = (text for name, text in row.items() if name.startswith("runs that reach"))
             median = row["median steps"]
-            text = "never" if math.isinf(median.low) else str(median)  # one never is enough
+            text = "never" if math.isinf(median.low) else str(median)  # rather than three times
             lines.setdefault((row["task"],), start)[row["method"]] = f"{text}, {reached} runs"
     elif all({"task", "method", SUCCESS} <= row.keys() for row in rows):
         for row in rows:
             shares = " ".join(f"{100 * share:.0f}" for share in row[SUCCESS])
             lines.setdefault((row["task"],), {"percent on": row["task"]})[row["method"]] = shares
-    elif all({"task", "method", RUNAWAY} <= row.keys() for row in rows):
+    elif all({"task", "method", DIVERGED} <= row.keys() for row in rows):
         for row in rows:
-            count = f"{row[RUNAWAY]} of {row['runs']}"
+            count = f"{row[DIVERGED]} of {row['runs']}"
             lines.setdefault((row["task"],), {"runs on": row["task"]})[row["method"]] = count
     return list(lines.values()) or rows
 
 
 def table_name(slug: str, title: str) -> str:
-    """Return the file name of a further table of an answer."""
+    """Return the file name of an answer's additional table."""
     return f"{slug}-{re.sub(r'[^a-z0-9]+', '-', title.lower())}.csv"
 
 

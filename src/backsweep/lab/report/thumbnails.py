@@ -1,4 +1,4 @@
-"""Small pictures of tasks, to stand next to their names."""
+"""Small pictures of tasks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LONGEST = 128  # pixels of the longer side
 
 
 def thumbnails(tasks: Iterable[str]) -> dict[str, str]:
-    """Return a picture of each task as a data URI; tasks that cannot be drawn here have none."""
+    """Return a picture of each task that can be drawn, as a data URI."""
     found = {task: thumbnail(task) for task in dict.fromkeys(tasks) if task}
     return {task: picture for task, picture in found.items() if picture is not None}
 
 
 def thumbnail(task: str) -> str | None:
-    """Return a task's first level as a data URI; None for a task that is not in the table or lacks its extra."""
+    """Return a task's first level as a data URI; None if the task is unknown or its extra is not installed."""
     try:
         (picture,) = task_pictures(task, 1)
     except (ImportError, ValueError):
@@ -29,7 +29,7 @@ def thumbnail(task: str) -> str | None:
 
 
 def smaller(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a picture whose longer side has at most 128 pixels, each the mean of a square of the old ones."""
+    """Return a picture reduced by averaging to at most 128 pixels on its longer side."""
     factor = -(-max(picture.shape[:2]) // LONGEST)
     height, width = (size // factor for size in picture.shape[:2])
     squares = picture[: height * factor, : width * factor].reshape(height, factor, width, factor, 3)

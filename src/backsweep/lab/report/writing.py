@@ -1,4 +1,4 @@
-"""Writing a report: the page, a picture for every chart, a CSV for every table."""
+"""Writes a report: the page, a picture for every chart, a CSV for every table."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def write_page(report: Report, path: Path) -> Path:
 def write_report(report: Report, out: Path, processes: int = 1) -> Path:
     """Write everything below `out`; return the page.
 
-    Pictures are drawn by `processes` processes. Each of them imports the script that was started, so with more than one
-    that script must do its work under ``if __name__ == "__main__"``.
+    Pictures are drawn by `processes` processes. With more than one, a script that calls this needs an
+    ``if __name__ == "__main__"`` guard.
     """
     out.mkdir(parents=True, exist_ok=True)
     write_table(
@@ -66,7 +66,7 @@ def write_report(report: Report, out: Path, processes: int = 1) -> Path:
 
 
 def write_markdown(report: Report, path: Path) -> None:
-    """Write the verdicts into a file, between its markers, and renew those of its pictures that are charts."""
+    """Write the verdicts into a file, between its marked lines, and redraw those of its pictures that are charts."""
     text = replace_between(path.read_text(encoding="utf-8"), BEGIN, END, block(report))
     charts = [chart for answer in report.answers for chart in answer.charts]
     charts += [] if report.soonest is None else [soonest_chart(report.soonest)]

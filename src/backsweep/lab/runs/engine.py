@@ -1,4 +1,4 @@
-"""Runs jobs on the cores of a machine, each in its own process; a single run has one thread."""
+"""Runs jobs on the cores of a machine, each in its own process."""
 
 from __future__ import annotations
 
@@ -130,5 +130,5 @@ def worker_process(order: dict[str, Any], log: Path, runs: int, threads: int) ->
         environment["NUMBA_NUM_THREADS"] = str(threads)
     command = [sys.executable, "-m", "backsweep.lab.runs.worker", json.dumps(order)]
     with open(log, "ab") as file:
-        # Its own process group, so that Ctrl-C reaches it once, through us.
+        # Its own process group: Ctrl-C reaches it once, through this process.
         return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True)

@@ -27,19 +27,19 @@ class Member:
 
     @property
     def key(self) -> str:
-        """Its name among all runs."""
+        """A key that identifies the run."""
         return configuration_key(self.config, frozenset())
 
     @property
     def settings(self) -> str:
-        """The name of its configuration but for the seed."""
+        """A key of its configuration without the seed."""
         return configuration_key(self.config, frozenset({"seed"}))
 
 
 def sharing_key(config: dict[str, Any]) -> str:
-    """Return what runs of one fleet have in common: two runs with the same key may share one.
+    """Return a key that is equal for runs that may share a fleet.
 
-    That is every field that is not specific to a run, the kind of update, and the form of observations and actions.
+    It covers every field that must be the same, the kind of update, and the spaces of observations and actions.
     """
     from backsweep.agent import RunConfig, method_for
     from backsweep.agent.defaults import task_options
@@ -47,17 +47,17 @@ def sharing_key(config: dict[str, Any]) -> str:
 
     whole = RunConfig.from_json(config)
     shared = {name: value for name, value in whole.to_json().items() if name not in OWN_FIELDS}
-    form = _form(whole.task, whole.env, tuple(sorted(task_options(whole).items())))
-    # Methods with one-step or given targets learn alike (see learner.rules.common_rule); what else a rule depends on
-    # are fields of the configuration.
+    spaces = _spaces(whole.task, whole.env, tuple(sorted(task_options(whole).items())))
+    # Methods with one-step or given targets share one update (see learner.rules.common_rule). Everything else that a
+    # rule depends on is a field of the configuration.
     kind = method_for(whole).rule.kind
-    alike = kind if kind in ("discor", "advantage") else "others"
-    return json.dumps([shared, alike, form], sort_keys=True)
+    update = kind if kind in ("discor", "advantage") else "others"
+    return json.dumps([shared, update, spaces], sort_keys=True)
 
 
 @lru_cache(maxsize=64)
-def _form(task: str | None, env: str | None, options: tuple[tuple[str, Any], ...]) -> tuple[str, int]:
-    """Return the observation's form and the number of actions of a task or environment."""
+def _spaces(task: str | None, env: str | None, options: tuple[tuple[str, Any], ...]) -> tuple[str, int]:
+    """Return the observation space and the number of actions of a task or environment."""
     from backsweep.tasks.resumable import make_environments
 
     envs = make_environments(task, env, 1, 0, dict(options))
@@ -67,25 +67,22 @@ def _form(task: str | None, env: str | None, options: tuple[tuple[str, Any], ...
         envs.close()
 
 
-def together(members: Sequence[Member], lanes: int, workers: int = 1) -> list[list[Member]]:
-    """Return the fleets: runs that may share one, at most `lanes` in each, with one for each worker if possible.
-
-    Fleets of one kind are about equally large.
-    """
+def group_into_fleets(members: Sequence[Member], lanes: int, workers: int = 1) -> list[list[Member]]:
+    """Group runs into fleets of at most `lanes` runs and about equal size, with one for each worker if possible."""
     kinds: dict[str, list[Member]] = {}
     for member in members:
         kinds.setdefault(sharing_key(member.config), []).append(member)
-    counts = _shared_out([len(same) for same in kinds.values()], lanes, workers)
+    counts = _fleet_counts([len(same) for same in kinds.values()], lanes, workers)
     fleets = []
     for same, count in zip(kinds.values(), counts, strict=True):
-        # Runs of one length end together; in a fleet that shrinks, the last runs bear the whole cost.
+        # Runs of equal length end together: a fleet that shrinks wastes most of its step.
         ordered = sorted(same, key=lambda member: -int(member.config["steps"]))
         ends = [place * len(ordered) // count for place in range(count + 1)]
         fleets += [ordered[start:end] for start, end in itertools.pairwise(ends)]
     return fleets
 
 
-def _shared_out(sizes: Sequence[int], lanes: int, workers: int) -> list[int]:
+def _fleet_counts(sizes: Sequence[int], lanes: int, workers: int) -> list[int]:
     """Return the number of fleets of each kind: as `lanes` requires, and more of the largest for idle workers."""
     counts = [-(-size // lanes) for size in sizes]
     for _ in range(min(workers, sum(sizes)) - sum(counts)):
@@ -101,13 +98,13 @@ def run_folder(root: Path, config: dict[str, Any]) -> Path:
 
 def fleet_folder(root: Path, members: Sequence[Member]) -> Path:
     """Return an unused folder for a fleet."""
-    if _alike(members):
+    if _same_settings(members):
         seeds = [member.run.seed for member in members]
         folder = _settings_folder(root, members[0].config) / f"fleet-{min(seeds)}-{max(seeds)}"
     else:
-        everyone = hashlib.sha256("".join(sorted(member.key for member in members)).encode()).hexdigest()[:8]
+        digest = hashlib.sha256("".join(sorted(member.key for member in members)).encode()).hexdigest()[:8]
         families = "-".join(dict.fromkeys(member.run.task.split("/")[0] for member in members))
-        folder = root / "runs" / "fleets" / f"{families}-{len(members)}-{everyone}"
+        folder = root / "runs" / "fleets" / f"{families}-{len(members)}-{digest}"
     free, number = folder, 1
     while (free / FLEET_FILE).exists():
         number += 1
@@ -117,7 +114,7 @@ def fleet_folder(root: Path, members: Sequence[Member]) -> Path:
 
 def lane_names(members: Sequence[Member]) -> list[str]:
     """Return a unique, descriptive name for each lane."""
-    if _alike(members):
+    if _same_settings(members):
         return [f"seed-{member.run.seed}" for member in members]
     names = [
         f"{member.run.task.split('/')[-1]}-{member.run.variant.method}-seed-{member.run.seed}" for member in members
@@ -130,12 +127,12 @@ def lane_names(members: Sequence[Member]) -> list[str]:
 
 
 def fleet_title(folder: Path, members: Sequence[Member]) -> str:
-    """Return the displayed name."""
+    """Return the name to display."""
     tasks = list(dict.fromkeys(member.run.task for member in members))
     labels = list(dict.fromkeys(member.run.variant.label for member in members))
     seeds = [member.run.seed for member in members]
     spread = f"seeds {min(seeds)} to {max(seeds)}"
-    if _alike(members):
+    if _same_settings(members):
         return f"{tasks[0]} {labels[0]} {spread}"
     return f"{folder.name}: {_listed(tasks, 'tasks')}; {_listed(labels, 'variants')}; {spread}"
 
@@ -144,7 +141,7 @@ def _listed(names: Sequence[str], kind: str) -> str:
     return ", ".join(names) if len(names) <= 6 else f"{len(names)} {kind}"
 
 
-def _alike(members: Sequence[Member]) -> bool:
+def _same_settings(members: Sequence[Member]) -> bool:
     return len({member.settings for member in members}) == 1
 
 

@@ -22,18 +22,17 @@ from typing import Any, Literal
 
 from backsweep.lab.claims.evidence import CONFIG, FINISHED, configuration_key
 from backsweep.lab.claims.question import Grid, Run, Study
-from backsweep.lab.records import archives_below, read_archive
+from backsweep.lab.records import archives_below, last_step, read_archive
 from backsweep.lab.runs.fleets import (
     FLEET_FILE,
     MOST_LANES,
     Member,
     fleet_folder,
     fleet_title,
+    group_into_fleets,
     lane_names,
     run_folder,
-    together,
 )
-from backsweep.lab.runs.steps import last_step
 
 Engine = Literal["process", "fleet"]
 _GYMNASIUM_ID = re.compile(r"-v\d+$")  # no task of the table ends in a version
@@ -69,7 +68,7 @@ class Job:
 
 @dataclass
 class Plan:
-    """What is left to do for a question, and what is done."""
+    """The remaining jobs, and the number of runs that are finished."""
 
     jobs: list[Job]
     finished: int
@@ -102,7 +101,7 @@ def plan_study(root: Path, study: Study) -> Plan:
 def plan_training(
     root: Path, runs: Iterable[Run], engine: Engine, device: str, lanes: int = MOST_LANES, workers: int = 1
 ) -> Plan:
-    """Return the remaining training jobs; a run that is requested twice is done once."""
+    """Return the remaining training jobs; a run that is requested twice is run once."""
     known, archived = _known_runs(root), _archived_runs(root)
     members = {member.key: member for run in runs for member in [Member(run, run_configuration(run))]}
     fresh: list[Member] = []
@@ -117,19 +116,19 @@ def plan_training(
             fresh.append(member)
         elif (folder / FINISHED).exists():
             finished += 1
-        elif (place := _goes_on_at(folder)) is not None:
+        elif (place := _resume_folder(folder)) is not None:
             interrupted.setdefault(place, {})[folder] = member
         else:
             fresh.append(member)
             stale[key] = folder
     jobs = [_resumed_job(place, lanes_there, device) for place, lanes_there in interrupted.items()]
-    fleets = together(fresh, lanes, workers) if engine == "fleet" else [[member] for member in fresh]
+    fleets = group_into_fleets(fresh, lanes, workers) if engine == "fleet" else [[member] for member in fresh]
     jobs += [_new_job(root, fleet, stale, device) for fleet in fleets]
     return Plan(jobs, finished, len(members))
 
 
 def run_configuration(run: Run) -> dict[str, Any]:
-    """Return the whole configuration of a run, as its folder will hold it."""
+    """Return a run's complete configuration, as its folder stores it."""
     from backsweep.agent import run_config
 
     options = {"settings": "paper", **run.options}
@@ -139,16 +138,16 @@ def run_configuration(run: Run) -> dict[str, Any]:
 
 def plan(
     root: Path,
-    whats: Sequence[Grid | Study],
+    work: Sequence[Grid | Study],
     engine: Engine,
     device: str = "cpu",
     lanes: int = MOST_LANES,
     workers: int = 1,
 ) -> Plan:
-    """Return the remaining jobs of some questions together, for a number of processes."""
-    studies = [what for place, what in enumerate(whats) if isinstance(what, Study) and what not in whats[:place]]
+    """Return the remaining jobs of several questions."""
+    studies = [each for place, each in enumerate(work) if isinstance(each, Study) and each not in work[:place]]
     plans = [plan_study(root, study) for study in studies]
-    runs = [run for what in whats if isinstance(what, Grid) for run in what.runs()]
+    runs = [run for each in work if isinstance(each, Grid) for run in each.runs()]
     if runs:
         plans.append(plan_training(root, runs, engine, device, lanes, workers))
     return Plan(
@@ -181,10 +180,10 @@ def _resumed_job(place: Path, lanes: dict[Path, Member], device: str) -> Job:
     return Job(title, order, steps, len(lanes), True, [folder / "records.jsonl" for folder in lanes])
 
 
-def _goes_on_at(folder: Path) -> Path | None:
-    """Return the folder whose checkpoint an unfinished run resumes from, with its fleet if it has one.
+def _resume_folder(folder: Path) -> Path | None:
+    """Return the folder with the checkpoint of an unfinished run or of its fleet.
 
-    None if it has to restart: killed before the first checkpoint, or failed and left by its fleet.
+    None if the run has to restart: killed before the first checkpoint, or failed and dropped from its fleet.
     """
     place = folder.parent if (folder.parent / FLEET_FILE).exists() else folder
     if not any((place / "checkpoints").glob("*")) or (place != folder and _failed(folder)):
@@ -201,7 +200,7 @@ def _failed(folder: Path) -> bool:
 
 
 def _archived_runs(root: Path) -> set[str]:
-    """Return the whole configuration of every run that is packed."""
+    """Return the key of every packed run."""
     return {
         configuration_key(run.config, frozenset())
         for path in archives_below(root)
@@ -211,7 +210,7 @@ def _archived_runs(root: Path) -> set[str]:
 
 
 def _known_runs(root: Path) -> dict[str, Path]:
-    """Return the folder of every existing run by its whole configuration; finished runs take precedence."""
+    """Return the folder of every existing run by its key; finished runs take precedence."""
     found: dict[str, Path] = {}
     for path in sorted(root.rglob(CONFIG)):
         try:

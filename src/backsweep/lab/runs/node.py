@@ -1,4 +1,4 @@
-"""One job on a node of a cluster: its order is carried out by a process of its own, as on a single machine."""
+"""One job on a node of a cluster, in its own process as on a single machine."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ LOOK_EVERY = 1.0
 
 @dataclass(frozen=True)
 class Assignment:
-    """The order of a node. Its paths begin with `root`, the results folder as the driver sees it."""
+    """A job for a node. The paths in its order begin with `root`, the driver's results folder."""
 
     order: dict[str, Any]
     root: str
     results: str
-    """The results folder as a node sees it: the same path, or a URL."""
+    """The node's results folder: the same path, or a URL."""
     log_name: str
     runs: int
     threads: int
 
 
 def carry_out(assignment: Assignment) -> int:
-    """Carry out an assignment on this node and return the exit code of its process.
+    """Run an assignment on this node and return the exit code of its process.
 
-    If it was begun before, here or on a node that is gone, it goes on from its last checkpoint.
+    A job that was started before, here or on a lost node, resumes from its last checkpoint.
     """
     order = assignment.order
     if not is_url(assignment.results):
@@ -66,11 +66,11 @@ def carry_out(assignment: Assignment) -> int:
 
 
 def _run(order: dict[str, Any], log: Path, assignment: Assignment, look: Callable[[], None]) -> int:
-    """Run the worker to its end; on cancellation let it make a checkpoint first."""
+    """Run the worker to its end; when cancelled, let it write a checkpoint first."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    # Whoever may begin again has to be sure that this one is dead: it dies with the process that watches it.
-    told = {**order, "again": True, "parent": os.getpid()}
-    process = worker_process(told, log, assignment.runs, assignment.threads)
+    # The worker dies with its parent, so that a retry never overlaps with it.
+    order = {**order, "again": True, "parent": os.getpid()}
+    process = worker_process(order, log, assignment.runs, assignment.threads)
     try:
         while process.poll() is None:
             time.sleep(LOOK_EVERY / 5)

@@ -4,8 +4,7 @@
     RESULTS/runs/TASK.SETTINGS.tuning.runs.jsonl.gz    runs with tuning seeds
 
 A run is stored with its exact configuration and end, every evaluation, the total seconds between evaluations, and at
-most `MOST_RECORDS` of each other kind. The same runs give the same bytes, in whatever order and however often they are
-packed.
+most `MOST_RECORDS` of each other kind. The same runs always give the same bytes.
 """
 
 from __future__ import annotations
@@ -18,9 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.lab.claims.evidence import CONFIG, FINISHED, configuration_key, settings_of
-from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, read_archive, record_file, record_lines
+from backsweep.lab.records import (
+    ARCHIVE,
+    ArchivedRun,
+    archives_below,
+    read_archive,
+    record_file,
+    record_lines,
+    write_lines,
+)
 from backsweep.lab.runs.fleets import FLEET_FILE
-from backsweep.lab.runs.lines import write_lines
 from backsweep.lab.seeds import purpose_of
 
 MOST_RECORDS = 40

@@ -1,4 +1,4 @@
-"""One display for all jobs: a table that stays in place on a terminal, a line a minute elsewhere."""
+"""The progress of all jobs: a live table on a terminal, one line per minute elsewhere."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class JobProgress:
         self._last = now
         self._look([self._watches[id(job)] for job in active], now)
         if self._live is not None:
-            self._live.update(Group(Text(self._together()), self._table(active)), refresh=True)
+            self._live.update(Group(Text(self._status()), self._table(active)), refresh=True)
         else:
-            self._print(self._together())
+            self._print(self._status())
 
     def ended(self, job: Job, code: int, seconds: float) -> None:
         """Show that a job has ended."""
@@ -85,9 +85,9 @@ class JobProgress:
         if studies := len(watches) - len(training):
             done = sum(code == 0 for key, code in self._ended.items() if not self._watches[key].runs)
             lines.append(f"{done} of {studies} studies done in {duration(spent)}")
-        if gone := [run for watch in training for run in watch.ran_away]:
+        if gone := [run for watch in training for run in watch.diverged]:
             names = ", ".join(str(run.records.parent) for run in gone[:3]) + (", ..." if len(gone) > 3 else "")
-            lines.append(f"{_runs(len(gone))} with values beyond what an episode can pay: {names}")
+            lines.append(f"{_runs(len(gone))} with values outside the bounds of returns: {names}")
         if any(code == 0 for code in self._ended.values()):
             lines.append(f"next: 'backsweep report {results} --out report' makes a page with verdicts and curves")
         if any(watch.finished for watch in training):
@@ -109,7 +109,7 @@ class JobProgress:
         (since, before), (now, after) = self._history[0], self._history[-1]
         return max(0.0, (after - before) / (now - since)) if now > since else 0.0
 
-    def _together(self) -> str:
+    def _status(self) -> str:
         """Return the overall progress in one line."""
         watches = list(self._watches.values())
         training = trained(watches)
@@ -123,8 +123,8 @@ class JobProgress:
             parts.append(f"{(steps - left) / steps:.0%} of {steps:,} steps")
             parts.append(f"{pace:,.0f} steps/s")
             parts.append(f"about {duration(left / pace)} left" if pace > 0 else "time left not known yet")
-            gone = sum(len(watch.ran_away) for watch in training)
-            parts.append(f"values ran away in {_runs(gone)}" if gone else "no values ran away")
+            gone = sum(len(watch.diverged) for watch in training)
+            parts.append(f"values diverged in {_runs(gone)}" if gone else "no values diverged")
         if failed := sum(0 < code <= 128 for code in self._ended.values()):
             parts.append(f"{failed} FAILED")
         return ", ".join(parts)
@@ -135,12 +135,12 @@ class JobProgress:
         table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
         table.add_column("process", overflow="ellipsis", no_wrap=True, ratio=1)
         table.add_column("", width=20)
-        for title, width in (("done", 4), ("runs", 7), ("ran away", 8)):
+        for title, width in (("done", 4), ("runs", 7), ("diverged", 8)):
             table.add_column(title, justify="right", no_wrap=True, min_width=width)
         for job in active:
             watch = self._watches[id(job)]
             bar = ProgressBar(total=1.0, completed=watch.share, width=20) if watch.runs else Text("study", "dim")
-            gone = len(watch.ran_away)
+            gone = len(watch.diverged)
             table.add_row(
                 Text(job.name),
                 bar,

@@ -1,7 +1,7 @@
-"""Jobs over the nodes of a Ray cluster, as plain tasks.
+"""Jobs as tasks of a Ray cluster, each with some cores and a share of a GPU.
 
-Each job is a task that asks for some cores and a share of a GPU. If its node dies, or its process is killed, the task
-is started again on another node, where the run resumes from its last checkpoint in the results folder.
+If a task's node dies or its process is killed, the task restarts on another node, where the run resumes from its last
+checkpoint in the results folder.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from backsweep.lab.runs.jobs import Job
 from backsweep.lab.runs.node import Assignment, carry_out
 from backsweep.lab.runs.progress import JobProgress
 from backsweep.lab.runs.remote_folder import RemoteFolder, is_url
-from backsweep.lab.runs.worker import clear_away
+from backsweep.lab.runs.worker import remove_unfinished
 
 PATIENCE = 0.5
 WAITING = 2
-"""Tasks beyond what the cluster has room for, so that it has something to start at once and to grow for."""
+"""Tasks queued beyond the cluster's capacity, so that it can start the next one at once, or scale up."""
 LOST = 137
-"""The exit code of a job whose process or node was lost once too often: as if it had been killed."""
+"""The exit code of a job whose process or node was lost: that of a killed process."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What each job asks for, and how often it is begun again."""
+    """What each job requests, and how often it is retried."""
 
     cores: float = 1.0
     gpus: float = 0.0
     retries: int = 3
 
     def check(self) -> None:
-        """Raise an error that names the option."""
+        """Raise an error that names the invalid option."""
         for name, least in (("cores", 0.0), ("gpus", -1e-9)):
             value = getattr(self, name)
             if not least < value < 1e6:
@@ -49,17 +49,17 @@ class Resources:
 
 @dataclass
 class Cluster:
-    """A Ray cluster and what jobs ask of it."""
+    """A Ray cluster, its results folder and the resources of a job."""
 
     results: str
     """A folder that all nodes see under this path, or a URL."""
     root: Path
-    """The same folder here: itself, or a copy without checkpoints."""
+    """The folder on this machine: the same one, or a copy without checkpoints."""
     resources: Resources = field(default_factory=Resources)
     remote: RemoteFolder | None = None
 
     def room(self) -> int:
-        """Return how many jobs the nodes that are there can run at a time."""
+        """Return how many jobs the present nodes can run at a time."""
         import ray
 
         ask: Any = ray.cluster_resources
@@ -68,7 +68,7 @@ class Cluster:
         return int(min(there.get(name, 0.0) / amount for name, amount in wanted.items() if amount > 0))
 
     def submit(self, job: Job) -> Any:
-        """Give a job to the cluster."""
+        """Submit a job."""
         import ray
 
         task: Any = ray.remote(carry_out).options(
@@ -78,7 +78,7 @@ class Cluster:
         return task.remote(Assignment(job.order, str(self.root), self.results, job.log_name, job.runs, threads))
 
     def fetch(self, job: Job) -> None:
-        """Bring here what a job has made, if it is elsewhere."""
+        """Copy a job's results from a remote folder; nothing to do for a shared one."""
         if self.remote is None:
             return
         study = job.order["kind"] == "study"
@@ -89,14 +89,14 @@ class Cluster:
 
 @contextlib.contextmanager
 def connected(address: str | None, results: str, scratch: Path, resources: Resources) -> Iterator[Cluster]:
-    """Connect to a cluster, or make one of this machine, and prepare the results folder."""
+    """Connect to a cluster, or start one on this machine, and prepare the results folder."""
     try:
         import ray
     except ImportError as error:
         raise ImportError("--engine ray needs Ray: pip install 'backsweep[ray]'") from error
     resources.check()
-    mine = not ray.is_initialized()
-    if mine:
+    started_here = not ray.is_initialized()
+    if started_here:
         try:
             ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
         except ConnectionError as error:
@@ -110,14 +110,14 @@ def connected(address: str | None, results: str, scratch: Path, resources: Resou
         remote.pull("", checkpoints=False)
         yield Cluster(results, scratch, resources, remote)
     finally:
-        if mine:
+        if started_here:
             ray.shutdown()
 
 
 def run_jobs_on_ray(
     jobs: list[Job], cluster: Cluster, progress: JobProgress, most: int | None = None
 ) -> tuple[list[Failure], bool]:
-    """Carry out all jobs on a cluster, `most` at a time; return those that failed, and whether it was interrupted."""
+    """Run all jobs on a cluster, `most` at a time; return those that failed, and whether it was interrupted."""
     waiting = list(jobs)
     failures: list[Failure] = []
     running: dict[Any, tuple[Job, float]] = {}
@@ -134,7 +134,7 @@ def run_jobs_on_ray(
                 for reference in _ended(running, PATIENCE):
                     job, since = running.pop(reference)
                     code = _code_of(reference)
-                    if _may_begin_again(code) and tries.get(id(job), 0) < cluster.resources.retries:
+                    if _was_killed(code) and tries.get(id(job), 0) < cluster.resources.retries:
                         tries[id(job)] = tries.get(id(job), 0) + 1
                         waiting.insert(0, job)
                         continue
@@ -161,7 +161,7 @@ def _ended(running: dict[Any, Any], seconds: float) -> list[Any]:
 
 
 def _code_of(reference: Any) -> int:
-    """Return a job's exit code, and that of a killed process for one whose node or process is gone."""
+    """Return a job's exit code, that of a killed process if its node or process was lost."""
     import ray
 
     try:
@@ -172,23 +172,23 @@ def _code_of(reference: Any) -> int:
         return LOST
 
 
-def _may_begin_again(code: int) -> bool:
-    """Say whether a job was stopped from outside, and not by an error of its own."""
+def _was_killed(code: int) -> bool:
+    """Return whether a job was killed, rather than failed."""
     return code < 0 or code > 128
 
 
 def _clear_stale(job: Job, cluster: Cluster) -> None:
-    """Remove unfinished runs that a job begins again from the beginning."""
+    """Remove unfinished runs that a job restarts from the beginning."""
     for place in job.order.pop("removed", []):
         if cluster.remote is not None:
             cluster.remote.remove(Path(place).relative_to(cluster.root).as_posix())
-        clear_away(Path(place))
+        remove_unfinished(Path(place))
     if job.order["kind"] == "train":
         job.order["removed"] = []
 
 
 def _cancel(running: dict[Any, tuple[Job, float]], cluster: Cluster) -> None:
-    """Ask every job to stop in good order, and wait until each has made its checkpoint."""
+    """Ask every job to stop, and wait until each has written its checkpoint."""
     import ray
 
     for reference in running:

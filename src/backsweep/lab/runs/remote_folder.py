@@ -1,8 +1,8 @@
-"""A results folder behind a URL, such as s3://bucket/results: parts of it are copied here, and back when they change.
+"""A results folder behind an fsspec URL, such as s3://bucket/results; parts of it are copied here and back.
 
-Whatever fsspec reads and writes will do. A run's checkpoint is sent such that the remote folder can be resumed from at
-any moment: from a copy made at one instant, after the records that belong to it, its newest slot alone. The other
-slot, which the checkpoint before it is in, stays as it is.
+The remote folder can be resumed from at every moment: records are sent before the checkpoint that belongs to them, and
+only the newest checkpoint slot is sent, from a copy made at one instant. The other slot, with the previous checkpoint,
+is left alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STATE = PurePosixPath("state/manifest.json")
 
 
 def is_url(place: object) -> bool:
-    """Say whether a results folder lies elsewhere."""
+    """Return whether a results folder is a URL."""
     return "://" in str(place)
 
 
@@ -38,10 +38,10 @@ class RemoteFolder:
         self._root = str(root).rstrip("/")
         self.local = local
         self._same: dict[str, tuple[int, ...]] = {}
-        """Files that are the same on both sides, with what would change if the local one did."""
+        """Files that are equal on both sides, with the traits of the local one."""
 
     def pull(self, folder: str, *, checkpoints: bool) -> None:
-        """Copy a folder here; without `checkpoints`, only the folders that hold them are made."""
+        """Copy a folder here; without `checkpoints`, only their empty folders are made."""
         for path in self._found(folder):
             name = path.removeprefix(f"{self._root}/")
             here = self.local / name
@@ -55,7 +55,7 @@ class RemoteFolder:
         return [str(path) for path in self._files.find(place)] if self._files.exists(place) else []
 
     def push(self, folder: str) -> None:
-        """Copy a run's or fleet's folder back, a newer checkpoint after the records that belong to it."""
+        """Copy a run's or fleet's folder back, records first, then a new checkpoint."""
         place = self.local / folder
         with tempfile.TemporaryDirectory(dir=self.local, prefix=".checkpoint-") as scratch:
             slot = _newest_slot(place)
@@ -67,9 +67,9 @@ class RemoteFolder:
                 name = slot.relative_to(self.local).as_posix()
                 for path in sorted(_files_below(frozen), key=_state_last):
                     self._send(path, f"{name}/{path.relative_to(frozen).as_posix()}")
-                self._forget_all_but(f"{name}/", {path.relative_to(frozen).as_posix() for path in _files_below(frozen)})
+                self._delete_others(f"{name}/", {path.relative_to(frozen).as_posix() for path in _files_below(frozen)})
             elif not (place / CHECKPOINTS).exists():
-                self._forget_all_but(f"{folder}/{CHECKPOINTS}/", set())
+                self._delete_others(f"{folder}/{CHECKPOINTS}/", set())
 
     def push_file(self, name: str) -> None:
         """Copy one file back."""
@@ -90,8 +90,8 @@ class RemoteFolder:
         self._files.put_file(str(path), target)
         self._same[name] = now
 
-    def _forget_all_but(self, prefix: str, wanted: set[str]) -> None:
-        """Delete remote files below a folder that are gone here."""
+    def _delete_others(self, prefix: str, wanted: set[str]) -> None:
+        """Delete remote files below a folder that do not exist here."""
         for path in self._found(prefix.rstrip("/")):
             name = path.removeprefix(f"{self._root}/")
             if name.removeprefix(prefix) not in wanted:
@@ -100,7 +100,7 @@ class RemoteFolder:
 
 
 def newest_state(folder: Path) -> tuple[int, ...]:
-    """Return what changes when a run or fleet has made another checkpoint."""
+    """Return a value that changes with each new checkpoint of a run or fleet."""
     slot = _newest_slot(folder)
     return () if slot is None else traits(slot / STATE)
 
@@ -112,13 +112,13 @@ def _newest_slot(folder: Path) -> Path | None:
 
 
 def _frozen(slot: Path, copy: Path) -> Path | None:
-    """Return a copy of a slot as of one instant, None if it was being written: files are replaced, never changed."""
+    """Return a copy of a slot at one instant, None if it was being written; files are replaced, never modified."""
     before = traits(slot / STATE)
     try:
         shutil.copytree(slot, copy, copy_function=os.link)
     except (OSError, shutil.Error):
         return None
-    # A link changes a file's count of links, and with that the time of its change; not what it is.
+    # A hard link changes a file's link count and ctime, but not its contents.
     return copy if traits(slot / STATE)[:4] == before[:4] else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -11,20 +10,20 @@ from typing import Any
 
 from backsweep.lab.claims.bounds import left_bounds, return_bounds
 from backsweep.lab.claims.evidence import FINISHED
+from backsweep.lab.records import STEP
 from backsweep.lab.runs.jobs import Job
 
-_STEP = re.compile(rb'"step":(\d+)')
 _EVALUATION = b'{"kind":"evaluation"'
 
 
 class RunWatch:
-    """One run: its step, whether it is finished, and whether its values exceeded what an episode can pay."""
+    """One run: its step, whether it is finished, and whether its values left the bounds of returns."""
 
     def __init__(self, records: Path, config: dict[str, Any]) -> None:
         self.records = records
         self.step = 0
         self.finished = False
-        self.ran_away = False
+        self.diverged = False
         self._bounds = _bounds(json.dumps({name: config.get(name) for name in _BOUNDING}))
         self._read = 0
 
@@ -43,10 +42,10 @@ class RunWatch:
             return
         new = new[: new.rfind(b"\n") + 1]
         self._read += len(new)
-        if steps := _STEP.findall(new):
+        if steps := STEP.findall(new):
             self.step = int(steps[-1])
-        if self._bounds is not None and not self.ran_away:
-            self.ran_away = any(
+        if self._bounds is not None and not self.diverged:
+            self.diverged = any(
                 left_bounds(value, self._bounds)
                 for line in new.splitlines()
                 if line.startswith(_EVALUATION) and (value := _probe(line)) is not None
@@ -76,7 +75,7 @@ class JobWatch:
 
     @property
     def share(self) -> float:
-        """The share that is done; None for studies."""
+        """The share of steps that is done; 0 for studies."""
         return min(1.0, self.step / self.job.steps) if self.runs and self.job.steps else 0.0
 
     @property
@@ -85,9 +84,9 @@ class JobWatch:
         return sum(run.finished for run in self.runs)
 
     @property
-    def ran_away(self) -> list[RunWatch]:
-        """The runs whose values exceeded what an episode can pay."""
-        return [run for run in self.runs if run.ran_away]
+    def diverged(self) -> list[RunWatch]:
+        """The runs whose values left the bounds of returns."""
+        return [run for run in self.runs if run.diverged]
 
 
 def trained(watches: Iterable[JobWatch]) -> list[JobWatch]:
@@ -103,7 +102,7 @@ def _bounds(config: str) -> tuple[float, float] | None:
     found = {name: value for name, value in json.loads(config).items() if value is not None}
     try:
         return return_bounds(found)
-    except ValueError:  # the run itself will say what is wrong with its task
+    except ValueError:  # the run itself reports what is wrong with its task
         return None
 
 

@@ -16,14 +16,14 @@ from backsweep.lab.claims.evidence import CONFIG, FINISHED
 from backsweep.lab.runs.fleets import FLEET_FILE
 
 LOCK_PATIENCE = 180.0
-"""Seconds that a run waits for the lock of the process that had it before."""
+"""Seconds to wait for the lock of an earlier process."""
 PR_SET_PDEATHSIG = 1
 
 
 def work(order: dict[str, Any]) -> int:
-    """Do an order; return the exit code: 0 done, 1 failed, above 128 stopped by a signal."""
+    """Carry out an order; return the exit code: 0 done, 1 failed, above 128 stopped by a signal."""
     if order["kind"] == "study":
-        from backsweep.lab.runs.lines import write_lines
+        from backsweep.lab.records import write_lines
         from backsweep.lab.studies.registry import STUDIES
 
         records = STUDIES[order["study"]].records(order["seed"], **order["arguments"])
@@ -50,7 +50,7 @@ def _train(order: dict[str, Any]) -> int:
         results = resume(folder, **session)
     else:
         for path in order.get("removed", []):
-            clear_away(Path(path))
+            remove_unfinished(Path(path))
         configs = {name: RunConfig.from_json(config) for name, config in configs.items()}
         results = start(folder, configs, SessionConfig(**session))
     for result in results:
@@ -63,17 +63,17 @@ def _train(order: dict[str, Any]) -> int:
 
 
 def _what_is_left(folder: Path, configs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return what to do about runs that another process may have begun, and with which of them.
+    """Return what to do with runs that a lost process may have started, and which of them are left.
 
-    The other process is gone, but a file system on the network may hold its lock for a while.
+    A network file system may hold the lost process's lock for a while.
     """
     from backsweep.agent.session import checkpoint
-    from backsweep.agent.session.folder import RunError, only_user
+    from backsweep.agent.session.folder import RunError, locked
 
     deadline = time.monotonic() + LOCK_PATIENCE
     while folder.exists():
         try:
-            with only_user(folder):
+            with locked(folder):
                 break
         except RunError:
             if time.monotonic() > deadline:
@@ -82,7 +82,7 @@ def _what_is_left(folder: Path, configs: dict[str, Any]) -> tuple[str, dict[str,
     left = {name: config for name, config in configs.items() if not (folder / name / FINISHED).exists()}
     if not left:
         return "finished", left
-    if checkpoint.there_is_one(folder):
+    if checkpoint.exists(folder):
         return "resume", left
     checkpoint.remove(folder)
     for name in left:
@@ -91,15 +91,15 @@ def _what_is_left(folder: Path, configs: dict[str, Any]) -> tuple[str, dict[str,
 
 
 def die_with(parent: int) -> None:
-    """Let the system kill this process when its parent dies: another one is then going to take its place."""
+    """Let the system kill this process when its parent dies, because a retry will replace it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def clear_away(folder: Path) -> None:
-    """Remove an unfinished run that restarts, and its fleet's folder if it was the last run there."""
+def remove_unfinished(folder: Path) -> None:
+    """Remove an unfinished run, and its fleet's folder if no other run is left in it."""
     if not folder.exists() or (folder / FINISHED).exists():
         return
     shutil.rmtree(folder)
@@ -109,7 +109,7 @@ def clear_away(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    told = json.loads(sys.argv[1])
-    if "parent" in told:
-        die_with(told["parent"])
-    sys.exit(work(told))
+    order = json.loads(sys.argv[1])
+    if "parent" in order:
+        die_with(order["parent"])
+    sys.exit(work(order))

@@ -1,4 +1,4 @@
-"""Whether one number goes up with another, by ranks: no line is assumed, only a direction."""
+"""Rank correlation, with an exact test for a few pairs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,11 @@ def rank_correlation(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]
 
 
 def chance_of_order(first: ArrayLike, second: ArrayLike) -> float:
-    """Return how likely a rank correlation at least as high is if the pairs were made at random, exactly.
-
-    All orders are gone through, so this is for a handful of pairs.
-    """
+    """Return the exact p-value of a rank correlation against random pairing; at most 8 pairs, all orders are tried."""
     one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if len(one) > MOST_PAIRS:
-        raise ValueError(f"there may be {MOST_PAIRS} pairs at the most, got {len(one)}")
+        raise ValueError(f"first must hold at most {MOST_PAIRS} values, got {len(one)}")
     orders = np.array(list(itertools.permutations(range(len(one)))))
     drawn = rank_correlation(np.broadcast_to(one, orders.shape), other[orders])
-    # Equal up to rounding is equal: the order that was found is one of them.
+    # The tolerance lets the observed order count as one of them despite rounding.
     return float((drawn >= rank_correlation(one, other) - 1e-9).mean())

@@ -1,7 +1,4 @@
-"""Bootstrap intervals, fast enough for every point of a curve. All resampling is stratified: runs within each task.
-
-Scores are arrays (runs, tasks).
-"""
+"""Bootstrap intervals of scores (runs, tasks). Resampling is stratified: runs within each task."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Interval:
 
 
 def plain(value: float) -> str:
-    """Return a number with three digits, without powers of ten where it can be helped; "never" for infinity."""
+    """Return a number with three digits, in plain notation where possible; "never" for infinity."""
     if not math.isfinite(value):
         return "never"
     if value == int(value) and abs(value) < 1e9:
@@ -37,7 +34,7 @@ def plain(value: float) -> str:
 
 
 def interquartile_mean(scores: Scores) -> Scores:
-    """Return the mean of the middle half of the last axis; as many entries are cut off at each end as fit in 25%."""
+    """Return the mean of the last axis without its lowest and highest 25% of entries, rounded down."""
     ordered = np.sort(scores, axis=-1)
     cut = int(0.25 * scores.shape[-1])
     result: Scores = ordered[..., cut : scores.shape[-1] - cut].mean(axis=-1)
@@ -45,7 +42,7 @@ def interquartile_mean(scores: Scores) -> Scores:
 
 
 def resampled_runs(shape: tuple[int, int], repeats: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return which run stands at each place in each resampling, (repeats, runs, tasks)."""
+    """Return the run drawn for each place of each resample, (repeats, runs, tasks)."""
     return generator.integers(shape[0], size=(repeats, *shape))
 
 
@@ -118,16 +115,14 @@ def performance_profile(
     level: float = 0.95,
     generator: np.random.Generator,
 ) -> tuple[Scores, Scores, Scores]:
-    """Return which share of runs (runs, tasks) scores above each threshold, and the interval's ends."""
+    """Return the share of scores above each threshold, and the interval's ends."""
 
     def share(values: Scores) -> Scores:
         found: Scores = (values[..., None] > thresholds).mean(axis=-2)
         return found
 
     drawn = share(resample(scores, resampled_runs(_shape(scores), repeats, generator)))
-    tail = 100 * (1.0 - level) / 2
-    low, high = np.percentile(drawn, [tail, 100 - tail], axis=0)
-    return share(scores.reshape(-1)), low, high
+    return share(scores.reshape(-1)), *_ends(drawn, level, axis=0)
 
 
 def curve_bands(
@@ -136,9 +131,7 @@ def curve_bands(
     """Return the interquartile mean of curves (runs, points) at each point, and the interval's lower and upper ends."""
     chosen = generator.integers(len(curves), size=(repeats, len(curves)))
     drawn = interquartile_mean(curves.T[:, chosen])  # (points, repeats)
-    tail = 100 * (1.0 - level) / 2
-    low, high = np.percentile(drawn, [tail, 100 - tail], axis=1)
-    return interquartile_mean(curves.T), low, high
+    return interquartile_mean(curves.T), *_ends(drawn, level, axis=1)
 
 
 def holm(p_values: list[float]) -> list[float]:
@@ -152,10 +145,15 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def around(estimate: float, drawn: Scores, level: float = 0.95) -> Interval:
-    """Return an estimate with the percentile interval of what was drawn."""
-    tail = 100 * (1.0 - level) / 2
-    low, high = np.percentile(drawn, [tail, 100 - tail])
+    """Return an estimate with the percentile interval of resampled values."""
+    low, high = _ends(drawn, level)
     return Interval(estimate, float(low), float(high))
+
+
+def _ends(drawn: Scores, level: float, axis: int | None = None) -> tuple[Scores, Scores]:
+    tail = 100 * (1.0 - level) / 2
+    low, high = np.percentile(drawn, [tail, 100 - tail], axis=axis)
+    return low, high
 
 
 def _shape(scores: Scores) -> tuple[int, int]:

@@ -13,9 +13,9 @@ Times = NDArray[np.float64]
 
 
 def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> tuple[Times, Times]:
-    """Return the times at which it happened, in order, and the share of runs still waiting after each.
+    """Return the event times in order, and the share of runs without the event after each.
 
-    times: (runs,) when it happened or the run ended; happened: (runs,) which of the two it was.
+    times: (runs,) time of the event or of the run's end; happened: (runs,) whether it is the event.
     """
     time, event = np.asarray(times, np.float64), np.asarray(happened, np.bool_)
     moments = np.unique(time[event])
@@ -28,7 +28,7 @@ def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> tuple[Times, Times]:
 
 
 def quantile(times: ArrayLike, happened: ArrayLike, share: float = 0.5) -> float:
-    """Return the time by which it has happened to `share` of the runs; infinity if it never gets that far."""
+    """Return the time by which `share` of the runs had the event; infinity if fewer did."""
     moments, waiting = kaplan_meier(times, happened)
     reached = np.flatnonzero(waiting <= 1.0 - share + 1e-12)
     return float(moments[reached[0]]) if len(reached) else math.inf
@@ -42,7 +42,7 @@ def median_interval(
     estimate = quantile(time, event)
     chosen = generator.integers(len(time), size=(repeats, len(time)))
     if event.all() or time[~event].min() >= time[event].max(initial=0.0):
-        # All that were cut off were cut off at the end: the median is the middle one of those in order.
+        # Censored runs all end last, so the median is the middle of the sorted times.
         ordered = np.sort(np.where(event, time, np.inf)[chosen], axis=1)
         medians = ordered[:, (len(time) + 1) // 2 - 1]
     else:
@@ -53,7 +53,7 @@ def median_interval(
 
 
 def restricted_mean(times: ArrayLike, happened: ArrayLike, horizon: float) -> float:
-    """Return the mean time until it happens, counting no more than `horizon`."""
+    """Return the mean time to the event, with times limited to `horizon`."""
     moments, waiting = kaplan_meier(times, happened)
     inside = moments < horizon
     edges = np.concatenate([[0.0], moments[inside], [horizon]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -27,30 +27,32 @@ DIMENSIONS = (1, 2, 3, 8, 32)
 CHUNK = 4096
 
 
-def count_collisions(task: str, dimensions: tuple[int, ...], seeds: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Yield one record per dimension and matrix: all states of a task are shown to the encoder.
+def count_collisions(
+    seed: int, *, tasks: Sequence[str] = TASKS, dimensions: Sequence[int] = DIMENSIONS
+) -> Iterator[dict[str, Any]]:
+    """Yield one record per task and dimension, with a seed's matrices: all states of the task are encoded.
 
-    States that look the same are one observation and share a key rightly; a collision is a pair of different
-    observations with one key.
+    States that look the same are one observation; a collision is a pair of different observations with one key.
     """
+    for task in tasks:
+        yield from _collisions(task, seed, dimensions)
+
+
+def _collisions(task: str, seed: int, dimensions: Sequence[int]) -> Iterator[dict[str, Any]]:
     states = exact(task)
     total = states.num_states + states.num_terminal
     chunks = [np.arange(first, min(first + CHUNK, total)) for first in range(0, total, CHUNK)]
     space = gym.spaces.Box(0, 255, states.observations(chunks[0][:1]).shape[1:], np.uint8)
-    encoders = {
-        (dim, seed): RandomProjection(dim=dim).build(space, named_generator(seed, "encoder"))
-        for dim in dimensions
-        for seed in seeds
-    }
-    keys: dict[tuple[int, int], list[NDArray[np.int64]]] = {name: [] for name in encoders}
+    encoders = {dim: RandomProjection(dim=dim).build(space, named_generator(seed, "encoder")) for dim in dimensions}
+    keys: dict[int, list[NDArray[np.int64]]] = {dim: [] for dim in encoders}
     looks: list[bytes] = []
     for chunk in chunks:
         observations = states.observations(chunk)
         looks.extend(xxhash.xxh3_128_digest(picture.tobytes()) for picture in observations)
-        for name, encoder in encoders.items():
-            keys[name].append(encoder.encode(observations))
+        for dim, encoder in encoders.items():
+            keys[dim].append(encoder.encode(observations))
     _, first_of = np.unique(np.array(looks, dtype="V16"), return_index=True)
-    for (dim, seed), parts in keys.items():
+    for dim, parts in keys.items():
         distinct = np.unique(np.concatenate(parts)[first_of], axis=0)
         yield {
             "kind": "collisions",

@@ -1,4 +1,4 @@
-"""C21: whether batch mixing keeps every stored transition in play."""
+"""C21: whether batch mixing draws every stored transition."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ STATES, TRAP = 16, 30
 
 
 def walk(seed: int, steps: int, sampler: Sampler) -> Replay:
-    """Return a replay of random walks, half of which end in a trap that no ending can be reached from.
+    """Return a replay of random walks, half of which enter a trap from which no terminal state can be reached.
 
-    States 0 to 15 are a chain with an ending behind it, walks start in its middle, and left of it lies the trap of 30
-    states, where walks last until time runs out.
+    States 0 to 15 are a chain with a terminal state at its right end and a trap of 30 states at its left end. Walks
+    start in the middle of the chain; in the trap they go on until they are truncated.
     """
     generator = named_generator(seed, "coverage")
     replay = Replay(
@@ -46,9 +46,9 @@ def walk(seed: int, steps: int, sampler: Sampler) -> Replay:
 
 
 def most_batches(rows: int, share: float) -> int:
-    """Return after how many batches uniform draws leave a row out with a chance of one in a million.
+    """Return the number of batches after which uniform sampling has missed a row with probability 1e-6 at most.
 
-    n draws leave a given row out with a chance of (1 - 1/rows)^n, and there are `rows` of them.
+    n draws miss a given row with probability (1 - 1/rows)^n, and there are `rows` of them.
     """
     return math.ceil(rows * math.log(rows / SURE) / (share * BATCH))
 
@@ -65,7 +65,7 @@ def batches_to_cover(seed: int, steps: int, share: float, mixed_in: str) -> dict
         batch = replay.sample(BATCH)
         drawn[batch.row] = True
         if share and mixed_in == "per":
-            # The hard case for PER: what has been drawn is learned, and its priority falls to the least there is.
+            # The worst case for PER: a drawn row's error becomes almost 0 and its priority minimal.
             replay.update_priorities(batch.row, np.zeros(len(batch)) + 1e-6 * errors.random(len(batch)))
         batches += 1
     return {
@@ -81,9 +81,8 @@ def batches_to_cover(seed: int, steps: int, share: float, mixed_in: str) -> dict
     }
 
 
-def all_coverage(seeds: tuple[int, ...], steps: int) -> Iterator[dict[str, Any]]:
-    """Yield a record for every share and every part that can be mixed in."""
-    for seed in seeds:
-        for share in SHARES:
-            for mixed_in in MIXED_IN if share else MIXED_IN[:1]:
-                yield batches_to_cover(seed, steps, share, mixed_in)
+def all_coverage(seed: int, *, steps: int = 5_000) -> Iterator[dict[str, Any]]:
+    """Yield a record for every share and every sampler that is mixed in."""
+    for share in SHARES:
+        for mixed_in in MIXED_IN if share else MIXED_IN[:1]:
+            yield batches_to_cover(seed, steps, share, mixed_in)

@@ -1,4 +1,4 @@
-"""C22: whether TER's order is EBU's when no state comes twice, and how often states do in LunarLander."""
+"""C22: whether TER's order equals EBU's when no state repeats, and how often states repeat in LunarLander."""
 
 from __future__ import annotations
 
@@ -60,6 +60,12 @@ def compare_orders(seed: int, episodes: int = 50, stretches: int = 400) -> Itera
             "episodes": episodes,
             "episodes_seen": len(which),
         }
+
+
+def no_repeats(seed: int, *, lander_steps: int = 50_000) -> Iterator[dict[str, Any]]:
+    """Yield all records of the study."""
+    yield from compare_orders(seed)
+    yield revisits(seed, lander_steps)
 
 
 def revisits(seed: int, steps: int) -> dict[str, Any]:

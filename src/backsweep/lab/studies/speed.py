@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import named_generator
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Sampler, Topological, Uniform
-from backsweep.tasks.resumable import make_environments
+from backsweep.tasks.resumable import Environments, make_environments
 
 SWEEP = Topological(roots=8, predecessors=3, trees="separate")
 SAMPLERS: dict[str, Sampler] = {
@@ -29,11 +29,18 @@ TASK = "minigrid/lavacrossing-hard"
 BATCH = 64
 
 
-def measure(name: str, rows: int, repeats: int, seed: int, task: str = TASK) -> Iterator[dict[str, Any]]:
+def measure_all(seed: int, *, rows: int = 1_000_000, repeats: int = 2_000) -> Iterator[dict[str, Any]]:
+    """Yield the records of all samplers."""
+    for name in SAMPLERS:
+        yield from measure(name, rows, repeats, seed)
+
+
+def measure(name: str, rows: int, repeats: int, seed: int) -> Iterator[dict[str, Any]]:
     """Yield records for adding a step to a full replay and for drawing a batch from it, in rounds of `repeats`."""
-    replay = _filled(SAMPLERS[name], rows, seed, task)
+    replay = _filled(SAMPLERS[name], rows, seed)
+    described = {"kind": "speed", "method": name, "task": TASK, "rows": rows, "batch": BATCH, "seed": seed}
     errors = named_generator(seed, "errors")
-    for _ in range(repeats // 10):  # caches and the allocator come to rest
+    for _ in range(repeats // 10):  # warm up
         replay.sample(BATCH)
     for turn in range(5):
         sampled = np.empty(repeats)
@@ -42,12 +49,10 @@ def measure(name: str, rows: int, repeats: int, seed: int, task: str = TASK) -> 
             batch = replay.sample(BATCH)
             sampled[index] = time.perf_counter() - start
             replay.update_priorities(batch.row, errors.random(BATCH))
-        yield {**_described(name, rows, task, seed, turn, replay), "operation": "sample", **summary(sampled)}
-        yield {
-            **_described(name, rows, task, seed, turn, replay),
-            "operation": "add",
-            **summary(_adds(replay, seed, task, repeats)),
-        }
+        envs = make_environments(TASK, None, replay.num_envs, seed + 1, {})
+        added = _play(replay, envs, named_generator(seed, "more actions"), max(repeats // 20, 10))
+        for operation, seconds in (("sample", sampled), ("add", added)):
+            yield {**described, "round": turn, "nbytes": replay.nbytes, "operation": operation, **summary(seconds)}
 
 
 def summary(seconds: NDArray[np.float64]) -> dict[str, float]:
@@ -62,59 +67,23 @@ def summary(seconds: NDArray[np.float64]) -> dict[str, float]:
     return {name: float(f"{value:.4g}") for name, value in numbers.items()}
 
 
-def _described(name: str, rows: int, task: str, seed: int, turn: int, replay: Replay) -> dict[str, Any]:
-    return {
-        "kind": "speed",
-        "method": name,
-        "task": task,
-        "rows": rows,
-        "batch": BATCH,
-        "seed": seed,
-        "round": turn,
-        "nbytes": replay.nbytes,
-    }
-
-
-def _filled(sampler: Sampler, rows: int, seed: int, task: str) -> Replay:
-    """Fill a replay with random play on many copies of a task side by side, each a lane of its own."""
+def _filled(sampler: Sampler, rows: int, seed: int) -> Replay:
+    """Return a full replay of random play, with one lane for each of many copies of a task."""
     lanes = min(100, rows)
-    envs = make_environments(task, None, lanes, seed, {})
-    replay = Replay(
-        envs.observation_space,
-        gym.spaces.Discrete(envs.num_actions),
-        capacity=rows,
-        sampler=sampler,
-        num_envs=lanes,
-        seed=seed,
-    )
-    generator = named_generator(seed, "actions")
-    observations = envs.reset()
-    for _ in range(-(-rows // lanes) + 10):  # a little more than full, so that adding has to make room
-        actions = generator.integers(envs.num_actions, size=lanes)
-        outcome = envs.step(actions)
-        replay.add(
-            observations,
-            actions,
-            outcome.rewards,
-            outcome.observations,
-            outcome.terminated,
-            outcome.truncated,
-            final_observation=outcome.finals,
-        )
-        observations = outcome.observations.copy()
-    envs.close()
+    envs = make_environments(TASK, None, lanes, seed, {})
+    spaces = envs.observation_space, gym.spaces.Discrete(envs.num_actions)
+    replay = Replay(*spaces, capacity=rows, sampler=sampler, num_envs=lanes, seed=seed)
+    # A little more than full, so that rows are evicted.
+    _play(replay, envs, named_generator(seed, "actions"), -(-rows // lanes) + 10)
     return replay
 
 
-def _adds(replay: Replay, seed: int, task: str, repeats: int) -> NDArray[np.float64]:
-    """Return the seconds per step when all lanes add one each."""
-    lanes = replay.num_envs
-    envs = make_environments(task, None, lanes, seed + 1, {})
-    generator = named_generator(seed, "more actions")
+def _play(replay: Replay, envs: Environments, generator: np.random.Generator, steps: int) -> NDArray[np.float64]:
+    """Add random play to a replay; return the seconds per added row of each step."""
     observations = envs.reset()
-    seconds = np.empty(max(repeats // 20, 10))
-    for index in range(len(seconds)):
-        actions = generator.integers(envs.num_actions, size=lanes)
+    seconds = np.empty(steps)
+    for index in range(steps):
+        actions = generator.integers(envs.num_actions, size=envs.num_envs)
         outcome = envs.step(actions)
         start = time.perf_counter()
         replay.add(
@@ -126,7 +95,7 @@ def _adds(replay: Replay, seed: int, task: str, repeats: int) -> NDArray[np.floa
             outcome.truncated,
             final_observation=outcome.finals,
         )
-        seconds[index] = (time.perf_counter() - start) / lanes
+        seconds[index] = (time.perf_counter() - start) / envs.num_envs
         observations = outcome.observations.copy()
     envs.close()
     return seconds

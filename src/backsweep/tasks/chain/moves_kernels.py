@@ -1,6 +1,6 @@
 """NChain's moves.
 
-state   0 ──> 1 ──> 2 ──> ... ──> N-1     forward; entering N-1 pays 1 and ends the episode
+state   0 ──> 1 ──> 2 ──> ... ──> N-1     forward; entering N-1 has reward 1 and ends the episode
         0 <── 1 <── 2 <── ...             backward; at 0 it has no effect
 """
 
@@ -29,7 +29,7 @@ ONE_HOT = 2  # whether observations are one-hot vectors rather than the states
 
 
 class ChainArrays(NamedTuple):
-    """Where every lane stands on its chain."""
+    """The state of every lane."""
 
     settings: Int64Vector
     chance: Float64Vector

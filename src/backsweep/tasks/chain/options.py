@@ -16,14 +16,14 @@ class ChainOptions:
     length: int = 20
     """Number of states N; the last one ends the episode."""
     max_steps: int | None = None
-    """Step limit; None means 10 N^2, some ten times what a random walk takes, since the paper states none."""
+    """Step limit; None means 10 N^2, about ten times the length of a random walk. The paper states none."""
     observation: str = "index"
     """"index" (the state's number) or "one_hot" (a vector of N floats)."""
     random_action_chance: float = 0.0
     """Probability that a step's action is replaced by a uniformly random one."""
 
     def __post_init__(self) -> None:
-        """Refuse invalid options."""
+        """Check the options."""
         object.__setattr__(self, "length", checked_int("length", self.length, 2))
         limit = 10 * self.length**2 if self.max_steps is None else self.max_steps
         object.__setattr__(self, "max_steps", checked_int("max_steps", limit, 1))

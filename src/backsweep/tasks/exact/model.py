@@ -99,7 +99,7 @@ class ExactTask:
         From the second step on the policy's action is replaced by a random one with probability `random_chance`.
         """
         actions, chance = self.greedy(policy), checked_chance("random_chance", random_chance)
-        # Two independent replacements, the policy's and then the task's, act like one.
+        # Two independent replacements, the policy's and then the task's, are equivalent to one.
         joint = 1.0 - (1.0 - chance) * (1.0 - self.random_action_chance)
         graph, values = self.graph, self._fresh_values(discount, tolerance)
         for _ in range(MOST_SWEEPS):

@@ -1,10 +1,10 @@
 """Sweeps over the arrays of an MDP.
 
     next_state[s, a]   where action a leads from s; states from `num_states` on are terminal and have no row
-    reward[s, a]       what it pays
+    reward[s, a]       its reward
     values[s]          one entry per state, terminal ones included: theirs stay 0
 
-A chosen action is replaced by a uniformly random one with a chance, so its worth is a blend:
+A chosen action is replaced by a uniformly random one with some probability (chance):
 
     worth(s, a) = (1 - chance) * direct(s, a) + chance * mean over b of direct(s, b)
     direct(s, a) = reward[s, a] + discount * values[next_state[s, a]]
@@ -96,7 +96,7 @@ def action_values(
 
 @kernel
 def is_first_way(next_state: NDArray[np.int32], state: int, action: int) -> bool:
-    """Say whether no action before this one leads from a state to the same place."""
+    """Return whether no earlier action leads from a state to the same successor."""
     for earlier in range(action):
         if next_state[state, earlier] == next_state[state, action]:
             return False
@@ -105,7 +105,7 @@ def is_first_way(next_state: NDArray[np.int32], state: int, action: int) -> bool
 
 @kernel
 def count_ways_in(next_state: NDArray[np.int32], count: NDArray[np.int64]) -> None:
-    """Count for each state the ways into it: the states with one action or more that leads there."""
+    """Count the ways into each state: the states with at least one action that leads there."""
     num_states, num_actions = next_state.shape
     for state in range(num_states):
         for action in range(num_actions):
@@ -116,11 +116,11 @@ def count_ways_in(next_state: NDArray[np.int32], count: NDArray[np.int64]) -> No
 
 @kernel
 def list_ways_in(next_state: NDArray[np.int32], source: NDArray[np.int32], actions: NDArray[np.int32]) -> None:
-    """List the ways into each state: where they come from, and how many actions take them. All rows are equally long.
+    """List the ways into each state: their source, and how many of its actions lead there. Rows are padded with 0.
 
     state   source        actions
     0       0  1  5  7    4  1  1  1
-    1       0  6  0  0    1  1  0  0     no action takes the last two, which fill the row up
+    1       0  6  0  0    1  1  0  0
     """
     num_states, num_actions = next_state.shape
     found = np.zeros(num_states, dtype=np.int64)
@@ -150,9 +150,8 @@ def run_policy(
 ) -> tuple[float, float, float]:
     """Follow the probability of being in each state for `max_steps` steps; `weights` holds it before the first.
 
-    Almost all time goes into the steps, so each is nothing but a sum over the ways into every state (see
-    `list_ways_in`), with the chance of each worked out beforehand. What is earned on the way follows from how often
-    each state is visited.
+    Each step is a sum over the ways into every state (see `list_ways_in`), with precomputed probabilities, because
+    almost all time is spent there. Rewards follow from how often each state is visited.
 
     Returns the expected sum of rewards, the probability of having ended with success, and that of having ended.
     """

@@ -1,4 +1,4 @@
-"""The integers that the MiniGrid kernels speak: cell codes, directions, actions, table columns.
+"""The integer codes of the MiniGrid kernels: cells, directions, actions, table columns.
 
 A cell is one byte. Coloured things take six codes in a row, one per colour:
 
@@ -20,7 +20,7 @@ DOOR_CLOSED = DOOR_OPEN + NUM_COLOURS
 DOOR_LOCKED = DOOR_CLOSED + NUM_COLOURS
 NUM_CODES = DOOR_LOCKED + NUM_COLOURS
 
-# An agent on a cell is drawn over the cell: each code has five tiles, without agent and with it in each direction.
+# Each code has five tiles: without the agent, and with it in each direction.
 TILES_PER_CODE = 5
 
 RIGHT, DOWN, LEFT, UP = range(4)
@@ -38,7 +38,7 @@ DOOR_A = 5  # cell index of the only door, or of the red one; -1 if none
 DOOR_B = 6  # cell index of the blue door; -1 if none
 LANE_COLUMNS = 7
 
-# The rules vector: what is the same for all lanes of a task.
+# The rules vector, which is the same for all lanes of a task.
 FAMILY = 0
 WIDTH = 1
 HEIGHT = 2
@@ -54,5 +54,5 @@ FAMILY_DOORKEY, FAMILY_UNLOCK, FAMILY_REDBLUEDOORS, FAMILY_CROSSING = range(4)
 
 REWARD_PAPER, REWARD_PACKAGE = range(2)
 
-# What an action led to.
+# The outcome of an action.
 NOTHING, SUCCESS, FAILURE = range(3)

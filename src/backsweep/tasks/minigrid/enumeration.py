@@ -22,7 +22,7 @@ KEYS_AND_DOORS = {
 
 
 class MiniGridStates:
-    """The states of a task as numbers that can be painted; see `enumeration_kernels` for what a number means."""
+    """The states of a task as numbers, which `enumeration_kernels` defines."""
 
     def __init__(self, options: MiniGridOptions) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""Walking through every state of a MiniGrid task.
+"""Enumerates every state of a MiniGrid task.
 
 A layout is a start grid without its key, its doors as drawn. Within a layout a state is a number in mixed radix:
 
@@ -75,7 +75,7 @@ class Layouts(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What a walk through all states finds.
+    """The result of an enumeration.
 
     seen         number -> place, UNSEEN where not met; one entry per number of every layout
     numbers      place -> number, in the order of visiting
@@ -126,7 +126,7 @@ def decode(
     cells: NDArray[np.uint8],
     lane: NDArray[np.int64],
 ) -> None:
-    """Write the situation that a number stands for within its layout."""
+    """Write the situation with a given number within its layout."""
     for cell in range(cells.size):
         cells[cell] = base[cell]
     lane[DIRECTION] = number % 4
@@ -175,7 +175,7 @@ def number_starts(
 def explore(starts: NDArray[np.int64], layouts_row: Row, walk_row: Row) -> int:
     """Visit every state that can be reached from the starts and return how many there are.
 
-    When `numbers` is full the walk stops and returns one more than there is space for.
+    If `numbers` is full, return one more than its size.
     """
     known, walk = unpack(Layouts, layouts_row), unpack(Walk, walk_row)
     bases, layouts, rules, seen, numbers = known.bases, known.layouts, known.rules, walk.seen, walk.numbers

@@ -7,7 +7,7 @@
     #k #G#              #   ^#    #               #  #    B  #              #       #
     ######              ###########               ############              #  ~   G#
 
-Cells are drawn the way the originals do, by trying uniformly until one fits.
+Cells are drawn as in the originals, by rejection sampling.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -159,7 +159,7 @@ def draw_crossing(
 ) -> None:
     """Lay rivers across the room and open one crossing in each, along a random way from room to room.
 
-    River r stands for the vertical one at column 2 + 2 r, or, from `per_axis` on, the horizontal one at that row.
+    River r is vertical at column 2 + 2 r, or from `per_axis` on horizontal at row 2 + 2 (r - per_axis).
     """
     size, count = rules[WIDTH], rules[CROSSINGS]
     build_walls(cells, size, 0, size, size)

@@ -101,13 +101,13 @@ class Canvas(NamedTuple):
 
 @kernel
 def is_open_door(code: int) -> bool:
-    """Say whether a cell code is a door that stands open."""
+    """Return whether a cell code is an open door."""
     return DOOR_OPEN <= code < DOOR_CLOSED
 
 
 @kernel
 def cell_ahead(lane: NDArray[np.int64], width: int) -> int:
-    """Return the index of the cell in front of the agent; walls surround every level, so there always is one."""
+    """Return the index of the cell in front of the agent, which exists because walls surround every level."""
     x, y, direction = lane[X], lane[Y], lane[DIRECTION]
     if direction == RIGHT:
         x += 1
@@ -200,7 +200,7 @@ def reward_of(outcome: int, was_on_goal: bool, is_on_goal: bool, steps: int, rul
 
 @kernel
 def ends_episode(outcome: int, rules: NDArray[np.int64]) -> bool:
-    """Say whether an outcome is a termination."""
+    """Return whether an outcome ends the episode."""
     return outcome == FAILURE or (outcome == SUCCESS and rules[GOAL_TERMINATES] == 1)
 
 
@@ -213,7 +213,7 @@ def draw_cell(
     canvas: Canvas,
     image: NDArray[np.uint8],
 ) -> None:
-    """Copy one cell's tile into the image, with the agent on it if it stands there."""
+    """Copy one cell's tile into the image, with the agent if it is there."""
     tiles, row_pixel, column_pixel = canvas.tiles, canvas.row_pixel, canvas.column_pixel
     y = index // width
     x = index % width

@@ -55,7 +55,7 @@ class MiniGridOptions:
     """Side of the observed image in pixels."""
 
     def __post_init__(self) -> None:
-        """Refuse invalid options."""
+        """Check the options."""
         checked_choice("level", self.level, LEVELS)
         high = UNLOCK_ROOM if self.level == "unlock" else None
         size = checked_int("size", self.size, SMALLEST[self.level], high)

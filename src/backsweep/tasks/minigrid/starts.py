@@ -54,7 +54,7 @@ def all_starts(options: MiniGridOptions) -> Starts:
 
 
 def count_layouts(options: MiniGridOptions) -> int:
-    """Return how many grids there are without their keys, at most, and without listing them."""
+    """Return an upper bound of the number of grids without their keys, without listing them."""
     size = options.size
     if options.level == "doorkey":
         return (size - 4) * (size - 3)
@@ -150,7 +150,7 @@ def _crossing_starts(options: MiniGridOptions) -> Iterator[Start]:
         grid[size - 2, size - 2] = codes.GOAL
         grid[1 : size - 1, columns[1:-1]] = obstacle
         grid[rows[1:-1], 1 : size - 1] = obstacle
-        # A way is a choice of which moves go through vertical rivers; all ways are equally likely.
+        # A way is a choice of the moves that cross vertical rivers; all ways are equally likely.
         ways = list(itertools.combinations(range(count), len(columns) - 2))
         for way in ways:
             openings = list(_openings(columns, rows, [move in way for move in range(count)]))
@@ -163,7 +163,7 @@ def _crossing_starts(options: MiniGridOptions) -> Iterator[Start]:
 
 
 def _openings(columns: list[int], rows: list[int], way: list[bool]) -> Iterator[list[tuple[int, int]]]:
-    """Give, for each move of a way, the (row, column) cells that its river may be opened at."""
+    """Yield the (row, column) cells where the river of each move may be opened."""
     room_column, room_row = 0, 0
     for through_vertical in way:
         if through_vertical:

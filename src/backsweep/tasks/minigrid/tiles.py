@@ -1,7 +1,7 @@
-"""Tiles and how they become an image: painted once into a table, then only copied.
+"""Tiles, painted once into a table and then copied into images.
 
-A tile is painted on a fine canvas (three by three points per pixel) as a stack of shapes, each shape a predicate over
-points of the unit square, and averaged down. The tests hold every tile equal, byte for byte, to the original's.
+A tile is painted on a fine canvas (three by three points per pixel) as a stack of shapes, each a predicate over points
+of the unit square, and averaged down. Every tile equals MiniGrid's own, byte for byte.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def paint_tile(code: int, direction: int | None, tile_pixels: int = TILE_PIXELS)
     for shape, colour in [*grid_lines, *shapes_of(code), *agent]:
         canvas[shape(x, y)] = np.array(colour).astype(np.uint8)
     points = canvas.reshape(tile_pixels, POINTS_PER_PIXEL, tile_pixels, POINTS_PER_PIXEL, 3)
-    # The order of the two averages and the cut to bytes decide the last bit of a colour.
+    # The order of the two averages and the truncation to bytes decide the last bit of a colour.
     tile: NDArray[np.uint8] = points.mean(axis=3).mean(axis=1).astype(np.uint8)
     return tile
 

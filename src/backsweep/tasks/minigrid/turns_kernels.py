@@ -1,4 +1,4 @@
-"""MiniGrid's turns, shared out among threads: each part is a run of neighbouring lanes."""
+"""MiniGrid's turns, split among threads by ranges of lanes."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"

@@ -1,6 +1,6 @@
-"""The integers that the Sokoban kernels speak.
+"""The integer codes of the Sokoban kernels.
 
-A room is two grids of one byte per cell: `fixed` holds walls, floor and targets, `room` what is seen on top of them.
+A room is two grids of one byte per cell: `fixed` has walls, floor and targets, `room` also boxes and the player.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drawing Sokoban rooms: carve, place, play backwards, keep the hardest position met.
+"""Generates Sokoban rooms: carve, place, play backwards, keep the hardest position.
 
 Reverse play is a depth-first search over (player, boxes, which boxes have been pulled), kept on an explicit stack:
 
@@ -52,7 +52,7 @@ from backsweep.tasks.sokoban.moves_kernels import (
 
 TURN_CHANCE = 0.35
 NUM_MASKS = 5
-DEEPEST = 298  # depth of the last position that is looked at, the solved one being 0
+DEEPEST = 298  # depth of the last position that is searched; the solved one has depth 0
 MOST_STATES = 300_000
 NUM_ACTIONS = 8  # pull up, down, left, right, then move up, down, left, right
 
@@ -119,7 +119,7 @@ def draw_floor_cell(fixed: NDArray[np.uint8], taken: int, count: int, stream: ND
 
 @kernel
 def place_targets(fixed: NDArray[np.uint8], num_boxes: int, stream: NDArray[np.uint64]) -> int:
-    """Choose the player's cell, then turn floor into targets; return the player's cell, ABSENT if room is short."""
+    """Choose the player's cell, then turn floor into targets; return the player's cell, ABSENT without enough floor."""
     floor = 0
     for cell in range(fixed.size):
         floor += int(fixed[cell] == FLOOR)
@@ -149,7 +149,7 @@ def score_of(
     pulls: int,
     width: int,
 ) -> int:
-    """Return pulls times the boxes' total distance from their own targets, 0 if anything stands on a target."""
+    """Return pulls times the boxes' total distance from their targets, 0 if anything is on a target."""
     distance = 0
     if fixed[player] == TARGET:
         return 0
@@ -251,8 +251,8 @@ def draw_rooms(
 ) -> int:
     """Draw a new room for every chosen lane of first..last-1; return a lane that found none in time, or ABSENT.
 
-    Tries are independent and the first with a positive score is taken. (The original starts afresh after four tries,
-    or when floor is short, which draws from the same distribution.) `search` says which of the sets is ours.
+    Tries are independent and the first with a positive score is taken. (The original restarts after four tries, or when
+    there is too little floor, which gives the same distribution.) `search` is the index of this thread's set.
     """
     settings, fixed = rooms.settings, rooms.fixed
     keys, slots, table = searches.keys[search], searches.slots[search], searches.table[search]

@@ -19,7 +19,7 @@ from backsweep.tasks.sokoban.options import SokobanOptions
 from backsweep.tasks.sokoban.turns_kernels import turn
 
 PICTURE_CELL = 32
-# Some rooms have space but can never be played backwards far enough; more tries than any playable size ever needs.
+# Some sizes have no playable room; any playable size needs fewer tries.
 MOST_TRIES = 20_000
 
 
@@ -28,7 +28,7 @@ class SokobanLanes(Lanes):
 
     FAMILY = "sokoban"
     SITUATION = ("fixed", "rooms", "lanes")
-    LANES_WORTH_THREADS = 16  # for the sake of those that begin: a room may take a millisecond
+    LANES_WORTH_THREADS = 16  # a new room may take a millisecond
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -114,7 +114,7 @@ class SokobanLanes(Lanes):
         return self.outcomes, self._rooms, self._searches
 
     def _use_searches(self, parts: int) -> None:
-        """Make a set for each of `parts` parts of a turn, since a search needs one to itself."""
+        """Make a set for each of `parts` parts of a turn."""
         self._searches = searches(self.options, parts)
         self._table = array_rows(self.bundles)
 
@@ -127,7 +127,7 @@ class SokobanLanes(Lanes):
         return picture
 
     def _refuse_unplayable(self) -> None:
-        """Try to draw one room, so that a size that has none is refused here and not at the first reset."""
+        """Raise if no room of this size can be played, rather than at the first reset."""
         first = np.zeros(self.num_lanes, dtype=np.bool_)
         first[0] = True
         if begin_episodes(first, np.zeros(self.num_lanes, dtype=np.uint64), self._table) != moves_kernels.ABSENT:

@@ -52,7 +52,7 @@ from backsweep.tasks.sokoban.codes import (
 ABSENT = -1
 SEARCHES = OWN_SECOND
 # Settings of a room.
-FIRST_ACTION = 0  # an action counts from here of the package's numbering, which leaves the no-operation out or in
+FIRST_ACTION = 0  # the package's number of action 0: with or without the no-operation
 NUM_ACTIONS = 1
 WIDTH = 2
 NUM_BOXES = 3
@@ -211,7 +211,7 @@ def copy_into(target: NDArray[Any], source: NDArray[Any]) -> None:
 
 @kernel
 def write_key(key: NDArray[np.int32], player: int, things: NDArray[np.int64]) -> None:
-    """Write a state's key: the player's cell, then the things in ascending order, so that boxes have no names."""
+    """Write a state's key: the player's cell, then the things in ascending order, because boxes are interchangeable."""
     key[0] = player
     for place in range(things.size):
         thing = np.int32(things[place])
@@ -226,11 +226,11 @@ def write_key(key: NDArray[np.int32], player: int, things: NDArray[np.int64]) ->
 def add_if_new(
     key: NDArray[np.int32], count: int, keys: NDArray[np.int32], slots: NDArray[np.int32], table: NDArray[np.int32]
 ) -> bool:
-    """Add a key to the set unless it is in it; return whether it was new.
+    """Add a key to the set; return whether it was new.
 
     table   open addressing, a power of two:  [ -1 | 2 | -1 | 0 | 1 | ... ]   number of the key, or ABSENT
-    keys    the keys in the order they came:  keys[0], keys[1], ...          `count` of them before this call
-    slots   the place in the table of each key, so that clearing costs what filling did
+    keys    the keys in order of insertion:   keys[0], keys[1], ...          `count` of them before this call
+    slots   the place of each key in the table, for clearing it
     """
     word = np.uint64(0)
     for place in range(key.size):

@@ -30,7 +30,7 @@ class SokobanOptions:
     """Side of the observed image in pixels."""
 
     def __post_init__(self) -> None:
-        """Refuse invalid options."""
+        """Check the options."""
         checked_int("height", self.height, 3, 1000)
         checked_int("width", self.width, 3, 1000)
         checked_int("boxes", self.boxes, 1, 62)

@@ -1,11 +1,11 @@
 """Breadth-first search for a shortest solution of a Sokoban room.
 
     number     0      1      2     ...       states in the order they were met, nearest first
-    keys       [player, box, box, ...]       boxes ascending, so that they have no names
+    keys       [player, box, box, ...]       boxes ascending, because they are interchangeable
     parents    -1     0      0     ...       the state it was reached from
     moves      -1     0..3   0..3  ...       the direction that led there: up, down, left, right
 
-A push is a move that meets a box, so four directions are all there is to try.
+A push is a move into a box, so there are four actions.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -35,7 +35,7 @@ def box_number(key: NDArray[np.int32], cell: int) -> int:
 
 @kernel
 def all_on_targets(fixed: NDArray[np.uint8], key: NDArray[np.int32]) -> bool:
-    """Say whether a state is solved."""
+    """Return whether a state is solved."""
     on_targets = 0
     for place in range(1, key.size):
         on_targets += int(fixed[key[place]] == TARGET)

@@ -1,4 +1,4 @@
-"""Sokoban's turns, shared out among threads: each part is a run of neighbouring lanes."""
+"""Sokoban's turns, split among threads by ranges of lanes."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -43,7 +43,7 @@ def turn_part(
         if moving:
             for place in range(finals.shape[1]):
                 finals[lane, place] = numbers[lane, place]
-        # One at a time: a lane that finds no room must not keep those behind it from theirs.
+        # One at a time: a lane that finds no room must not stop the others.
         rooms.lost[lane] = draw_rooms(lane, lane + 1, ended, outcomes.streams, rooms, searches, part) != ABSENT
     if beginning:
         draw_lanes(first, last, ended, rooms)

@@ -1,4 +1,4 @@
-"""From a learner's runs to their evaluation records."""
+"""Evaluates the runs of a learner."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import normalised_return
 from backsweep.tasks.fleet import FleetEnvironments
 from backsweep.tasks.lane_seeds import lane_seeds
-from backsweep.tasks.registry import OUTSIDE
+from backsweep.tasks.registry import FOREIGN_FAMILIES
 from backsweep.tasks.resumable import Environments, make_environments
 
-MOST_OTHER_ENVIRONMENTS = 10  # of other packages' environments, which may be large
+MOST_OTHER_ENVIRONMENTS = 10  # environments of other packages may be large
 PROBE_ENVIRONMENTS = 8
 PROBE_SEED = 0
 
@@ -151,7 +151,7 @@ def exact_for(config: RunConfig) -> ExactEvaluator:
 def is_own(config: RunConfig) -> bool:
     """Return whether a run is on one of the project's own tasks, of which hundreds of copies are cheap."""
     task = task_of(config)
-    return task is not None and task.family not in OUTSIDE
+    return task is not None and task.family not in FOREIGN_FAMILIES
 
 
 def probe_for(config: RunConfig) -> NDArray[Any]:

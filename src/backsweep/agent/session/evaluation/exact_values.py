@@ -39,7 +39,7 @@ class ExactEvaluator:
         self._best = task.optimal_values(discount)
 
     def scores(self, values: FleetValues, runs: Sequence[int], random_chance: float = 0.0) -> list[ExactScores]:
-        """Return the scores of several runs' policies: each state is shown to all of them at once.
+        """Return the scores of several runs' policies, which are evaluated together on all states.
 
         Threads draw the states and evaluate the policies without the interpreter lock.
         """

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks.resumable import Environments
 
-STRIDE = 7  # steps between two states taken, so that neighbours are not almost the same
+STRIDE = 7  # steps between two probe states: neighbours are almost equal
 
 
 def probe_states(envs: Environments, size: int) -> NDArray[Any]:

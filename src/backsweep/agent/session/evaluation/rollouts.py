@@ -22,7 +22,7 @@ ActionValues = Callable[[NDArray[Any]], NDArray[np.floating]]
 FleetValues = Callable[[Sequence[int], NDArray[Any]], NDArray[np.floating]]
 """From the numbers of several runs and observations (runs, rows, ...) to values (runs, rows, actions).
 
-Where all runs are shown the same, the first axis of the observations is a broadcast one (its stride is 0).
+If all runs get the same observations, their first axis is broadcast (its stride is 0).
 """
 
 
@@ -71,7 +71,7 @@ def play(
             generators[place].random(out=units[place])
         actions = np.where(units[:, 0] >= random_chance, best, (units[:, 1] * envs.num_actions).astype(np.int64))
         if isinstance(envs, FleetEnvironments):
-            outcome = envs.step(actions.reshape(-1), ~playing.reshape(-1), go_on=width < episodes)
+            outcome = envs.step(actions.reshape(-1), ~playing.reshape(-1), restart=width < episodes)
         else:
             outcome = envs.step(actions.reshape(-1))
         places = np.nonzero(playing)
@@ -89,7 +89,7 @@ def play(
 
 
 def _unfinished_first(playing: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the numbers of each run's environments that play, filled up with others to the same length."""
+    """Return the indices of each run's environments that still play, padded with others to the same length."""
     most = int(playing.sum(axis=1).max())
     if most == playing.shape[1]:
         return np.broadcast_to(np.arange(most), playing.shape)
@@ -99,7 +99,7 @@ def _unfinished_first(playing: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _seen(
     observations: NDArray[Any], shape: tuple[int, int], active: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Return the observations (runs, rows, ...) of the active runs' rows; without a copy while all are wanted."""
+    """Return the observations (runs, rows, ...) of the active runs' rows, without a copy if they are all rows."""
     if rows.shape == shape:
         return observations.reshape(*shape, *observations.shape[1:])
     taken: NDArray[Any] = np.take(observations, active[:, None] * shape[1] + rows, axis=0)

@@ -1,4 +1,4 @@
-"""A run watched while it trains: a page on this machine alone with its curves, its graph and its last episode."""
+"""The live page of a run: its curves, its graph and its last episode, served on this machine only."""
 
 from backsweep.agent.session.live.live import Live
 

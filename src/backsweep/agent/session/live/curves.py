@@ -1,4 +1,4 @@
-"""The numbers of a run that are drawn as curves."""
+"""The curves of the live page."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SHOWN: dict[type[Record], dict[str, str]] = {
     TrainingRecord: {"mean_return": "training return", "batch_q": "Q of batches", "loss": "loss"},
     EvaluationRecord: {"mean_return": "evaluation return", "start_value": "Q at starts"},
 }
-"""By kind of record: its fields that are drawn, and what they are called."""
+"""The fields that are drawn, by kind of record, with their titles."""
 STATISTICS = {"vertices": "states", "terminal_vertices": "ends"}
 
 
 class Curves:
-    """Takes a run's records, as TensorBoard does, and gives out points that the page does not have yet."""
+    """A destination of a run's records that returns the points which the page does not have yet."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class Curves:
                     self._points.append((name, record.step, float(number)))
 
     def close(self) -> None:
-        """Keep what there is: the page may still ask."""
+        """Keep all points: the page may still request them."""
 
     def since(self, first: int) -> dict[str, Any]:
         """Return the points from number `first` on, and the number of the next one."""

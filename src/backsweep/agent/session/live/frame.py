@@ -1,4 +1,4 @@
-"""A picture of a run's graph at one moment, as bytes for the page."""
+"""A frame of the live page: a run's graph at one moment, as bytes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from backsweep.view.scene import NONE, Arrays, edge_arrays, state_flags
 
 MOST_STATES = 20_000
 MOST_ASKED = 2_000
-"""States that the network is asked about for a frame, where no values are planned."""
+"""States whose values the network computes for a frame, if no values are planned."""
 EDGES_PER_STATE = 3
 LONGEST_EPISODE = 400
-"""Steps of an episode that are shown, its last ones."""
+"""The last steps of an episode that are shown."""
 LOOK_BACK = 20_000
-"""Rows among which an end of an episode is looked for."""
+"""The newest rows among which the end of an episode is searched."""
 
 StateValues = Callable[[Any], NDArray[np.floating]]
 """From a batch of observations to the value of each."""
 
 
 def make_frame(replay: Replay, state_values: StateValues, words: dict[str, Any]) -> bytes:
-    """Return the graph of a replay that keeps one, and its newest whole episode; without a graph the episode alone."""
+    """Return the graph of a replay, if it has one, and its newest complete episode."""
     about: dict[str, Any]
     rows = newest_episode(replay)
     if replay.machinery.graph is None:
@@ -74,7 +74,7 @@ def make_frame(replay: Replay, state_values: StateValues, words: dict[str, Any])
 
 
 def frame_bytes(arrays: Arrays, words: dict[str, Any]) -> bytes:
-    """Return words and arrays as one block: the length of the words, the words as JSON, and the arrays."""
+    """Return one block: the length of the words, the words as JSON, and the arrays."""
     data, table = pack(arrays)
     head = json.dumps({**words, "arrays": table}, separators=(",", ":"), allow_nan=False).encode()
     head += b" " * (-(len(head) + 4) % ALIGNMENT)
@@ -82,7 +82,7 @@ def frame_bytes(arrays: Arrays, words: dict[str, Any]) -> bytes:
 
 
 def newest_episode(replay: Replay) -> NDArray[np.int64]:
-    """Return the rows of the newest episode that has ended, at most its last ones; none if there is none."""
+    """Return the last rows of the newest episode that has ended, if any."""
     store = replay.machinery.store
     serial = np.arange(max(store.oldest, store.total - LOOK_BACK), store.total)
     ended = serial[(store.rows[serial % store.capacity, FLAGS] & ENDED) != 0]
@@ -92,7 +92,7 @@ def newest_episode(replay: Replay) -> NDArray[np.int64]:
 
 
 def _episode_states(replay: Replay, facts: Facts, rows: NDArray[np.int64], new: NDArray[np.int64]) -> Arrays:
-    """Return the states of an episode, one more than its steps; those that are not shown as NONE."""
+    """Return the states of an episode, one more than its steps; NONE for states that are not shown."""
     places = rows - replay.oldest
     states = np.concatenate([facts.row_source[places], facts.row_target[places[-1:]]])
     shown = new[states]
@@ -126,7 +126,7 @@ def _picture_words(arrays: Arrays) -> dict[str, Any]:
 def _network_values(
     replay: Replay, observation: NDArray[np.int64], distance: NDArray[np.int64], state_values: StateValues
 ) -> NDArray[np.float32]:
-    """Return what the network says of the states nearest to an end, NaN for the others."""
+    """Return the network's values of the states nearest to an end, NaN for the others."""
     value = np.full(len(observation), np.nan, np.float32)
     known = np.flatnonzero(observation >= 0)
     asked = known[np.argsort(distance[known], kind="stable")[:MOST_ASKED]]

@@ -1,8 +1,7 @@
-"""Watching a run: what the page asks for, and when a new picture of the graph is made.
+"""The live page: what it requests, and when a new frame is made.
 
-The training thread makes pictures, and only while somebody looks. A picture that took t seconds is followed by a pause
-of t / SHARE, so that pictures never take more than a fixed share of the run's time. All else, sending included, is done
-by the server's threads.
+The training thread makes frames, and only while a page is open. A frame that took t seconds is followed by a pause of
+t / SHARE, so that frames take at most a fixed share of the run's time. Everything else is done by the server's threads.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from backsweep.view.packing import json_text
 from backsweep.view.page import filled_page
 
 SHARE = 0.015
-"""Of the run's time that pictures of its graph may take."""
+"""The largest share of the run's time for frames."""
 SHORTEST_PAUSE = 1.0
 PATIENCE = 6.0
-"""Seconds after the last question of a page in which somebody counts as looking."""
+"""Seconds after its last request in which a page counts as open."""
 SCRIPTS = ("data.js", "renderer.js", "camera.js", "colours.js", "details.js", "chart.js", "live.js")
 
 
 class Live:
-    """A run's page, served from its making to `close`; all of one fleet's runs but the first are left out."""
+    """The page of a fleet's first run, served until `close`."""
 
     def __init__(self, fleet: Fleet, title: str, port: int = 0) -> None:
         config = fleet.runs[0].config
@@ -53,17 +52,17 @@ class Live:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The page's address."""
         return self._server.url
 
     def wants_frame(self, step: int) -> bool:
-        """Take note of the step; say whether it is time for another picture. Called after every turn, so quick."""
+        """Note the step and return whether another frame is due; cheap, because it is called after every turn."""
         self._step = step
         now = time.monotonic()
         return now >= self._next_at and now - self._asked_at < PATIENCE
 
     def show(self, fleet: Fleet) -> None:
-        """Make a picture of the first run's graph."""
+        """Make a frame of the first run's graph."""
         began = time.monotonic()
         run = fleet.runs[0]
 
@@ -74,7 +73,7 @@ class Live:
         self._frame = make_frame(run.replay, state_values, words)
         self._version += 1
         now = time.monotonic()
-        # The first one takes longer, once: what it needs is loaded.
+        # The first frame also loads modules, so its time does not count.
         cost = now - began if self._version > 1 else 0.0
         self._next_at = now + max(SHORTEST_PAUSE, cost / SHARE)
 

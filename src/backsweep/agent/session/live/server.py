@@ -1,4 +1,4 @@
-"""Serves a run's page to this machine alone: on 127.0.0.1, read-only, and only to requests that name this machine."""
+"""Serves a run's page on 127.0.0.1, read-only, and only to requests whose host is this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answers = dict[str, Callable[[dict[str, str]], tuple[str, bytes] | None]]
 
 
 class Server:
-    """A web server in a thread of its own, from its making to `close`."""
+    """A web server in its own thread, until `close`."""
 
     def __init__(self, port: int, answers: Answers) -> None:
         handler = type("Handler", (_Handler,), {"answers": answers})
@@ -33,11 +33,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The server's address."""
         return f"http://{ADDRESS}:{self.port}/"
 
     def close(self) -> None:
-        """Stop serving and give the port back."""
+        """Stop serving and free the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -50,14 +50,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         port = self.server.server_address[1]  # type: ignore[index]
-        # A page of another site whose name was made to point here must not read the run.
+        # DNS rebinding: another site whose name resolves to this machine must not read the run.
         if self.headers.get("Host") not in (f"{ADDRESS}:{port}", f"localhost:{port}"):
-            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"this page is for this machine alone\n")
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"only for requests to this machine\n")
             return
         asked = urlsplit(self.path)
         answer = self.answers.get(asked.path)
         if answer is None:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is no such page\n")
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"not found\n")
             return
         found = answer({name: values[-1] for name, values in parse_qs(asked.query).items()})
         if found is None:
@@ -76,9 +76,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the terminal shows the run."""
+        """Print nothing: the terminal shows the run."""
 
 
 def as_json(value: Any) -> tuple[str, bytes]:
-    """Return an answer that is JSON."""
+    """Return a JSON answer."""
     return "application/json", json.dumps(value, allow_nan=False, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Records: what a run says about itself, as typed JSON lines in its folder."""
+"""The records of a run, as typed JSON lines in its folder."""
 
 from backsweep.agent.session.records.reader import RecordFile, read_records
 from backsweep.agent.session.records.rows import EvaluationRecord, Record, ReplayRecord, TimingRecord, TrainingRecord

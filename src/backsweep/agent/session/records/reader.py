@@ -15,7 +15,7 @@ class RecordFile:
     """The records of a run, one after another, from a plain file or a packed one.
 
     An incomplete last line (of a killed run) is skipped and reported. Iterating reads the file as a stream; after a
-    complete pass `torn` tells whether the last line was incomplete.
+    complete pass `torn` says whether the last line was incomplete.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""Writes records: complete lines, without delay, to one file per run."""
+"""Writes the records of a run to one file, one complete line at a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def checked_digest(folder: str | os.PathLike[str], position: int, expected: str 
                 digest.update(part)
                 left -= len(part)
     if expected is not None and digest.hexdigest() != expected:
-        raise RecordsError(f"{path}: its first {position} bytes are not what the run wrote: it was altered. {ADVICE}")
+        raise RecordsError(
+            f"{path}: its first {position} bytes are not what the run wrote: the file was altered. {ADVICE}"
+        )
     return digest
 
 
@@ -61,7 +63,7 @@ class RecordWriter:
 
     @property
     def position(self) -> int:
-        """Where the file ends."""
+        """The size of the file."""
         return self._position
 
     @property
@@ -70,7 +72,7 @@ class RecordWriter:
         return str(self._digest.hexdigest())
 
     def write(self, record: Record) -> None:
-        """Append one record; the system has it when this returns."""
+        """Append one record and flush it to the operating system."""
         line = record.to_json().encode() + b"\n"
         self._file.write(line)
         self._file.flush()
@@ -80,7 +82,7 @@ class RecordWriter:
             sink.write(record)
 
     def sync(self) -> int:
-        """Make sure that all records are on the disk; return the position."""
+        """Force all records to the disk; return the position."""
         os.fsync(self._file.fileno())
         return self.position
 

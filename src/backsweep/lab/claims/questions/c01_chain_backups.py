@@ -12,8 +12,8 @@ QUESTION = Question(
     id="C1",
     title="Backups to solve a chain",
     question=(
-        "On a corridor of 20 states with a prize at its far end, and a fixed set of random walks to learn from: how "
-        "many updates does each way of choosing experience need until the agent walks straight to the prize?"
+        "On a corridor of 20 states with a reward at its far end, and a fixed set of random walks to learn from: how "
+        "many updates does each replay method need until the agent walks straight to the reward?"
     ),
     claim=(
         "TER reaches the top score in about 30 backups, EBU needs about twice that, and UER, PER and DisCor do not "
@@ -21,8 +21,8 @@ QUESTION = Question(
     ),
     metric=(
         "Backups until the greedy policy is right in every state, ties counting as wrong; Kaplan-Meier median over 40 "
-        "data sets, runs that never get there right-censored. A backup is one update with a batch: of 1 transition "
-        "where the claim is decided, of 16 and 64 beside it."
+        "data sets, runs that never get there right-censored. A backup is one update with a batch of 1 "
+        "transition; batches of 16 and 64 are also shown."
     ),
     decided_by=(
         "At one transition per backup, without a target table, from zero and from uniform(0, 0.1), by 95% intervals "

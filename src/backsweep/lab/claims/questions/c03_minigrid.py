@@ -19,9 +19,9 @@ QUESTION = Question(
         "Reproduced if TER is ahead of every other method, at the end and in area, with Holm-corrected p of at most "
         "0.05; not reproduced if it is behind one as clearly, or if a difference is shown to be smaller than 0.05; "
         "inconclusive otherwise or with fewer than 3 paired seeds. The verdict is about the tasks that were run, and "
-        "says which were not. Single tasks, and TER with its order destroyed, stand beside it and decide nothing."
+        "says which were not. Single tasks and TER with its order destroyed are also shown and decide nothing."
     ),
-    rule=Better("ter", NAMES, WITH_SHUFFLED, MINIGRID, beside=("ter-shuffled",)),
+    rule=Better("ter", NAMES, WITH_SHUFFLED, MINIGRID, also=("ter-shuffled",)),
     variants=WITH_SHUFFLED,
     scales=grids(MINIGRID, WITH_SHUFFLED),
 )

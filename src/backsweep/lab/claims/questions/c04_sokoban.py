@@ -20,9 +20,9 @@ QUESTION = Question(
         "Two halves, both needed. TER is ahead of every other method, at the end and in area, with Holm-corrected p of "
         "at most 0.05; not so if it is behind one as clearly, or if a difference is shown to be smaller than 0.05. And "
         "its lead in area over the mean of the others grows with the number of ways to place the player and the boxes: "
-        "the rank correlation over tasks lies above 0 with its whole interval, and so clear an order of the tasks has "
-        "a chance of at most 0.05; not so if it lies below 0. Inconclusive otherwise, with fewer than 3 paired seeds, "
-        "or with fewer than 4 tasks. The density of the measured graphs stands beside it."
+        "the interval of the rank correlation over tasks lies above 0, and its exact p-value is at most 0.05; not so "
+        "if the interval lies below 0. Inconclusive otherwise, with fewer than 3 paired seeds, or with fewer than 4 "
+        "tasks. The density of the measured graphs is also shown."
     ),
     rule=Together((Better("ter", NAMES, ALL, SOKOBAN), GrowsWithSize("ter", NAMES, ALL, SOKOBAN))),
     variants=ALL,

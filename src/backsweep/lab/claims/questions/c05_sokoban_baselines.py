@@ -15,7 +15,7 @@ QUESTION = Question(
     decided_by=(
         "Reproduced if UER is ahead of both, at the end and in area, with Holm-corrected p of at most 0.05; not "
         "reproduced if it is behind as clearly or the difference is shown to be smaller than 0.05. EBU and DisCor "
-        "here are the corrected ones; `released` has the others."
+        "are the corrected ones; the settings `released` have the original ones."
     ),
     rule=Better("uer", ("ebu", "discor"), (UER, EBU, DISCOR), SOKOBAN),
     variants=(UER, EBU, DISCOR),

@@ -12,7 +12,7 @@ _MEASURES = (("over-estimate", overestimate),)
 QUESTION = Question(
     id="C6",
     title="Sokoban: whose values are too high?",
-    question=("A network's values are promises. On Sokoban, who promises more than it keeps, and who less?"),
+    question=("On Sokoban, which methods over-estimate the return that they reach, and which under-estimate it?"),
     claim=("EBU over-estimates; UER, PER and DisCor under-estimate Q on Sokoban."),
     metric=(
         "Value at the first state minus the discounted return that follows, at the end of the run, by Monte-Carlo on "

@@ -23,7 +23,7 @@ QUESTION = Question(
     decided_by=(
         "Reproduced if TER at ratio 0.25 is ahead of every baseline at ratio 2 on Unlock and the two Sokoban tasks, "
         "with Holm-corrected p of at most 0.05; not reproduced if it is behind one as clearly or a difference is "
-        "shown to be smaller than 0.05. TER at every ratio is shown beside it."
+        "shown to be smaller than 0.05. TER at every ratio is also shown."
     ),
     rule=Better("ter at 0.25", _LOSERS, _VARIANTS, _TASKS),
     variants=_VARIANTS,

@@ -30,7 +30,7 @@ QUESTION = Question(
     decided_by=(
         "Reproduced if TER-single is ahead of EBU-without-timeouts at beta 0, at the end and in area, with Holm-"
         "corrected p of at most 0.05; not reproduced if it is behind as clearly or the difference is shown to be "
-        "smaller than 0.05. TER without stitching and TER-shuffled stand beside it."
+        "smaller than 0.05. TER without stitching and TER-shuffled are also shown."
     ),
     rule=Better("ter-single", ("ebu, beta 0, no timeouts",), _VARIANTS, _TASKS),
     variants=_VARIANTS,

@@ -1,4 +1,4 @@
-"""C12, "Does it survive a slippery world?"."""
+"""C12: random actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _VARIANTS = tuple(variant(name, **SLIPPERY) for name in (*NAMES, "ter"))
 
 QUESTION = Question(
     id="C12",
-    title="Does it survive a slippery world?",
+    title="Does the lead survive random actions?",
     question=("If one action in ten is replaced by a random one, is TER still ahead?"),
     claim=("10% random actions do not remove the advantage (LavaCrossing-Hard)."),
     metric=SCORES,

@@ -27,7 +27,7 @@ QUESTION = Question(
         "DoorKey and SimpleCrossing-Hard, for d in {1, 2, 3, 8}, paired seeds."
     ),
     decided_by=(
-        "With no collision at any d the graph, and so TER, is the same at each: reproduced. With collisions the runs "
+        "Without a collision at any d the graph, and so TER, is the same at each: reproduced. With collisions the runs "
         "decide: reproduced if no two of the dimensions differ by more than 0.05 in the final score (every pair's "
         "corrected interval within it), not reproduced if one pair's lies wholly outside, else inconclusive; fewer "
         "than 3 paired seeds decide nothing."

@@ -1,4 +1,4 @@
-"""C17: TER beside a world model."""
+"""C17: TER against a world model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _VARIANTS = (TER, variant("dreamer"))
 
 QUESTION = Question(
     id="C17",
-    title="TER beside a world model",
+    title="TER against a world model",
     question=("DreamerV2 learns a model of the world and practises in it. Does TER end as high with far fewer parts?"),
     claim=("TER matches DreamerV2 at convergence on 3 of 4 tasks with far fewer parts."),
     metric=SCORES,
@@ -21,5 +21,5 @@ QUESTION = Question(
     rule=Alike(("ter", "dreamer"), _VARIANTS, (*MINIGRID, *SOKOBAN)),
     variants=_VARIANTS,
     scales={"smoke": None, "laptop": None, "paper": None},
-    missing=("There is no DreamerV2 here; TER's own runs are C3's and C4's."),
+    missing=("This project has no DreamerV2; TER's runs are those of C3 and C4."),
 )

@@ -10,8 +10,8 @@ QUESTION = Question(
     id="C20",
     title="Is a reverse sweep the best order when states can be revisited?",
     question=(
-        "Where one can walk in circles there is no obvious order. If steps never pay anything, does a sweep backwards "
-        "from the endings still visit states in the best one?"
+        "With cycles there is no obvious order of backups. If no step has a positive reward, is a sweep backwards from "
+        "the terminal states still the best order?"
     ),
     claim=(
         "In cyclic MDPs with non-positive rewards off the terminal transitions, reverse BFS from the terminal states "
@@ -24,7 +24,7 @@ QUESTION = Question(
     decided_by=(
         "2,000 graphs each of three kinds with non-positive rewards: equal costs and equal prizes; equal costs and "
         "different prizes; different costs. Reproduced if all are solved, not reproduced if one is not. Graphs with "
-        "positive rewards on the way are shown beside them."
+        "positive rewards on the way are also shown."
     ),
     rule=OptimalOrder(),
     scales={

@@ -1,4 +1,4 @@
-"""C21, "Does mixing keep every memory in play?"."""
+"""C21: whether mixing draws every stored transition."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from backsweep.lab.seeds import reporting, tuning
 
 QUESTION = Question(
     id="C21",
-    title="Does mixing keep every memory in play?",
+    title="Does mixing draw every stored transition?",
     question=(
-        "A sweep never reaches states from which no ending can be reached. Does mixing in a share of another sampler "
-        "make sure that everything stored keeps being used?"
+        "A sweep never reaches states from which no terminal state can be reached. Does a share of another sampler "
+        "ensure that every transition is still drawn?"
     ),
     claim=("Batch mixing guarantees that every stored transition keeps being updated."),
     metric=(
         "Batches of 64 until every stored transition has been drawn at least once; transitions not drawn within as "
-        "many batches as leave a uniform draw a chance of one in a million to miss one (5,000 transitions stored)."
+        "many batches as uniform sampling needs to draw all 5,000 with a probability of 1 - 1e-6."
     ),
     decided_by=(
-        "Shares of 0.1 and 0.5, from PER (with all errors gone to nothing, its hardest case) and from uniform "
-        "sampling. Reproduced if nothing is left undrawn on any seed with mixing, and something is without."
+        "Shares of 0.1 and 0.5, from PER (with all errors near 0, its worst case) and from uniform sampling. "
+        "Reproduced if with mixing every transition is drawn on every seed, and without mixing some are not."
     ),
     rule=FullCoverage(),
     scales={

@@ -1,4 +1,4 @@
-"""C22, "What if no state ever comes twice?"."""
+"""C22: states that never repeat."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from backsweep.lab.seeds import reporting, tuning
 
 QUESTION = Question(
     id="C22",
-    title="What if no state ever comes twice?",
+    title="What if no state ever repeats?",
     question=(
         "Without repeated states the graph falls apart into single episodes. Is TER then nothing but EBU's order?"
     ),
     claim=("When states never repeat, TER degenerates to EBU's order."),
     metric=(
         "Stretches of sampled rows that are exactly one episode from its last step to its first, on streams without "
-        "repeats; beside it, how often LunarLander's states repeat."
+        "repeats; also how often LunarLander's states repeat."
     ),
     decided_by=(
         "Reproduced if every stretch of TER's sweep with its roots one by one is such an episode, as EBU's are; not "

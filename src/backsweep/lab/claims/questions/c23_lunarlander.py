@@ -1,4 +1,4 @@
-"""C23, "Does it work off the grid?"."""
+"""C23: continuous states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL = {"convolutions": (), "linear": (32,)}
 
 QUESTION = Question(
     id="C23",
-    title="Does it work off the grid?",
+    title="Does it work with continuous states?",
     question=("LunarLander's states are real numbers. Does TER work there, and does merging near states help?"),
     claim=("Non-grid tasks work (LunarLander); near states can be merged by distance."),
     metric=("Mean return at the end; paired seeds."),

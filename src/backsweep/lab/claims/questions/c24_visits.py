@@ -12,8 +12,8 @@ QUESTION = Question(
     id="C24",
     title="Choosing predecessors by visits",
     question=(
-        "In a slippery world some ways into a state are flukes. Does choosing predecessors in proportion to how often "
-        "they led there help?"
+        "With random actions some transitions into a state are rare accidents. Does it help to choose predecessors in "
+        "proportion to how often they led there?"
     ),
     claim=("Visit-proportional predecessor choice handles stochastic transitions."),
     metric=SCORES,

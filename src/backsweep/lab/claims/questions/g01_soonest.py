@@ -16,16 +16,16 @@ QUESTION = Question(
     title="Who learns soonest?",
     question=(
         "Seven small worlds with keys, doors, walls and lava, seen as pictures, a million steps, the same schedule and "
-        "scaled rewards for all. After how many steps does each way of replaying experience solve nine episodes in ten?"
+        "scaled rewards for all. After how many steps does each replay method solve nine episodes in ten?"
     ),
     claim=(
         "Graph values solve 95% of episodes on all seven tasks within a million steps, and need at most half of the "
         "steps of the best of TER, CEER and Graph Backup on at least five."
     ),
     metric=(
-        "Steps to 90% of episodes: the first evaluation from which on the exact share of episodes that reach the goal "
-        "stays at 0.9 or above; Kaplan-Meier median over 10 seeds, runs that never get there right-censored. Beside "
-        "it, by task and over tasks: that share at the end and as area under the curve, interquartile means with "
+        "Steps to 90% of episodes: the first evaluation after which the exact share of episodes that reach the goal "
+        "stays at 0.9 or above; Kaplan-Meier median over 10 seeds, runs that never get there right-censored. Also "
+        "shown, by task and over tasks: that share at the end and as area under the curve, interquartile means with "
         "stratified bootstrap."
     ),
     decided_by=(
@@ -34,7 +34,7 @@ QUESTION = Question(
         "smallest median among ter, ceer and graph-backup. A rival whose median seed never gets there counts as "
         "needing at least its whole run: beyond half of that, the task is undecided. Does not hold if a task is "
         "missed, or if five cannot be reached. Medians decide, their intervals are shown; fewer than 3 "
-        "paired seeds decide nothing, and the other methods are shown beside it."
+        "paired seeds decide nothing. The other methods are also shown."
     ),
     rule=Soonest("graph", _RIVALS, _VARIANTS, MINIGRID),
     variants=_VARIANTS,

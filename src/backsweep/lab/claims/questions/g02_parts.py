@@ -22,7 +22,7 @@ QUESTION = Question(
     id="G2",
     title="What does each part of graph values give?",
     question=(
-        "The method has five parts: scaled rewards, a wider gap between actions, the network's word for actions that "
+        "The method has five parts: scaled rewards, a wider gap between actions, the network's value of actions that "
         "were never tried, rows drawn by priority, and values planned on the graph. Take away one at a time: what is "
         "lost? And would it help to draw half of the rows by sweeps?"
     ),
@@ -34,7 +34,7 @@ QUESTION = Question(
     decided_by=(
         "Holds if graph is ahead of each of the five in area, with Holm-corrected p of at most 0.05; does not hold if "
         "it is behind one as clearly, or if a difference is shown to be smaller than 0.05. Each part has its own line; "
-        "sweeps and single tasks are shown beside it and decide nothing."
+        "sweeps and single tasks are also shown and decide nothing."
     ),
     rule=Better(
         "graph",

@@ -37,8 +37,8 @@ QUESTION = Question(
     id="G3",
     title="Other worlds: is graph a safe default?",
     question=(
-        "Boxes that cannot be pulled back, actions that slip, goals that do not end the episode, and control tasks "
-        "and arcade games whose states seldom or never come back. Is anything lost by planning on the graph there?"
+        "Sokoban, random actions, goals that do not end the episode, and control tasks and arcade games whose states "
+        "seldom or never repeat: is anything lost by planning on the graph there?"
     ),
     claim=(
         "Graph values are at least as good as the better of uniform replay and n-step returns on every world, and "

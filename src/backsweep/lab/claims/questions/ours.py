@@ -14,7 +14,7 @@ from backsweep.lab.seeds import reporting, tuning
 BUDGET = 1_000_000
 SEEDS = 10
 
-# What the paper's settings give each method. Other questions run the same methods with other values of these.
+# The paper's constants of each method, explicit because other questions vary them.
 _CONSTANTS: Mapping[str, Any] = {
     **{name: value for name, value in ADDED_LATER.items() if name not in ("encoder", "cell")},
     "diffusion": 0.5,
@@ -22,7 +22,7 @@ _CONSTANTS: Mapping[str, Any] = {
     "per_alpha": 0.6,
     "predecessors": 3,
 }
-# The same, on MiniGrid: these are others on other tasks.
+# Constants that differ between families of tasks.
 _ON_THE_GRID: Mapping[str, Any] = {
     "eta": 0.5,
     "learning_rate": 3e-4,
@@ -33,14 +33,14 @@ _ON_THE_GRID: Mapping[str, Any] = {
 
 
 def ours(method: str, label: str | None = None, **options: Any) -> Variant:
-    """Return a line of a chart: a method with the constants of our settings, said outright, but those given."""
+    """Return a line of a chart: a method with our settings' constants, except the given options."""
     given = settings_fields("ours", None, method, BUDGET)
     constants = {**_CONSTANTS, **{name: value for name, value in given.items() if name in {*_CONSTANTS, "eta"}}}
     return Variant(method if label is None else label, method, {**constants, **options})
 
 
 def on_the_grid(method: str, label: str | None = None, **options: Any) -> Variant:
-    """Return a line for a MiniGrid task as it is: others change the task, the ratio or the learning rate."""
+    """Return a line for MiniGrid tasks with their usual options, ratio and learning rate, except the given options."""
     given = settings_fields("ours", "minigrid", method, BUDGET)
     usual = {name: given.get(name, value) for name, value in _ON_THE_GRID.items()}
     return ours(method, label, **{**usual, **options})
@@ -54,10 +54,7 @@ def sizes(
     lengths: Mapping[str, int] | None = None,
     seeds: tuple[int, ...] | None = None,
 ) -> dict[Scale, Grid | None]:
-    """Return the three sizes of a question; `lengths` are the steps of tasks that have others than most.
-
-    With our settings, warm-up and exploration follow from the steps.
-    """
+    """Return the three scales of a question; `lengths` are the steps of tasks with another budget than most."""
     full: dict[str, Any] = {"settings": "ours", "steps": BUDGET}
     short: dict[str, Any] = {"settings": "ours", "steps": BUDGET // 5, "capacity": BUDGET // 5}
     some = tasks if laptop_tasks is None else laptop_tasks

@@ -28,13 +28,13 @@ SOKOBAN = (
 )
 LAVA_HARD, SIMPLE_HARD = "minigrid/lavacrossing-hard", "minigrid/simplecrossing-hard"
 
-# Said outright, because other questions run the same methods with other values of these.
+# Explicit because other questions vary these options.
 USUAL: Mapping[str, Any] = {"ratio": 0.25, "diffusion": 0.5, "task_options": {}}
 SLIPPERY: dict[str, Any] = {"task_options": {"random_action_chance": 0.1}}
 
 
 def variant(method: str, label: str | None = None, **options: Any) -> Variant:
-    """Return a line of a chart: a method with the usual options but those given."""
+    """Return a line of a chart: a method with the usual options, except those given."""
     usual = frozenset(USUAL) - set(options)
     return Variant(method if label is None else label, method, {**USUAL, **options}, usual=usual)
 
@@ -52,7 +52,7 @@ SCORES = (
 )
 """What most questions measure, in words."""
 
-# Enough to see that everything runs; its seeds are for tuning, so nothing of it is reported.
+# Just enough to see that everything runs; tuning seeds, so nothing is reported.
 SMOKE: Mapping[str, Any] = {
     "steps": 400,
     "warmup_steps": 100,
@@ -86,7 +86,7 @@ def grids(
     options: Mapping[str, Any] | None = None,
     smoke_options: Mapping[str, Any] | None = None,
 ) -> dict[Scale, Grid | None]:
-    """Return the three sizes of a question: one task and two seeds, a laptop's share, and the paper's own."""
+    """Return the three scales of a question: one task and two seeds, a laptop's evening, and the paper's."""
     common = {} if options is None else dict(options)
     return {
         "smoke": Grid(tasks[:1], variants, tuning(2), {**SMOKE, **common, **(smoke_options or {})}),

@@ -46,11 +46,11 @@ _VARIANTS = (
 QUESTION = Question(
     id="T1",
     title="Which constants?",
-    question="Every method has a constant of its own. Which value does best on seeds that are not reported?",
+    question="Every method has a constant. Which value does best on seeds that are not reported?",
     claim="None: this is how the constants of G1 and G2 are chosen, with as many trials for each method.",
     metric=(
-        "The exact share of episodes that reach the goal, at the end and as area under the curve, and the steps from "
-        "which on it stays at 0.9 or above, on seeds 10000 and up."
+        "The exact share of episodes that reach the goal, at the end and as area under the curve, and the steps after "
+        "which it stays at 0.9 or above, on seeds 10000 and up."
     ),
     decided_by=(
         "Nothing is decided. Three trials of its constant for each method. graph has more about which rows it draws "

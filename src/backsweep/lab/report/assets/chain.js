@@ -81,7 +81,7 @@
       strip.setAttribute("aria-label", `${looks[method].title}: ${right} of ${length - 1} states point to the goal after ${at} backups`);
     }
   }
-  // Begin where the first method has just solved the chain: that is what there is to see.
+  // Begin where the first method has just solved the chain.
   const firsts = methods.map((method) => replay(method, Infinity).solved).filter((solved) => solved !== null);
   show(firsts.length ? Math.min(...firsts) : 0);
 })();

@@ -1,5 +1,5 @@
 "use strict";
-// A figure: its legend, its views, and the box that shows values. Charts draw themselves when they come into sight.
+// A figure: its legend, its views, and the box that shows values. Charts are drawn when they become visible.
 (() => {
   const { data, html } = window.backsweep;
   const ALL = "all";
@@ -18,7 +18,7 @@
       if (this.mini && this.spec.lines.length > 1) this.addNames();
     }
 
-    // A card says which colour is which; it has no room for buttons.
+    // A card has a legend but no room for buttons.
     addNames() {
       const names = html("div", { className: "legend" }, this.figure);
       for (const name of this.spec.lines) html("span", { textContent: this.title(name) }, names).style.setProperty("--colour", this.colour(name));
@@ -147,7 +147,7 @@
     if (!waiting.delete(figure)) return;
     const made = new Figure(figure);
     figures.push(made);
-    // A figure of a claim that shows another task already begins with that one.
+    // A figure begins with the task that its claim already shows.
     const task = figure.closest(".claim")?.dataset.task;
     const place = task && !made.mini ? (made.spec.facets ?? []).findIndex((facet) => facet.task === task) : -1;
     if (place >= 0) made.choose(String(place), false);
@@ -156,7 +156,7 @@
   const near = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); start(entry.target); }
   }, { rootMargin: "300px" });
-  // First screen and cards at once, so that nothing moves below a reader; the rest when it comes into sight.
+  // First screen and cards at once, so that the page does not jump; the rest when it becomes visible.
   waiting.forEach((figure) => { if (figure.closest("#top, #claims")) start(figure); else near.observe(figure); });
   document.addEventListener("pointerdown", (event) => {
     for (const figure of figures) if (!figure.figure.contains(event.target)) figure.hideTip();

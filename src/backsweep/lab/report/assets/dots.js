@@ -16,13 +16,13 @@ window.backsweep.dotRows = (() => {
     const never = spec.beyond && spec.dot_rows.some((row) => row.dots.some((dots) => dots.values.includes(null)));
     let [low, high] = [Math.min(...known), Math.max(...known)];
     if (low === high) high = low + 1;
-    // Labels stand to the left; on a narrow screen above.
+    // Labels are to the left, on a narrow screen above.
     const beside = mini || !narrow, labels = beside ? Math.round(mini ? Math.min(130, width * 0.42) : Math.min(250, Math.max(152, width * 0.24))) : 0;
     const inner = Math.max(100, width - labels - (beside ? 8 : 0));
     rows.style.gridTemplateColumns = beside ? `${labels}px ${inner}px` : "1fr";
     const start = low < 0 ? 8 : 5, end = never ? inner - (mini ? 22 : 46) : inner - 12;
     const px = (value) => value === null ? inner - (mini ? 8 : 22) : start + (value - low) / (high - low) * (end - start);
-    const strip = mini ? 5 : spec.dot_rows.length * spec.lines.length > 40 ? 7.5 : 9; // many strips stand closer
+    const strip = mini ? 5 : spec.dot_rows.length * spec.lines.length > 40 ? 7.5 : 9; // many strips are drawn closer together
 
     for (const row of mini ? spec.dot_rows.slice(0, FEW) : spec.dot_rows) {
       const label = html("div", { className: "dot-label" }, rows);
@@ -45,7 +45,7 @@ window.backsweep.dotRows = (() => {
         make("line", { class: "bar", x1: px(Math.max(low, 0)), x2: px(dots.middle), y1: y, y2: y, style: `stroke: ${colour}` }, group);
       if (dots.low !== null && dots.high !== null)
         make("line", { class: "span", x1: px(dots.low), x2: px(dots.high), y1: y, y2: y, style: `stroke: ${colour}` }, group);
-      // Runs that never get there stand next to each other.
+      // Runs that never get there are drawn next to each other.
       const lost = dots.values.filter((value) => value === null).length, apart = Math.min(mini ? 3 : 6, (mini ? 16 : 34) / Math.max(1, lost - 1));
       let nth = 0;
       for (const value of dots.values)

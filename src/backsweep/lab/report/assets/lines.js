@@ -42,8 +42,8 @@ window.backsweep.linePanel = (() => {
     return line.steps ? ys[low] : ys[low] + (ys[high] - ys[low]) * (x - xs[low]) / (xs[high] - xs[low]);
   }
 
-  // Lines on top of each other take turns along the axis, so that each colour is seen. For each line that meets
-  // another: the columns in which it is drawn, and with whom it shares nearly all of them.
+  // Lines that overlap are drawn as alternating dashes, so that each colour is visible. For each such line: the
+  // columns in which it is drawn, and the lines with which it shares nearly all of them.
   function turns(lines, box, py, back) {
     const from = box.left, count = Math.ceil((box.width - box.right - from) / COLUMN);
     const found = lines.map(() => ({ mine: [], met: false, shared: new Map() }));

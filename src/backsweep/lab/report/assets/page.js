@@ -1,5 +1,5 @@
 "use strict";
-// Moving about: the menu, links that unfold what they lead to, and tables that say that there is more to the side.
+// Navigation: the menu, links that unfold their target, and hints on tables that scroll sideways.
 (() => {
   const menu = document.getElementById("menu"), contents = document.getElementById("contents");
   const toggle = (open) => { menu.setAttribute("aria-expanded", String(open)); contents.classList.toggle("open", open); };
@@ -34,7 +34,7 @@
     box.addEventListener("scroll", () => measure(box), { passive: true });
   }
 
-  // The part of the page that is being read is marked in the contents.
+  // Marks the current section in the contents.
   const links = new Map([...contents.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) {

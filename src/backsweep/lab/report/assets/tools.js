@@ -1,5 +1,5 @@
 "use strict";
-// What all scripts of the page share: the numbers, elements, ticks, and numbers as text.
+// Shared by all scripts of the page: the data, elements, ticks, and numbers as text.
 window.backsweep = (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const SVG = "http://www.w3.org/2000/svg";

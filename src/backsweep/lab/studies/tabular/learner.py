@@ -23,8 +23,7 @@ SMALLEST_TEMPERATURE = 1e-6
 class TableLearner:
     """One table of values, learned with one method on one data set.
 
-    The learning rate is 1: moves are deterministic, so a backup can take over its target. A row's importance weight
-    scales its step, cut off at a whole one.
+    The learning rate is 1, because moves are deterministic, times a row's importance weight, which is at most 1.
     """
 
     def __init__(self, setting: Setting, data: ChainData) -> None:
@@ -45,7 +44,7 @@ class TableLearner:
         self._discor = TableErrors(data.length, size) if setting.method == "discor" else None
 
     def back_up(self) -> Batch:
-        """Make one backup; return the batch it was made with."""
+        """Make one backup; return its batch."""
         setting, batch = self.setting, self.replay.sample(self.setting.batch)
         known, steps = self._nothing_known, self._full_steps
         if self._backward is not None:
@@ -106,7 +105,7 @@ class TableErrors:
         self._predicted, self._count = 0.0, 0
 
     def steps(self, batch: Batch, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how far each row may move its value: DisCor's weights, cut off at 1."""
+        """Return the step size of each row: DisCor's weights, at most 1."""
         learner_kernels.next_choices(batch.next_observation, values, self._choice)
         self._following = batch.discount * self.target[batch.next_observation, self._choice]
         score = -self._following / self.temperature
@@ -115,7 +114,7 @@ class TableErrors:
         return result
 
     def learn(self, batch: Batch, td_error: NDArray[np.float64]) -> None:
-        """Set the errors of the batch's rows to what they are thought to be."""
+        """Update the error model at the rows of a batch."""
         at = batch.observation, batch.action
         self._predicted += float(self.table[at].mean())
         self._count += 1
@@ -129,7 +128,7 @@ class TableErrors:
 
 
 def initial_values(setting: Setting, data: ChainData) -> NDArray[np.float64]:
-    """Return the table that a run starts with; a terminal state is worth nothing."""
+    """Return a run's initial table; terminal states have value 0."""
     values = np.zeros((data.length, 2))
     if setting.initial == "uniform":
         generator = named_generator(setting.data_seed, "initial values")

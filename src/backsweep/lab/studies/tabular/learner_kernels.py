@@ -1,10 +1,10 @@
 """One update of a table of values.
 
     values[s, a]    the table that is learned
-    target[s, a]    what bootstrapping looks at: a copy, or the table itself
-    known[row]      a target that was worked out before (EBU's), NaN where the one-step target is meant
+    target[s, a]    the table to bootstrap from: a copy, or the learned table itself
+    known[row]      a precomputed target (EBU's), NaN for the one-step target
 
-All targets of a batch are worked out first; then its rows are applied one after another, in the batch's order.
+All targets of a batch are computed first; then its rows are applied in order.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.

@@ -49,5 +49,5 @@ class Setting:
 
 
 def backups_for(target_every: int) -> int:
-    """Return how many backups a run gets: with a target table, values need one copy per step of the chain."""
+    """Return the backups of a run: with a target table, a value needs one copy per step of the chain."""
     return max(1_500, 24 * target_every)

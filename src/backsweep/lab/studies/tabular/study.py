@@ -1,4 +1,4 @@
-"""All tabular runs on one data set, and what is written down about each."""
+"""All tabular runs on one data set, and their records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TARGETS = (0, 20, 100, 250)
 BATCHES = (1, 16, 64)
 DIFFUSIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 DIFFUSION_TARGETS = (0, 20)
-CONVERGED = 1e-6  # nothing moves any more: rewards and discounts are 32-bit numbers
+CONVERGED = 1e-6  # rewards and discounts are 32-bit numbers, so errors get no smaller
 
 
 def settings_for(
@@ -39,20 +39,20 @@ def settings_for(
                     yield Setting(method=method, **shared)
                 if target in DIFFUSION_TARGETS:
                     for diffusion in DIFFUSIONS:
-                        if diffusion != 0.5:  # that is EBU as it is
+                        if diffusion != 0.5:  # EBU's default, covered above
                             yield Setting(method="ebu", diffusion=diffusion, **shared)
 
 
 @lru_cache
 def moments(backups: int) -> tuple[int, ...]:
-    """Return the backups after which a run is looked at: closely up to 100, then ever more rarely."""
+    """Return the backups after which a run is measured: densely up to 100, then logarithmically."""
     late = np.geomspace(100, max(backups, 101), 16).astype(int)
     chosen = {*range(0, 20, 2), *range(20, 101, 5), *late.tolist()}
     return tuple(sorted(moment for moment in chosen if moment <= backups))
 
 
 def carry_out(setting: Setting) -> dict[str, Any]:
-    """Return the record of one run; curves that have come to rest are cut off there."""
+    """Return the record of one run; its curves end once they have converged."""
     learner = TableLearner(setting, chain_data(setting.data_seed, setting.length, setting.episodes))
     looked_at = frozenset(moments(setting.backups))
     error, right = [], []

@@ -1,4 +1,4 @@
-"""Lines that lie on top of each other take turns along the axis, so that the colour of each is seen."""
+"""Lines that overlap are drawn as alternating dashes, so that each colour is visible."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from backsweep.lab.report.chart import Series
 
 COLUMNS = 60
 NEAR = 0.008
-"""Of the height of the chart: about the width of a line."""
+"""Lines this close overlap, as a share of the chart's height: about the width of a line."""
 
 Stretch = tuple[float, float]
 
 
-def turns(series: Sequence[Series], *, log_x: bool = False, log_y: bool = False) -> dict[str, list[Stretch]]:
-    """Return for each line that meets another where it is drawn, as stretches of the x axis; others are not in it."""
+def dashes(series: Sequence[Series], *, log_x: bool = False, log_y: bool = False) -> dict[str, list[Stretch]]:
+    """Return the dashes of each line that overlaps another, as stretches of the x axis."""
     lines = [line for line in series if not line.points and len(line.x) > 1]
     if len(lines) < 2:
         return {}
