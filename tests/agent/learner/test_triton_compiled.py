@@ -12,6 +12,7 @@ import torch
 from backsweep.agent.learner.arithmetic import PreparedRows
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import OptimiserSettings
 from backsweep.agent.learner.packed import PackedArrays
 from backsweep.agent.learner.rules import TargetRule
@@ -90,3 +91,15 @@ def test_every_kernel_compiles(compiled: dict[str, list[str]]) -> None:
         arithmetic.move(index, torch.zeros_like(index))
     assert set(compiled) == KERNELS
     assert all(".entry" in ptx for texts in compiled.values() for ptx in texts)
+
+
+@pytest.mark.parametrize("rows", [1, 16, 32, 33, 64, 200])
+def test_weight_gradients_load_no_further_ahead_than_they_have_rounds(rows: int) -> None:
+    # With 4 stages and one round, results differed while other processes used the GPU.
+    from backsweep.agent.learner.triton.layers import layers_of
+    from backsweep.agent.learner.triton.tiles import weight_gradient_tiles
+
+    network = Network("image", (84, 84, 3), 9, ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,), 1 / 255)
+    for layer in layers_of(network):
+        tiles = weight_gradient_tiles(layer, rows * layer.shape.places)
+        assert 1 <= tiles.stages <= -(-rows * layer.shape.places // tiles.m)

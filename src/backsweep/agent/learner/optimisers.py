@@ -101,8 +101,9 @@ class Optimiser:
         values, slopes, mean, square = (
             tensor.view(-1).numpy() for tensor in (parameters, gradient, self.mean, self.square)
         )
-        betas = settings.adam_beta1, settings.adam_beta2, settings.adam_eps
-        constants = np.array([*betas, *corrections, SMALLEST_MEAN, SMALLEST_SQUARE], values.dtype)
+        betas = 1.0 - settings.adam_beta1, settings.adam_beta2, 1.0 - settings.adam_beta2
+        smallest = SMALLEST_MEAN, SMALLEST_SQUARE
+        constants = np.array([*betas, settings.adam_eps, *corrections, *smallest], values.dtype)
         optimisers_kernels.adam(values, slopes, mean, square, constants)
 
     def clip(self, gradient: torch.Tensor) -> None:

@@ -23,12 +23,12 @@ def adam(
 ) -> None:
     """Take one step with flat arrays of one type.
 
-    `constants` are beta1, beta2, epsilon, the divisor of the root of the mean square, the factor of the quotient, the
-    smallest size of a mean that counts, and the smallest mean square.
+    `constants` are 1 - beta1, beta2, 1 - beta2 (whose last digits float32 would lose), epsilon, the divisor of the root
+    of the mean square, the factor of the quotient, the smallest size of a mean that counts, and the smallest mean
+    square.
     """
-    beta1, beta2, epsilon, divisor, factor, smallest_mean, smallest_square = constants
-    zero, one = parameters.dtype.type(0), parameters.dtype.type(1)
-    new1, new2, inverse = one - beta1, one - beta2, np.divide(one, divisor)
+    new1, beta2, new2, epsilon, divisor, factor, smallest_mean, smallest_square = constants
+    zero, inverse = parameters.dtype.type(0), np.divide(parameters.dtype.type(1), divisor)
     for place in range(parameters.shape[0]):
         slope = gradient[place]
         first = mean[place] + new1 * (slope - mean[place])
