@@ -79,6 +79,7 @@ bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peer
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.tasks
 	$(BIN)/python -m benchmarks.trainer
+	$(BIN)/python -m benchmarks.updates
 	$(BIN)/python -m benchmarks.reporting --out benchmarks/results/reporting.json
 	$(BIN)/python -m benchmarks.integrations --out benchmarks/results/integrations.json
 	$(BIN)/python -m benchmarks.planning

@@ -232,6 +232,10 @@ class SessionConfig:
     """Threads of torch."""
     device: str = "cpu"
     """Device of the networks: cpu or cuda."""
+    convolutions_by: Literal["auto", "patches", "mixed", "direct"] = "auto"
+    """How a CPU computes convolutions: matrix products over patches, torch's convolutions, or those forward and patches
+    back. auto takes the fastest on this processor by a short measurement, which is kept. Results differ by rounding
+    alone; a resumed run keeps what it started with."""
     engine: Literal["auto", "compiled", "plain"] = "auto"
     """How lanes are stepped: together by compiled code and threads, or one by one by plain calls. The results are the
     same. auto uses compiled code for fleets of the project's own tasks."""

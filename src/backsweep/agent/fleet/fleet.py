@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.run import Run
 from backsweep.agent.fleet.schedule import Schedule
+from backsweep.agent.learner.convolutions import Path
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+from backsweep.agent.learner.fastest import fastest_path
 from backsweep.agent.learner.networks import Network, network_for
 from backsweep.agent.learner.optimisers import OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule, common_rule
@@ -43,17 +46,26 @@ class Fleet:
     """Lanes and the learner that holds a row for each of them."""
 
     def __init__(
-        self, configs: Sequence[RunConfig], *, device: str = "cpu", replays: Sequence[Replay] | None = None
+        self,
+        configs: Sequence[RunConfig],
+        *,
+        device: str = "cpu",
+        replays: Sequence[Replay] | None = None,
+        convolutions: Path | Literal["auto"] = "patches",
     ) -> None:
         check_same(configs)
         given = [None] * len(configs) if replays is None else list(replays)
         self.runs = [Run(config, replay) for config, replay in zip(configs, given, strict=True)]
         self.shared = configs[0]
         check_same_form(self.runs)
+        network = run_network(self.runs[0])
+        if convolutions == "auto":
+            on_cpu = torch.device(device).type == "cpu"
+            convolutions = fastest_path(network, self.shared.batch_size, self.shared.dtype) if on_cpu else "patches"
         self.learner = Learner(
-            run_network(self.runs[0]),
+            network,
             shared_rule(configs),
-            learner_settings(self.shared, device),
+            learner_settings(self.shared, device, convolutions),
             [config.seed for config in configs],
             scales=[run.reward_scale or 1.0 for run in self.runs],
             shares=[run.method.rule.share for run in self.runs],
@@ -165,7 +177,7 @@ def config_network(config: RunConfig, observation_space: gym.Space[Any], num_act
     return network_for(observation_space, num_actions, convolutions, linear)
 
 
-def learner_settings(config: RunConfig, device: str) -> LearnerSettings:
+def learner_settings(config: RunConfig, device: str, convolutions: Path = "patches") -> LearnerSettings:
     """Return the learner's part of a configuration."""
     optimiser = OptimiserSettings(
         kind=config.optimiser,
@@ -175,4 +187,4 @@ def learner_settings(config: RunConfig, device: str) -> LearnerSettings:
         rmsprop_eps=config.rmsprop_eps,
         clip_norm=config.clip_norm,
     )
-    return LearnerSettings(optimiser=optimiser, dtype=config.dtype, device=device)
+    return LearnerSettings(optimiser=optimiser, dtype=config.dtype, device=device, convolutions=convolutions)

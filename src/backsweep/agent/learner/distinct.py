@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.learner import distinct_kernels
 from backsweep.agent.learner.arithmetic import Arithmetic, Evaluates
+from backsweep.agent.learner.convolutions import DirectNetwork, Path, network_by
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.jit.random_streams import named_generator
 
@@ -33,11 +34,11 @@ from backsweep.jit.random_streams import named_generator
 class DistinctImages:
     """The distinct images of the last batch, prepared for the first layer; each lane has its own number of them."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network | DirectNetwork) -> None:
         self._network = network
         self._weights = np.zeros(0, np.uint64)
         self.lanes: list[torch.Tensor] = []
-        """Of each lane: what `Network.prepare` returns for its distinct images."""
+        """Of each lane: what the network's `prepare` returns for its distinct images."""
         self.counts: list[int] = []
         """How many distinct images each lane has."""
 
@@ -97,7 +98,7 @@ class DistinctTape(Tape):
 class DistinctNetwork:
     """A network whose inputs are the index (L, n) of rows in `DistinctImages`."""
 
-    def __init__(self, network: Network, images: DistinctImages) -> None:
+    def __init__(self, network: Evaluates, images: DistinctImages) -> None:
         self._network, self._images = network, images
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
@@ -133,12 +134,14 @@ def _of_lane(parameters: Parameters, lane: int) -> Parameters:
 class DistinctArithmetic(Arithmetic):
     """Updates from each distinct image of a batch; acts and values of other observations are as always."""
 
-    def __init__(self, network: Network, error_network: Network | None) -> None:
+    def __init__(self, network: Network, error_network: Network | None, path: Path = "patches") -> None:
         super().__init__(network, error_network)
-        self.images = DistinctImages(network)
-        self._learning = DistinctNetwork(network, self.images)
+        self.path = path
+        computed = network_by(network, path)
+        self.images = DistinctImages(computed)
+        self._learning = DistinctNetwork(computed, self.images)
         if error_network is not None:
-            self.error_network = DistinctNetwork(error_network, self.images)
+            self.error_network = DistinctNetwork(network_by(error_network, path), self.images)
 
     @property
     def learning_network(self) -> Evaluates:

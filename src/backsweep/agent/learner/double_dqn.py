@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from backsweep.agent.learner.arithmetic import IN_UNITS, STATISTICS, Arithmetic, Errors, PreparedRows
+from backsweep.agent.learner.convolutions import Path
 from backsweep.agent.learner.discor import ErrorModel
 from backsweep.agent.learner.distinct import DistinctArithmetic, wanted_rows
 from backsweep.agent.learner.networks import Network, in_network_order, network_tensor
@@ -38,6 +39,8 @@ class LearnerSettings:
     """float32, or float64 for comparisons to the last digit."""
     device: str = "cpu"
     """A torch device, such as cpu or cuda."""
+    convolutions: Path = "patches"
+    """How convolutions are computed on a CPU; see `convolutions.py`."""
 
 
 @dataclass(frozen=True)
@@ -98,17 +101,17 @@ class Learner:
             if rule.kind == "discor"
             else None
         )
-        self.arithmetic = self._make_arithmetic()
+        self.arithmetic = self._make_arithmetic(settings.convolutions)
         self.shares = np.full(len(seeds), rule.share) if shares is None else np.array(shares, np.float64)
         self.updates = 0
         self._sums = torch.zeros(len(seeds), len(STATISTICS), dtype=torch.float64, device=self.device)
         self._summed = 0
         self._make_views()
 
-    def _make_arithmetic(self) -> Arithmetic:
+    def _make_arithmetic(self, path: Path) -> Arithmetic:
         error_network = None if self.errors is None else self.errors.network
         if self.device.type == "cpu" and self.network.form == "image":
-            return DistinctArithmetic(self.network, error_network)
+            return DistinctArithmetic(self.network, error_network, path)
         return Arithmetic(self.network, error_network)
 
     def _make_views(self) -> None:
@@ -121,6 +124,11 @@ class Learner:
         self._lane_target_views = [layout.views(self.target[lane : lane + 1]) for lane in range(len(self.online))]
         self._stage: torch.Tensor | None = None
         self._shares = torch.from_numpy(self.shares).to(self.device, self.dtype)
+
+    @property
+    def convolutions(self) -> Path | None:
+        """How convolutions are computed, None if there is no choice."""
+        return self.arithmetic.path if isinstance(self.arithmetic, DistinctArithmetic) else None
 
     @property
     def lanes(self) -> int:
@@ -332,7 +340,8 @@ class Learner:
         """Return everything that the next update depends on, as arrays and plain JSON values."""
         self._settle()
         arrays = {name: tensor.cpu().numpy() for name, tensor in self.tensors().items()}
-        values = {"updates": self.updates, "optimiser_steps": self.optimiser.steps, "summed": self._summed}
+        values: dict[str, Any] = {"updates": self.updates, "optimiser_steps": self.optimiser.steps}
+        values |= {"summed": self._summed, "convolutions": self.convolutions}
         if self.errors is not None:
             values["errors_steps"] = self.errors.optimiser.steps
             values["errors_summed"] = self.errors.summed
@@ -347,6 +356,9 @@ class Learner:
                 raise ValueError(f"the saved learner does not fit: {name} is {found}, expected {tuple(tensor.shape)}")
             tensor.copy_(torch.from_numpy(np.ascontiguousarray(arrays[name])))
         self._settle()
+        if self.convolutions is not None:
+            # Another way of computing them rounds differently. Before there were several, it was patches.
+            self.arithmetic = self._make_arithmetic(values.get("convolutions") or "patches")
         self.updates, self.optimiser.steps = values["updates"], values["optimiser_steps"]
         self._summed = values["summed"]
         if self.errors is not None:

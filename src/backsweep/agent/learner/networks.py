@@ -169,27 +169,48 @@ class Network:
                 rows = cut_patches(grid, self.stages[index + 1], grid.dtype)
             else:
                 rows = grid.flatten(2)
-        last = len(self.widths) - 2
+        values, inputs = self.forward_linear(parameters, rows)
+        return values, Tape((*tape, *inputs), tuple(grids))
+
+    def forward_linear(
+        self, parameters: Parameters, rows: torch.Tensor
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+        """Return the values (L, B, A) from what goes into the first linear layer, and the inputs of all of them."""
+        inputs, last = [], len(self.widths) - 2
         for index in range(last + 1):
-            tape.append(rows)
+            inputs.append(rows)
             rows = torch.baddbmm(parameters[f"linear{index}.bias"], rows, parameters[f"linear{index}.weight"])
             if index < last:
                 rows.relu_()
         if self.non_negative:
-            tape.append(rows)
-            return _softplus(rows), Tape(tuple(tape), tuple(grids))
-        return rows, Tape(tuple(tape), tuple(grids))
+            inputs.append(rows)
+            return _softplus(rows), tuple(inputs)
+        return rows, tuple(inputs)
 
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
         """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values."""
         inputs = list(tape.inputs)
-        if self.non_negative:
-            gradient = gradient * torch.sigmoid(inputs.pop())
         if self.form == "table":
+            if self.non_negative:
+                gradient = gradient * torch.sigmoid(inputs.pop())
             out["table"].zero_()
             lanes = torch.arange(gradient.shape[0], device=gradient.device)[:, None].expand_as(inputs[0])
             out["table"].index_put_((lanes, inputs[0]), gradient, accumulate=True)
             return
+        gradient = self.backward_linear(parameters, inputs, gradient, out)
+        for index in range(len(self.stages) - 1, -1, -1):
+            before = tape.grids[index - 1] if index else None
+            gradient = self.backward_patches(parameters, index, inputs.pop(), gradient, before, out)
+
+    def backward_linear(
+        self, parameters: Parameters, inputs: list[torch.Tensor], gradient: torch.Tensor, out: Parameters
+    ) -> torch.Tensor:
+        """Go back through the linear layers, taking their inputs from the end of the list.
+
+        Return the gradient (L, B, numbers) before the ReLU of what went into the first, if there are convolutions.
+        """
+        if self.non_negative:
+            gradient = gradient * torch.sigmoid(inputs.pop())
         for index in range(len(self.widths) - 2, -1, -1):
             rows = inputs.pop()
             torch.bmm(rows.mT, gradient, out=out[f"linear{index}.weight"])
@@ -197,14 +218,29 @@ class Network:
             if index or self.stages:
                 gradient = torch.bmm(gradient, parameters[f"linear{index}.weight"].mT)
                 gradient.mul_(rows > 0)
-        for index in range(len(self.stages) - 1, -1, -1):
-            stage, rows = self.stages[index], inputs.pop()
-            gradient = gradient.reshape(gradient.shape[0], -1, stage.outputs)
-            torch.bmm(rows.mT, gradient, out=out[f"conv{index}.weight"])
-            torch.sum(gradient, dim=1, keepdim=True, out=out[f"conv{index}.bias"])
-            if index:
-                spread = torch.bmm(gradient, parameters[f"conv{index}.weight"].mT)
-                gradient = paste_patches(spread, tape.grids[index - 1], stage)
+        return gradient
+
+    def backward_patches(
+        self,
+        parameters: Parameters,
+        index: int,
+        rows: torch.Tensor,
+        gradient: torch.Tensor,
+        before: torch.Tensor | None,
+        out: Parameters,
+    ) -> torch.Tensor:
+        """Go back through convolution `index`, whose patches were `rows`.
+
+        `before` is the result of the convolution before it; return the gradient before that one's ReLU. The first
+        has none before it, and the gradient of an image is never computed.
+        """
+        stage = self.stages[index]
+        gradient = gradient.reshape(gradient.shape[0], -1, stage.outputs)
+        torch.bmm(rows.mT, gradient, out=out[f"conv{index}.weight"])
+        torch.sum(gradient, dim=1, keepdim=True, out=out[f"conv{index}.bias"])
+        if before is None:
+            return gradient
+        return paste_patches(torch.bmm(gradient, parameters[f"conv{index}.weight"].mT), before, stage)
 
 
 def _softplus(values: torch.Tensor) -> torch.Tensor:

@@ -53,8 +53,8 @@ def default_folder(config: RunConfig, root: Path = Path("runs")) -> Path:
     return folder
 
 
-def create_run(folder: Path, config: RunConfig) -> None:
-    """Make a run's folder, which must not hold a run yet."""
+def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
+    """Make a run's folder, which must not hold a run yet; `machine` is noted with versions and machine."""
     if (folder / CONFIG).exists():
         raise RunError(
             f"{folder} already holds a run: resume it with 'backsweep resume {folder}', choose another folder, or use "
@@ -63,7 +63,7 @@ def create_run(folder: Path, config: RunConfig) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / CONFIG, config.to_json())
-        write_json(folder / MACHINE, describe_machine())
+        write_json(folder / MACHINE, {**describe_machine(), **machine})
     except OSError as error:
         raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
 

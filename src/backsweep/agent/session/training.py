@@ -67,7 +67,7 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
     check_session(session)
     with torch_threads(session.threads):
         try:
-            fleet = Fleet(list(configs.values()), device=session.device)
+            fleet = Fleet(list(configs.values()), device=session.device, convolutions=session.convolutions_by)
             check_memory(fleet, session)
             for config in configs.values():
                 if config.exact:  # refuse a task without exact values now, not at the first evaluation
@@ -84,7 +84,7 @@ def _begin(
     if session.restart and (aside := move_aside(folder)) is not None and not session.quiet:
         print(f"the previous run in {folder} is now in {aside}", flush=True)
     for name, config in configs.items():
-        create_run(folder / name, config)
+        create_run(folder / name, config, convolutions=fleet.learner.convolutions)
     if list(configs) != [SINGLE]:
         write_json(folder / FLEET, {"lanes": list(configs)})
     with locked(folder):
