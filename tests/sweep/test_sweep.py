@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,6 +58,22 @@ def test_long_sweeps_over_a_graph_that_changes_slowly(predecessors: int | None, 
         twin.add(steps)
         twin.sample(4)
     same_counts(twin)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("trees", ["shared", "separate"])
+def test_the_queue_stays_where_it_was_before(trees: str) -> None:
+    """However many sweeps there are, only as much of its memory is touched as the longest queue needs."""
+    states = 5
+    twin = Twin(sampler=Topological(roots=1, trees=trees), capacity=400)  # type: ignore[arg-type]
+    for state in range(states):
+        twin.add([Step(state, 0, 0.0, state + 1, state == states - 1, False)])
+    for _ in range(100):
+        twin.sample(7)
+    same_counts(twin)
+    queue = twin.replay._sampler.sweep._queue  # type: ignore[attr-defined]
+    assert len(queue) >= 400
+    assert np.flatnonzero(queue.any(axis=1)).max() < 2 * states
 
 
 @pytest.mark.kernels

@@ -18,6 +18,8 @@ The work of one call is bounded, however many predecessors a vertex has:
 - Weighted draws use tallies and trees that the graph maintains; see `graph/weights_kernels.py`.
 - While LONG_QUEUE vertices or more wait, a vertex without predecessors is not enqueued: one call might have to skip
   a long run of them.
+- An empty queue starts at its first place again. Otherwise it would move through all of its memory, and the call that
+  first touches one of its pages of 2 MiB waits up to 5 ms for the operating system to provide it.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -347,6 +349,8 @@ def sweep_rows(ring_row: Row, graph_row: Row, sweep_row: Row, out: NDArray[np.in
         if counters[HUB] != 0:
             follow_hub(live, ring, graph, sweep)
             continue
+        if counters[QUEUE_COUNT] == 0:
+            counters[QUEUE_HEAD] = 0
         if counters[QUEUE_COUNT] == 0 and counters[ROOTS_NEXT] == counters[ROOTS_COUNT]:
             if since_restart == 0:
                 return filled

@@ -28,53 +28,63 @@ def reported(evidence: Evidence, kind: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class CheapBatches:
-    """C11: a TER batch takes 0.002 s on average, and at most as long as PER's."""
+    """C11: a TER batch takes 0.002 s on average, and about as long as PER's."""
 
     most_seconds: float = 0.002
     about: float = 2.0
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Three parts: the mean is at most 2 ms; at most twice PER's mean; the largest is at most PER's.
+        """Three parts: the mean is at most 2 ms; at most twice PER's mean; the 99th percentile at most twice PER's.
 
-        Each number is the median over rounds, so that one disturbance does not decide.
+        Each number is the median over rounds, so that one disturbance does not decide. Records by the clock alone, which
+        the first measurement wrote, have no 99th percentile and are left out.
         """
-        records = reported(evidence, "speed")
+        records = [record for record in reported(evidence, "speed") if "p99" in record]
         if not records:
             return NOT_RUN
         size = max(record["rows"] for record in records)
         records = [record for record in records if record["rows"] == size]
-        table = []
-        for operation in ("sample", "add"):
-            for method in dict.fromkeys(record["method"] for record in records):
-                rounds = [r for r in records if r["method"] == method and r["operation"] == operation]
-                row: dict[str, Any] = {"operation": operation, "sampler": method, "rows": size, "rounds": len(rounds)}
-                for name in ("mean", "median", "min", "max", "p999"):
-                    row[f"{name} (µs)"] = float(np.median([record[name] for record in rounds])) * 1e6
-                table.append(row)
+        table = [
+            _times_of(records, operation, method)
+            for operation in ("sample", "add")
+            for method in dict.fromkeys(record["method"] for record in records)
+        ]
         at = {(row["operation"], row["sampler"]): row for row in table}
         ter, per = at["sample", "ter"], at["sample", "per"]
         mean, other = ter["mean (µs)"], per["mean (µs)"]
+        late, other_late = ter["p99 (µs)"], per["p99 (µs)"]
         parts = [
             Part("a TER batch takes at most 2 ms on average", f"{mean:.0f} µs", mean <= self.most_seconds * 1e6),
             Part(
                 "at most twice what a PER batch takes", f"{mean:.0f} against {other:.0f} µs", mean <= self.about * other
             ),
             Part(
-                "the slowest TER batch is no slower than PER's",
-                f"{ter['max (µs)']:.0f} against {per['max (µs)']:.0f} µs",
-                ter["max (µs)"] <= per["max (µs)"],
+                "the 99th percentile of TER's batches is at most twice that of PER's",
+                f"{late:.0f} against {other_late:.0f} µs",
+                late <= self.about * other_late,
             ),
         ]
+        slowest = f"{ter['max (µs)']:,.0f} and {per['max (µs)']:,.0f} µs"
         summary = (
-            f"A TER batch takes {mean:.0f} µs on average and at worst {ter['max (µs)']:,.0f}, a PER batch {other:.0f} "
-            f"and at worst {per['max (µs)']:,.0f}. Batches of {records[0]['batch']} from {size:,} rows of "
-            f"{records[0]['task']}; medians over rounds, on a machine that did other work too."
+            f"A TER batch takes {mean:.0f} µs of the processor on average, a PER batch {other:.0f}; the slowest of a "
+            f"round {slowest}. Batches of {records[0]['batch']} from {size:,} rows of {records[0]['task']}; medians over "
+            "rounds. Times by the clock, in the records as well, also count what else the machine did."
         )
         short = (
-            f"A TER batch takes {mean:.0f} µs, a PER batch {other:.0f}; the slowest ones {ter['max (µs)']:,.0f} and "
-            f"{per['max (µs)']:,.0f} µs."
+            f"A TER batch takes {mean:.0f} µs, a PER batch {other:.0f}; of a hundred batches 99 take at most "
+            f"{late:.0f} and {other_late:.0f} µs, the slowest {slowest}."
         )
         return replace(all_parts(parts, summary, table, len(records)), short=short)
+
+
+def _times_of(records: list[dict[str, Any]], operation: str, method: str) -> dict[str, Any]:
+    """Return the medians over rounds of one sampler's times, in microseconds."""
+    rounds = [record for record in records if (record["method"], record["operation"]) == (method, operation)]
+    row: dict[str, Any] = {"operation": operation, "sampler": method, "rows": rounds[0]["rows"], "rounds": len(rounds)}
+    for name in ("mean", "median", "min", "p99", "p999", "max", "clock_mean", "clock_max"):
+        title = name.replace("clock_", "by the clock: ")
+        row[f"{title} (µs)"] = float(np.median([record[name] for record in rounds])) * 1e6
+    return row
 
 
 @dataclass(frozen=True)
