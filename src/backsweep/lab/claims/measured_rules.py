@@ -36,8 +36,8 @@ class CheapBatches:
     def decide(self, evidence: Evidence) -> Verdict:
         """Three parts: the mean is at most 2 ms; at most twice PER's mean; the 99th percentile at most twice PER's.
 
-        Each number is the median over rounds, so that one disturbance does not decide. Records by the clock alone, which
-        the first measurement wrote, have no 99th percentile and are left out.
+        Each number is the median over rounds, so that one disturbance does not decide. Records by the clock alone (of
+        the first measurement) have no 99th percentile and are left out.
         """
         records = [record for record in reported(evidence, "speed") if "p99" in record]
         if not records:
@@ -67,8 +67,8 @@ class CheapBatches:
         slowest = f"{ter['max (µs)']:,.0f} and {per['max (µs)']:,.0f} µs"
         summary = (
             f"A TER batch takes {mean:.0f} µs of the processor on average, a PER batch {other:.0f}; the slowest of a "
-            f"round {slowest}. Batches of {records[0]['batch']} from {size:,} rows of {records[0]['task']}; medians over "
-            "rounds. Times by the clock, in the records as well, also count what else the machine did."
+            f"round {slowest}. Batches of {records[0]['batch']} from {size:,} rows of {records[0]['task']}; medians "
+            "over rounds. Times by the clock, in the records as well, also count what else the machine did."
         )
         short = (
             f"A TER batch takes {mean:.0f} µs, a PER batch {other:.0f}; of a hundred batches 99 take at most "

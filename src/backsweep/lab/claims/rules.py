@@ -19,6 +19,7 @@ from backsweep.lab.claims.summary import conclude, runs_for
 from backsweep.lab.claims.task_by_task import TITLE, by_task
 from backsweep.lab.claims.verdict import Outcome, Part, Verdict, decided
 from backsweep.lab.stats.intervals import Interval, holm, paired_difference, probability_of_improvement
+from backsweep.lab.stats.seeds_needed import seeds_needed
 
 LEVEL = 0.05
 MARGIN = 0.05  # differences of the normalised score smaller than this do not matter
@@ -58,9 +59,11 @@ class Better:
                 f"{title_of(self.winner)} ahead of {title_of(row['against'])} in {row['measure']}",
                 f"{row['difference']}, p {row['p (Holm)']:.3g}",
                 _ahead(row["difference"], row["p (Holm)"]),
+                _needs_to_lead(row["difference"], row["seeds"]),
             )
             for row in table
         ]
+        closest = min(table, key=lambda row: row["difference"].estimate)
         # Comparisons that decide nothing are corrected on their own, so that they do not weaken those that do.
         table += [
             row
@@ -76,7 +79,10 @@ class Better:
             for row in by_task(groups, self.winner, names, name, measure, self.seed)
         ]
         verdict = conclude(parts, groups, self.compared, self.tasks, table, {TITLE: task_rows})
-        return replace(verdict, short=_where_ahead(self.winner, self.losers, self.measures[0][0], task_rows))
+        number = f"{closest['difference']} over {title_of(closest['against'])} in {closest['measure']}"
+        return replace(
+            verdict, short=_where_ahead(self.winner, self.losers, self.measures[0][0], task_rows), number=number
+        )
 
     def _rows(
         self, groups: dict[str, Group], others: Sequence[str], name: str, measure: Measure, decides: bool
@@ -142,10 +148,15 @@ class Alike:
                 level=1.0 - LEVEL / len(pairs),
                 generator=named_generator(self.seed, first, second),
             )
-            parts.append(Part(f"{self.text(first, second)} in {name}", str(difference), self.holds(difference)))
+            needs = seeds_needed(difference, len(values[first]), self.distance(difference))
+            text = f"{self.text(first, second)} in {name}"
+            parts.append(Part(text, str(difference), self.holds(difference), needs))
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
         verdict = conclude(parts, groups, self.labels, self.tasks, table)
-        return replace(verdict, short=_undecided(parts, [row["difference"] for row in table], name))
+        differences = [row["difference"] for row in table]
+        furthest = max(table, key=lambda row: self.away(row["difference"]))
+        number = f"{furthest['difference']} {title_of(furthest['first'])} over {title_of(furthest['second'])}"
+        return replace(verdict, short=_undecided(parts, differences, name), number=number)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs to compare."""
@@ -154,6 +165,14 @@ class Alike:
     def text(self, first: str, second: str) -> str:
         """Return the claim about a pair, in words."""
         return f"{title_of(first)} and {title_of(second)} alike"
+
+    def away(self, difference: Interval) -> float:
+        """Return how far a difference is from what is claimed."""
+        return abs(difference.estimate)
+
+    def distance(self, difference: Interval) -> float:
+        """Return how far the estimate is from where the decision changes."""
+        return abs(self.margin - self.away(difference))
 
     def holds(self, difference: Interval) -> bool | None:
         """Return True for an interval within the margin, False for one wholly outside it."""
@@ -173,6 +192,10 @@ class NotBehind(Alike):
     def text(self, first: str, second: str) -> str:
         """Return the claim about a pair, in words."""
         return f"{title_of(first)} not behind {title_of(second)}"
+
+    def away(self, difference: Interval) -> float:
+        """Return how far the first is behind."""
+        return -difference.estimate
 
     def holds(self, difference: Interval) -> bool | None:
         """Return True for an interval above minus the margin, False for one wholly below it."""
@@ -218,9 +241,16 @@ class Together:
             [row for verdict in found for row in verdict.table],
             max(verdict.records for verdict in found),
             more,
+            number="; ".join(filter(None, (verdict.number for verdict in found))),
             # If nothing is decided, all rules say the same.
             short=" ".join(verdict.short for verdict in (found[:1] if set(outcomes) == {"inconclusive"} else found)),
         )
+
+
+def _needs_to_lead(difference: Interval, seeds: int) -> int:
+    """Return the seeds by which a difference would be clear, or clearly too small to matter, whichever comes first."""
+    distance = max(abs(difference.estimate), MARGIN - abs(difference.estimate))
+    return seeds_needed(difference, seeds, distance)
 
 
 def _ahead(difference: Interval, p_value: float) -> bool | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from backsweep.lab.stats.seeds_needed import MOST
+
 Outcome = Literal["reproduced", "not reproduced", "holds", "does not hold", "inconclusive", "no verdict", "not run"]
 
 
@@ -15,6 +17,8 @@ class Part:
     text: str
     found: str
     holds: bool | None
+    needs: int | None = None
+    """Seeds that would decide it while it is open, if what was found stays as it is; None if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,23 @@ class Verdict:
     """What part of the claim it is about ("4 of 7 tasks"), empty for all of it."""
     short: str = ""
     """The result in one sentence: who is ahead, where, by how much."""
+    number: str = ""
+    """The number that the claim stands or falls with, for a table; empty where the short sentence says it."""
+
+    @property
+    def needs(self) -> int | None:
+        """Seeds that would decide every part that is open; None if none is, or if that is not known."""
+        if self.outcome != "inconclusive":
+            return None
+        return max((part.needs for part in self.parts if part.holds is None and part.needs is not None), default=None)
+
+    @property
+    def needs_in_words(self) -> str:
+        """How many seeds would decide it; empty if that is not known."""
+        if self.needs is None:
+            return ""
+        many = f"{MOST:,} seeds or more" if self.needs >= MOST else f"about {self.needs:,} seeds"
+        return f"{many}, if differences stay as they are"
 
     @property
     def headline(self) -> str:

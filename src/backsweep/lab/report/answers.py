@@ -83,7 +83,8 @@ class Answer:
     def short(self) -> str:
         """The result in one sentence."""
         verdict = self.verdict
-        return verdict.short or f"{verdict.parts_in_words} {verdict.summary.split('. ')[0].rstrip('.')}.".strip()
+        short = verdict.short or f"{verdict.parts_in_words} {verdict.summary.split('. ')[0].rstrip('.')}.".strip()
+        return f"{short} It would take {verdict.needs_in_words}." if verdict.needs else short
 
     @property
     def caution(self) -> str:
@@ -142,7 +143,9 @@ def make_report(results: Path) -> Report:
         for settings, runs in by_settings.items():
             if settings != question.settings and question.variants:
                 answer = _answer(question, runs, settings)
-                if answer.verdict.outcome != "not run":
+                # A study is the same with all settings; only training makes another answer of it.
+                trained = not question.trains or complete(groups_for(question, runs), question.compared)
+                if answer.verdict.outcome != "not run" and trained:
                     answers.append(answer)
     return Report(answers, evidence, read_soonest(evidence, find_question("G1")))
 

@@ -56,7 +56,7 @@ def contents_html(report: Report, with_chain: bool) -> str:
     places = [("top", "In short")]
     places += [("soonest", "How soon each method learns")] if report.soonest is not None else []
     places += [("chain", "The chain, step by step")] if with_chain else []
-    places += [("claims", "All claims as cards")]
+    places += [("claims", "All claims as cards"), ("compared", "The claims side by side")]
     top = "".join(f'<li><a href="#{place}">{text}</a></li>' for place, text in places)
     parts = [f'<a class="brand" href="#top">backsweep</a><ul>{top}</ul>']
     for title, answers in by_kind(report.answers).items():

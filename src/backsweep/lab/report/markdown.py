@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backsweep.lab.report.answers import Answer, Report, by_kind
+from backsweep.lab.report.comparison import TITLE, comparison_rows
 
 BEGIN = "<!-- made by `backsweep report`: do not edit by hand -->"
 END = "<!-- end of what `backsweep report` made -->"
@@ -19,7 +20,14 @@ def block(report: Report) -> str:
             lines += ["| question | verdict | in short |", "| --- | --- | --- |", *map(_line, run), ""]
         if waiting:
             lines += [f"Not run yet: {', '.join(answer.id for answer in waiting)}.", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_comparison(report)])
+
+
+def _comparison(report: Report) -> list[str]:
+    rows = comparison_rows(report)
+    head = list(rows[0])
+    body = [f"| {' | '.join(_cell(text) for text in row.values())} |" for row in rows]
+    return [f"**{TITLE}**", "", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body, ""]
 
 
 def _line(answer: Answer) -> str:

@@ -11,6 +11,7 @@ from backsweep.agent.palette import METHODS, SPARE, looks
 from backsweep.lab.report.answers import Report
 from backsweep.lab.report.cards import cards_html, contents_html
 from backsweep.lab.report.chart import AnyChart, Chart
+from backsweep.lab.report.comparison import comparison_html
 from backsweep.lab.report.details import details_html, remarks_html
 from backsweep.lab.report.hero import chain_player, hero_html
 from backsweep.lab.report.soonest import soonest_chart
@@ -45,6 +46,7 @@ def page_of(report: Report, *, files: bool = True) -> str:
 <noscript><p>Charts need JavaScript; their numbers are in the tables below.</p></noscript>
 {hero_html(report, with_chain)}
 {cards_html(report)}
+{comparison_html(report)}
 {details_html(report, files)}
 {remarks_html(report)}
 </main>

@@ -16,10 +16,10 @@ QUESTION = Question(
         "largest, 99th and 99.9th percentile. Beside them the same by the clock."
     ),
     decided_by=(
-        "Reproduced if the mean of a TER batch is at most 2 ms and at most twice PER's, and its 99th percentile at most "
-        "twice PER's; each number the median over 5 rounds. The slowest batches are shown. In the first measurement "
-        "they decided, by the clock, and TER's took longer: the operating system had to provide a page of memory, or "
-        "another program ran. The rule was changed before the second one, which replaced it."
+        "Reproduced if the mean of a TER batch is at most 2 ms and at most twice PER's, and its 99th percentile at "
+        "most twice PER's; each number the median over 5 rounds. The slowest batches are shown. In the first "
+        "measurement they decided, by the clock, and TER's took longer: the operating system had to provide a page of "
+        "memory, or another program ran. The rule was changed before the second one, which replaced it."
     ),
     rule=CheapBatches(),
     scales={
