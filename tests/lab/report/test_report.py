@@ -217,7 +217,8 @@ def test_the_results_document_says_what_the_records_say_and_is_short() -> None:
     root = Path(__file__).parents[3]
     page = (root / "docs" / "results.md").read_text()
     assert replace_between(page, BEGIN, END, block(make_report(root / "results"))) == page
-    assert len(page.split()) <= 2_500
+    written, _, _ = page.partition(BEGIN)
+    assert len(written.split()) <= 2_000
 
 
 def test_pictures_can_be_drawn_by_several_processes(tmp_path: Path) -> None:
