@@ -218,7 +218,7 @@ def test_the_results_document_says_what_the_records_say_and_is_short() -> None:
     page = (root / "docs" / "results.md").read_text()
     assert replace_between(page, BEGIN, END, block(make_report(root / "results"))) == page
     written, _, _ = page.partition(BEGIN)
-    assert len(written.split()) <= 2_000
+    assert len(written.split()) <= 2_200
 
 
 def test_pictures_can_be_drawn_by_several_processes(tmp_path: Path) -> None:
