@@ -29,10 +29,10 @@ BATCH = 64
 ADDS = 4
 """Single adds before each batch."""
 SAMPLERS: dict[str, Sampler] = {
-    "Topological()": Topological(),
+    "predecessors=3": Topological(predecessors=3),
     "predecessors=None": Topological(predecessors=None),
-    'draw="visits"': Topological(draw="visits"),
-    "start=PseudoTerminals()": Topological(start=PseudoTerminals()),
+    'draw="visits"': Topological(predecessors=3, draw="visits"),
+    "start=PseudoTerminals()": Topological(predecessors=3, start=PseudoTerminals()),
     "stitch=False, predecessors=None": Topological(stitch=False, predecessors=None),
 }
 BEGIN, END = "<!-- latency: begin -->", "<!-- latency: end -->"

@@ -12,11 +12,12 @@ from backsweep import EpisodicBackward, Mixture, Prioritized, Replay, Topologica
 from benchmarks.libraries.base import Library, Wanted
 from benchmarks.streams import ACTIONS, Transition
 
+_SWEEP = Topological(predecessors=3)  # as in the paper
 SAMPLERS: dict[str, Any] = {
     "uniform": Uniform(),
     "prioritized": Prioritized(),
-    "topological": Topological(),
-    "mixture": Mixture([(0.5, Topological()), (0.5, Prioritized())]),
+    "topological": _SWEEP,
+    "mixture": Mixture([(0.5, _SWEEP), (0.5, Prioritized())]),
     "episodic": EpisodicBackward(),
 }
 

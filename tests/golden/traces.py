@@ -32,13 +32,13 @@ SAMPLERS: dict[str, Sampler] = {
     "prioritized, stratified": Prioritized(stratified=True, normalise="batch", beta_rows=500),
     "episodic backward": EpisodicBackward(),
     "episodic backward, ended by itself": EpisodicBackward(timeouts=False, running=False),
-    "topological": Topological(),
+    "topological": Topological(predecessors=3),
     "topological, single": Topological(roots=1, predecessors=1),
-    "topological, separate trees by visits": Topological(trees="separate", draw="visits"),
-    "topological, pseudo-terminals": Topological(start=PseudoTerminals(kappa=0.5)),
-    "topological, no stitching": Topological(stitch=False),
-    "topological, shuffled": Topological(shuffle=50),
-    "mixture": Mixture([(0.5, Topological()), (0.3, Prioritized()), (0.2, EpisodicBackward())]),
+    "topological, separate trees by visits": Topological(predecessors=3, trees="separate", draw="visits"),
+    "topological, pseudo-terminals": Topological(predecessors=3, start=PseudoTerminals(kappa=0.5)),
+    "topological, no stitching": Topological(predecessors=3, stitch=False),
+    "topological, shuffled": Topological(predecessors=3, shuffle=50),
+    "mixture": Mixture([(0.5, Topological(predecessors=3)), (0.3, Prioritized()), (0.2, EpisodicBackward())]),
 }
 
 
