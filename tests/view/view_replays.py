@@ -10,7 +10,7 @@ import numpy as np
 from backsweep import GraphValues, Mixture, Prioritized, Replay, Topological
 from backsweep.tasks import make
 
-SAMPLER = Mixture([(0.5, Topological(roots=2)), (0.5, Prioritized())])
+SAMPLER = Mixture([(0.5, Topological(roots=2, predecessors=3)), (0.5, Prioritized())])
 
 
 def small_replay(**options: Any) -> Replay:

@@ -60,9 +60,9 @@ class Played(NamedTuple):
 def play_sweeps(replay: Replay, facts: Facts) -> Played:
     """Return sweeps over the current graph, about two transitions per edge in all.
 
-    They are those of the replay's sampler, or of a default `Topological()` if it has none; without ends there are none.
+    They are those of the replay's sampler, or the paper's if it has none; without ends there are none.
     """
-    config = topological_part(replay.sampler) or Topological()
+    config = topological_part(replay.sampler) or Topological(predecessors=3)
     parts = machinery_with_graph(replay)
     assert parts.graph is not None
     sweep = Sweep(
