@@ -227,22 +227,73 @@ def test_fleets_side_by_side_take_turns_anyway(
     assert asked == [groups, groups]  # DisCor's runs, and the others'
 
 
-def test_processes_that_would_take_turns_on_a_gpu_are_told_of_mps(
+CONTROL = """#!/bin/sh
+if [ "$1" = -d ]; then
+    [ -e {pipes}/forbidden ] && echo "not allowed here" >&2 && exit 1
+    touch {pipes}/control; echo started >> {pipes}/log
+else
+    read word; rm {pipes}/control; echo "$word" >> {pipes}/log
+fi
+"""
+
+
+def test_processes_share_a_gpu_through_mps_which_the_command_starts_and_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("backsweep.lab.runs.engine.run_jobs", lambda *_, **__: ([], False))
+    (tmp_path / "bin").mkdir()
+    running: list[bool] = []
+
+    def note(todo: list[jobs.Job], *_: object) -> tuple[list[object], bool]:
+        running.append((tmp_path / "control").exists())
+        return [], False
+
+    monkeypatch.setattr("backsweep.lab.runs.engine.run_jobs", note)
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     fleets = ("run", "C3", "--engine", "fleet", "--results", str(tmp_path / "results"))
-    for more, told in (
-        (("--device", "cuda", "--jobs", "2"), True),
-        (("--device", "cuda"), False),
-        (("--jobs", "2"), False),
-    ):
-        assert call(*fleets, *more) == 0
-        assert ("nvidia-cuda-mps-control -d" in capsys.readouterr().err) == told
+    on_gpu = (*fleets, "--device", "cuda", "--jobs", "2")
+
+    assert call(*on_gpu) == 0
+    assert "nvidia-cuda-mps-control was not found" in capsys.readouterr().err
+
+    control = tmp_path / "bin" / "nvidia-cuda-mps-control"
+    control.write_text(CONTROL.format(pipes=tmp_path))
+    control.chmod(0o755)
+    assert call(*fleets, "--jobs", "2") == call(*fleets, "--device", "cuda", "--jobs", "1") == 0
+    assert not (tmp_path / "log").exists(), "one process, or none on a GPU, needs no MPS"
+    assert capsys.readouterr().err == ""
+
+    assert call(*on_gpu) == 0
+    assert running == [False, False, False, True]
+    assert (tmp_path / "log").read_text().split() == ["started", "quit"]
+    assert "it stops with this command" in capsys.readouterr().err
+
+    (tmp_path / "control").touch()  # somebody else's, which is left running
+    assert call(*on_gpu) == 0
+    assert (tmp_path / "control").exists()
+    assert capsys.readouterr().err == ""
+
+    (tmp_path / "control").unlink()
+    (tmp_path / "forbidden").touch()
+    assert call(*on_gpu) == 0
+    assert "could not be started (not allowed here)" in capsys.readouterr().err
+
+
+def test_fleets_on_a_gpu_are_one_per_core_where_they_can_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(
+        "backsweep.lab.runs.engine.run_jobs", lambda todo, *_: (asked.append(len(todo)), ([], False))[1]
+    )
+    monkeypatch.setattr("backsweep.lab.runs.engine.usable_cores", lambda: 7)
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    command = ("run", "C3", "--engine", "fleet", "--device", "cuda", "--results", str(tmp_path / "results"))
+    assert call(*command) == 0
     (tmp_path / "control").touch()
-    assert call(*fleets, "--device", "cuda", "--jobs", "2") == 0
-    assert "mps" not in capsys.readouterr().err
+    assert call(*command) == 0
+    assert asked == [2, 7]  # without MPS the fewest possible: DisCor's runs, and the others'
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def add_commands(subparsers: Any) -> None:
     running.add_argument(
         "--jobs",
         type=int,
-        help="processes at a time; fleets are split so that each has one (default: one per core, or one fleet)",
+        help="processes at a time; fleets are split so that each has one (default: one per core; one fleet on a CPU)",
     )
     running.add_argument("--device", default="cpu", help="device of the networks (default: cpu)")
     running.add_argument(
@@ -148,11 +148,14 @@ def run_command(parsed: argparse.Namespace) -> int:
 
 
 def _run_here(parsed: argparse.Namespace) -> int:
-    from backsweep.lab.runs.engine import kernels_take_turns, run_jobs, usable_cores
+    from backsweep.lab.runs import gpu_sharing
+    from backsweep.lab.runs.engine import run_jobs, usable_cores
     from backsweep.lab.runs.progress import JobProgress
 
     cores = usable_cores()
-    workers = parsed.jobs if parsed.jobs is not None else (cores if parsed.engine == "process" else 1)
+    on_gpu = parsed.device.startswith("cuda")
+    one_per_core = parsed.engine == "process" or (on_gpu and gpu_sharing.can_be_shared(parsed.device))
+    workers = parsed.jobs if parsed.jobs is not None else (cores if one_per_core else 1)
     found = _planned(parsed, parsed.results, workers)
     if parsed.dry_run:
         return _show_plan(parsed, found, workers)
@@ -161,15 +164,11 @@ def _run_here(parsed: argparse.Namespace) -> int:
         return 0
     todo = len(found.jobs)
     print(f"{found.total} runs, {found.finished} finished; {todo} processes to do, {workers} at a time", flush=True)
-    if min(workers, todo) > 1 and kernels_take_turns(parsed.device):
-        print(
-            "several processes on one GPU are several times faster with NVIDIA's MPS, which is not running: stop this "
-            "with Ctrl-C, start it with 'nvidia-cuda-mps-control -d', and give the same command again",
-            file=sys.stderr,
-            flush=True,
-        )
     progress = JobProgress(found.jobs)
-    failures, interrupted = run_jobs(found.jobs, parsed.results / "logs", workers, progress, cores)
+    with gpu_sharing.shared(parsed.device, min(workers, todo)) as note:
+        if note is not None:
+            print(note, file=sys.stderr, flush=True)
+        failures, interrupted = run_jobs(found.jobs, parsed.results / "logs", workers, progress, cores)
     return _report(failures, interrupted, progress, todo, parsed.results)
 
 

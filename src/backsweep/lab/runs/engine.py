@@ -102,12 +102,6 @@ def terminated_like_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def kernels_take_turns(device: str) -> bool:
-    """Return whether processes take turns on this device, as on a GPU without NVIDIA's MPS."""
-    pipes = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
-    return device.startswith("cuda") and not (pipes / "control").exists()
-
-
 def usable_cores() -> int:
     """Return the number of usable cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
