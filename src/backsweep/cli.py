@@ -15,6 +15,21 @@ from backsweep.lab.report import cli as report_cli
 from backsweep.tasks import cli as tasks_cli
 from backsweep.view import cli as view_cli
 
+EXTRAS = {
+    "torch": "train",
+    "tyro": "train",
+    "rich": "train",
+    "PIL": "train",
+    "matplotlib": "report",
+    "minari": "minari",
+    "ale_py": "atari",
+    "cv2": "atari",
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "ray": "ray",
+}
+"""Modules that a plain installation lacks, and the extra that installs each."""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser with the commands of every part."""
@@ -44,10 +59,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         if os.environ.get("BACKSWEEP_DEBUG"):
             raise
-        print(f"backsweep: {error}", file=sys.stderr)
+        print(f"backsweep: {_explained(error)}", file=sys.stderr)
         print("(set BACKSWEEP_DEBUG=1 to see where it happened)", file=sys.stderr)
         return 2
     return code
+
+
+def _explained(error: Exception) -> str:
+    """Return an error's message; for a module that an extra installs, say which extra."""
+    module = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if module not in EXTRAS:
+        return str(error)
+    return f"this command needs {module}, which is not installed: pip install 'backsweep[{EXTRAS[module]}]'"
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from backsweep.agent import RunError, resume, train
 from backsweep.agent.session import checkpoint as checkpoints
 from backsweep.agent.session.folder import create_run
 from backsweep.agent.session.session import Session
-from backsweep.cli import main
+from backsweep.cli import EXTRAS, main
 from trainer_helpers import chain, comparable_records
 
 
@@ -89,12 +92,20 @@ def test_a_run_without_a_checkpoint_can_be_started_anew(
     create_run(Path("run"), chain(method="ter"))
     with pytest.raises(RunError, match=r"no checkpoint yet.*--restart"):
         resume("run", quiet=True)
-    with pytest.raises(RunError, match=r"already holds a run.*--restart"):
+    with pytest.raises(RunError, match=r"holds a run that stopped before its first checkpoint: choose.*--restart"):
         train(chain(method="ter"), "run", quiet=True)
     for number in (1, 2):
         assert train(chain(method="ter", steps=700), "run", restart=True).finished
         assert f"run.aside-{number}" in capsys.readouterr().out
         assert (tmp_path / f"run.aside-{number}" / "config.json").exists()
+        with pytest.raises(RunError, match="holds a run, which is finished: choose"):
+            train(chain(method="ter"), "run", quiet=True)
+
+
+def test_a_run_that_can_be_resumed_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(tmp_path / "run", monkeypatch)
+    with pytest.raises(RunError, match=r"holds a run: resume it with 'backsweep resume .*run', choose.*--restart"):
+        train(chain(method="ter"), tmp_path / "run", quiet=True)
 
 
 def test_a_folder_does_not_import_modules_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,12 +144,44 @@ def test_what_this_machine_does_not_have_is_said_first(
     assert not (tmp_path / "run").exists()
 
 
-def test_the_extra_that_is_missing_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "tyro", None)
-    assert main(["train", "nchain-10"]) == 2
-    assert "pip install 'backsweep[train]'" in capsys.readouterr().err
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == sys.argv[1]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from backsweep.cli import EXTRAS, main
+sys.exit(main(sys.argv[2:]))
+"""
+"""Runs a command in a process of its own where a module is not installed."""
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [("tyro", "train"), ("rich", "train"), ("torch", "train"), ("torch", "evaluate"), ("torch", "resume")],
+)
+def test_the_extra_that_is_missing_is_named(module: str, command: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, module, command, "nchain-10"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 2
+    assert f"needs {module}" in done.stderr
+    assert "pip install 'backsweep[train]'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_extra_that_is_named_is_there() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert set(EXTRAS.values()) <= set(project["optional-dependencies"])
 
 
 def test_a_report_of_nothing_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

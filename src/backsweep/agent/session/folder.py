@@ -57,8 +57,8 @@ def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
     """Make a run's folder, which must not hold a run yet; `machine` is noted with versions and machine."""
     if (folder / CONFIG).exists():
         raise RunError(
-            f"{folder} already holds a run: resume it with 'backsweep resume {folder}', choose another folder, or use "
-            "--restart, which renames that run and starts over"
+            f"{folder} already holds a run{_how_to_go_on(folder)} choose another folder, or use --restart, which "
+            "renames that run and starts over"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,6 +66,16 @@ def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
         write_json(folder / MACHINE, {**describe_machine(), **machine})
     except OSError as error:
         raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def _how_to_go_on(folder: Path) -> str:
+    """Say whether a run can be resumed; a run of a fleet has its checkpoints in the folder above."""
+    if (folder / FINISHED).exists():
+        return ", which is finished:"
+    for place in (folder, folder.parent):
+        if any(place.glob("checkpoints/*/state/manifest.json")):
+            return f": resume it with 'backsweep resume {place}',"
+    return " that stopped before its first checkpoint:"
 
 
 def move_aside(folder: Path) -> Path | None:
