@@ -11,6 +11,7 @@ from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.question import Grid, Study
 from backsweep.lab.claims.registry import find_question
 from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.report.answers import make_report
 from result_folders import write_run
 
 TASKS = ("minigrid/doorkey", "minigrid/simplecrossing-hard")
@@ -58,6 +59,23 @@ def test_with_collisions_the_runs_decide(tmp_path: Path, at_one: float | None, o
     if at_one is not None:
         assert len(found.parts) == 6
         assert len(found.more["Collisions"]) == 2
+
+
+def test_the_study_has_one_answer_until_there_are_runs_with_other_settings(tmp_path: Path) -> None:
+    """Another question's runs at d = 3 alone neither make an answer nor a remark about values."""
+    write_collisions(tmp_path, 2)
+    for seed in range(100, 103):
+        write_run(tmp_path, TASKS[0], "ter", seed, 0.5, dimension=3, probe_q=1e6)
+        write_run(tmp_path, TASKS[0], "ter", seed, 0.5, dimension=3, settings="ours", ratio=0.5)
+
+    def answers() -> list[tuple[str, str]]:
+        return [(a.id, a.caution) for a in make_report(tmp_path).answers if a.question.id == "C16"]
+
+    assert answers() == [("C16", "")]
+    for seed in range(100, 103):
+        for dimension in (1, 2, 8):
+            write_run(tmp_path, TASKS[0], "ter", seed, 0.5, dimension=dimension, settings="ours", ratio=0.5)
+    assert answers() == [("C16", ""), ("C16 ours", "")]
 
 
 def test_it_plans_a_study_and_training() -> None:

@@ -143,9 +143,7 @@ def make_report(results: Path) -> Report:
         for settings, runs in by_settings.items():
             if settings != question.settings and question.variants:
                 answer = _answer(question, runs, settings)
-                # A study is the same with all settings; only training makes another answer of it.
-                trained = not question.trains or complete(groups_for(question, runs), question.compared)
-                if answer.verdict.outcome != "not run" and trained:
+                if answer.verdict.outcome != "not run" and _trained(question, runs):
                     answers.append(answer)
     return Report(answers, evidence, read_soonest(evidence, find_question("G1")))
 
@@ -159,11 +157,16 @@ def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
         answer.sources = _sources(question, evidence)
         return answer
     answer.charts = charts_for(question, evidence, answer.slug, answer.verdict)
-    if question.variants and answer.charts:
+    if question.variants and answer.charts and _trained(question, evidence):
         answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
         answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)
         answer.diverged = _diverged(question, evidence)
     return answer
+
+
+def _trained(question: Question, evidence: Evidence) -> bool:
+    """Return whether the training of a question that has a study as well was run; the study alone is not about it."""
+    return not question.trains or bool(complete(groups_for(question, evidence), question.compared))
 
 
 def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
