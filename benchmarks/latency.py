@@ -22,7 +22,7 @@ import numpy as np
 from backsweep import PseudoTerminals, Replay, Topological
 from backsweep.lab.report.marked import rewrite_between
 from backsweep.samplers import Sampler
-from benchmarks.machine import facts
+from benchmarks.machine import facts, measured_on
 
 LANES = 1_000
 BATCH = 64
@@ -92,13 +92,8 @@ def table(results: dict[str, Any]) -> str:
     for name, found in results["cells"].items():
         keys = "sample_own_median", "sample_own_p99", "sample_wall_p99", "add_own_p99"
         lines.append(f"| `{name}` | {' | '.join(_shown(found[key]) for key in keys)} |")
-    machine = results["machine"]
-    caption = (
-        f"{results['edges']:,} incoming edges, {results['calls']:,} batches with {ADDS} adds before each. Measured on "
-        f"{machine['date']}: {machine['cpu']}, {machine['cores']} cores, load {machine['load']} at the start, "
-        f"Python {machine['python']}."
-    )
-    return "\n".join([*lines, "", caption])
+    caption = f"{results['edges']:,} incoming edges, {results['calls']:,} batches with {ADDS} adds before each."
+    return "\n".join([*lines, "", f"{caption} {measured_on(results['machine'])}"])
 
 
 def _shown(microseconds: float) -> str:

@@ -91,7 +91,7 @@ def median_seconds(call: Callable[[], None], wait: Callable[[], None], repeats: 
 
 
 def compile_learner(learner: Learner, mode: str) -> None:
-    """Let torch.compile make the kernels of an update; recording them is left to the executor, whatever the engine."""
+    """Let torch.compile make the kernels of an update; the executor records them, as for every engine."""
     options = {} if mode == "compiled" else {"mode": "max-autotune-no-cudagraphs"}
     torch.set_float32_matmul_precision("high")  # TF32, which is as exact as what the fused kernels do
     learner.learn = torch.compile(learner.learn, **options)  # type: ignore[method-assign, call-overload]

@@ -25,7 +25,7 @@ from backsweep.lab.report.marked import rewrite_between
 from backsweep.planning.planner import Planner
 from backsweep.store.store import Store
 from backsweep.sweep.sweep import Sweep
-from benchmarks.machine import facts
+from benchmarks.machine import facts, measured_on
 
 LANES = 100
 CHECKS: tuple[tuple[type, str], ...] = ((Store, "check"), (Graph, "check"), (Planner, "check"), (Sweep, "_check"))
@@ -109,20 +109,15 @@ def table(results: dict[str, Any]) -> str:
             f"| {found['rows']:,} rows, {name} | {found['megabytes']:.0f} MB | {1000 * found['load']:.0f} ms | "
             f"{1000 * found['check']:.0f} ms, {share:.0%} |"
         )
-    machine = results["machine"]
-    caption = (
-        f"The thread's own time, median of {results['repeats']} loads, files in the system's cache. Measured on "
-        f"{machine['date']}: {machine['cpu']}, {machine['cores']} cores, load {machine['load']} at the start, "
-        f"Python {machine['python']}."
-    )
-    return "\n".join([*lines, "", caption])
+    caption = f"The thread's own time, median of {results['repeats']} loads, files in the system's cache."
+    return "\n".join([*lines, "", f"{caption} {measured_on(results['machine'])}"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, and write the numbers and the page where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--divide", type=int, default=1, help="so many times fewer rows and states, for a quick look")
+    parser.add_argument("--divide", type=int, default=1, help="divide the numbers of rows and states by this")
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
     parser.add_argument("--page", type=Path, help="write the table between the marked lines of this page")
     asked = parser.parse_args(arguments)

@@ -28,6 +28,14 @@ def facts() -> dict[str, Any]:
     }
 
 
+def measured_on(machine: dict[str, Any]) -> str:
+    """Return when and where numbers were measured, as the last sentence of a caption."""
+    return (
+        f"Measured on {machine['date']}: {machine['cpu']}, {machine['cores']} cores, load {machine['load']} at the "
+        f"start, Python {machine['python']}."
+    )
+
+
 def _cpu() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

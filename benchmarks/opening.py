@@ -32,5 +32,5 @@ def seconds_to_open(page: Path) -> dict[str, float]:
         version = browser.version
         browser.close()
     size = page.stat().st_size / 1e6
-    print(f"Chromium {version} opens {size:.1f} MB in {median(found):.2f} s, {max(found):.2f} s at the most")
+    print(f"Chromium {version} opens {size:.1f} MB in {median(found):.2f} s, {max(found):.2f} s at most")
     return {"median": round(median(found), 3), "most": round(max(found), 3), "megabytes": round(size, 2)}

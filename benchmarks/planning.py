@@ -85,7 +85,7 @@ class GridWorld:
         return planner
 
     def walk(self, rows: int, walkers: int = WALKERS) -> None:
-        """Add rows of random moves by the first so many walkers; every 50 moves they begin somewhere else."""
+        """Add rows of random moves by some of the walkers; every 50 moves they restart somewhere else."""
         mask = np.arange(WALKERS) < walkers
         for call in range(rows // walkers):
             action = self.random.integers(len(MOVES), size=WALKERS)

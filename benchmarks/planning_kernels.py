@@ -26,7 +26,7 @@ from backsweep.planning.solve_kernels import backup, lowest_start
 def solve_first_in_first_out(
     discount: float, tolerance: float, low: float, model: Model, ring: NDArray[np.int32], waits: NDArray[np.bool_]
 ) -> int:
-    """Back up what changed and then whatever leads to a state that changed by more than the tolerance, in turn.
+    """Back up the changed states, then the predecessors of states that changed by more than the tolerance, in turn.
 
     `ring` and `waits` have a place for each vertex. Returns how many state updates it took.
     """

@@ -2,9 +2,9 @@
 
 python -m benchmarks.shared_replay [--seconds 5] [--out benchmarks/results/shared-replay.json]
 
-Collectors do nothing but write: 8 environments each whose steps are there already, in chunks of 64 steps. The learner
-does nothing but take batches of 256 and report errors. So the numbers are bounds; real environments and networks need
-time of their own. All processes share the machine's cores, so more collectors than cores cannot be faster.
+Collectors only write: 8 environments each with precomputed steps, in chunks of 64 steps. The learner only takes batches
+of 256 and reports errors. So the numbers are bounds; real environments and networks need additional time. All processes
+share the machine's cores, so more collectors than cores cannot be faster.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
-    os.environ.setdefault("RAY_worker_niceness", "0")  # else whatever else runs here goes first
+    os.environ.setdefault("RAY_worker_niceness", "0")  # otherwise other processes go first
     ray.init(num_cpus=2, object_store_memory=200 << 20, include_dashboard=False, log_to_driver=False)
     machine = facts()
     results = []

@@ -2,7 +2,7 @@
 
     python -m benchmarks.tiles --lanes 13 25 50 --out tiles.jsonl
 
-For every place where a kernel is launched, candidates are timed on random data beside the cut that is chosen now; one
+For every place where a kernel is launched, candidates are timed on random data and compared with the current tiles; one
 whose results differ from that is reported and left out. `agent/learner/triton/tiles.py` holds what came of it.
 Candidates are compiled first, by several processes.
 """
@@ -183,7 +183,7 @@ def compile_one(place: tuple[int, int]) -> str | None:
         with chosen(site, site.candidates[place[1]]):
             _small_workbench().launch(site.name)
         torch.cuda.synchronize()
-    except Exception as error:  # too much shared memory, mostly; whatever it is, the others go on
+    except Exception as error:  # mostly too much shared memory; the other candidates continue
         return f"{site.name} {astuple(site.candidates[place[1]])}: {error}"
     return None
 

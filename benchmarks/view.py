@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.lab.report.marked import rewrite_between
-from benchmarks.machine import facts
+from benchmarks.machine import facts, measured_on
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "see_your_graph.md"
@@ -163,11 +163,9 @@ def table(numbers: dict[str, Any]) -> str:
         f"| the same page, drawn in Chromium without a GPU | {page['open_s']:.1f} s |" if "open_s" in page else "",
         f"| watching a run, at most {1 + MOST_SLOWER:.2f} x | {live['ratio']:.3f} x the processor time of a step |",
     ]
-    machine = numbers["machine"]
     text = (
         f"The run: DoorKey, graph values, {live['steps']:,.0f} steps, {live['rounds']:.0f} rounds, "
-        f"{live['pictures']:.0f} pictures of the graph. Measured on {machine['date']}: {machine['cpu']}, "
-        f"{machine['cores']} cores, load {machine['load']} at the start, Python {machine['python']}."
+        f"{live['pictures']:.0f} pictures of the graph. {measured_on(numbers['machine'])}"
     )
     return "\n".join(["| what | cost |", "| --- | --- |", *filter(None, rows), "", text])
 

@@ -1,7 +1,7 @@
 """How many updates until a chain of states is solved? A table, offline data, no network.
 
 With a target table, which is copied now and then as deep Q-learning copies its target network, one-step targets move
-values one state back for each copy, whatever the order of the rows. Targets that are planned on the stored graph are
+values one state back for each copy, in any order of the rows. Targets that are planned on the stored graph are
 right after the first copy. Without a target table the order of the rows matters too.
 
 Run it: python examples/chain_updates.py

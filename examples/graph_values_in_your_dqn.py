@@ -1,6 +1,6 @@
-"""Graph values in a DQN loop of one's own: the lines marked [+] are all that differs from plain DQN.
+"""Graph values in your own DQN loop: only the lines marked [+] differ from plain DQN.
 
-The task is FrozenLake without slipping: it has 16 places, so the same states come back all the time. Behind each mark
+The task is FrozenLake without slipping: it has 16 places, so states repeat all the time. Behind each mark
 stands what plain DQN has there instead.
 
 Run it: python examples/graph_values_in_your_dqn.py

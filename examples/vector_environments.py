@@ -10,7 +10,7 @@ from backsweep import Prioritized, Replay
 LANES = 8
 
 # Gymnasium's default: an episode's last observation comes with its end, and the next call only resets that lane.
-# With autoreset="next_step" the replay leaves that call out by itself.
+# With autoreset="next_step" the replay skips that call.
 envs = gym.make_vec("CartPole-v1", num_envs=LANES)
 replay = Replay(
     envs.single_observation_space,

@@ -1,4 +1,4 @@
-"""The Python code of README.md and of every page in docs runs, in order, one namespace per page; links lead somewhere.
+"""The Python code of README.md, of every page in docs and of docstrings runs; links lead somewhere.
 
 A page that shows a subclass of a contract from `backsweep.testing` passes that contract.
 """
@@ -6,6 +6,7 @@ A page that shows a subclass of a contract from `backsweep.testing` passes that 
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import sys
 import types
@@ -29,6 +30,13 @@ NEEDED = {
 """The frameworks that pages are about; without one its page is not run."""
 LINKED = [*PAGES, *sorted(ROOT.glob("*/README.md"))]
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)#?([^)\s]*)\)")
+SOURCES = ROOT / "src"
+DOCUMENTED = [
+    ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(SOURCES.rglob("*.py"))
+    if ">>> " in path.read_text()
+]
+"""Modules whose docstrings have examples."""
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -69,6 +77,20 @@ def run_contract(contract: Any, folder: Path) -> None:
             test = getattr(contract, name)
             arguments = [folder / name] if "tmp_path" in test.__code__.co_varnames[: test.__code__.co_argcount] else []
             test(*arguments)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_the_examples_of_docstrings_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if ".integrations." in name:
+        framework = next(NEEDED[part] for part in name.split(".") if part in NEEDED)
+        pytest.importorskip(framework, reason=f"{framework} is not installed: make test-integrations does that")
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+
+
+def test_examples_that_run_are_found() -> None:
+    assert {"backsweep.replay.replay", "backsweep.agent.defaults", "backsweep.tasks.make"} <= set(DOCUMENTED)
 
 
 def test_there_are_pages_with_code() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.agent.palette import pyplot
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler, Topological, Uniform
 from backsweep.tasks.make import make_single
@@ -91,13 +92,7 @@ def text_picture(title: str, order: NDArray[np.int64]) -> str:
 
 def draw(orders: dict[str, NDArray[np.int64]], path: Path) -> None:
     """Draw the state of every update against its turn."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("the picture needs matplotlib: pip install 'backsweep[demo]'") from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot("demo")
     figure, panels = plt.subplots(1, len(orders), figsize=(9, 3.6), sharey=True, layout="constrained")
     for panel, (title, order) in zip(panels, orders.items(), strict=True):
         turns = np.arange(1, len(order) + 1)

@@ -121,7 +121,7 @@ class Batch:
 
 
 class JaxBatch(NamedTuple):
-    """The same fields as `Batch`, as jax arrays: a pytree, so functions under `jax.jit` take it as it is."""
+    """The same fields as `Batch`, as jax arrays: a pytree, which functions under `jax.jit` accept."""
 
     observation: Any
     action: Any

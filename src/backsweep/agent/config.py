@@ -164,7 +164,7 @@ class RunConfig:
     """Environment steps between training and replay records."""
 
     def __post_init__(self) -> None:
-        """Refuse invalid options by name."""
+        """Check the options."""
         if (self.task is None) == (self.env is None):
             raise ValueError(
                 "give either a task or --env, not both" if self.task else "give a task, or --env and an id"
@@ -198,7 +198,7 @@ class RunConfig:
 
     @property
     def environment(self) -> str:
-        """The task or the Gymnasium id, whichever there is."""
+        """The task or the Gymnasium id."""
         name = self.task if self.task is not None else self.env
         assert name is not None
         return name
@@ -210,7 +210,7 @@ class RunConfig:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunConfig:
-        """Return the configuration that `to_json` described, by this release or by one that said `faithful`."""
+        """Return the configuration that `to_json` described; old ones call the field `settings` `faithful`."""
         data = {"settings" if name == "faithful" else name: value for name, value in data.items()}
         known = {entry.name for entry in dataclasses.fields(cls)}
         if unknown := sorted(set(data) - known):
@@ -247,7 +247,7 @@ class SessionConfig:
     """Distinct observations of each run that the device has memory for; by default all that the task has, if known;
     otherwise memory is allocated as they are seen."""
     live: bool = False
-    """Serve a page with curves, the growing graph and the last episode to this machine alone (127.0.0.1)."""
+    """Serve a live page with curves, the growing graph and the last episode on 127.0.0.1."""
     live_port: int = 0
     """The port of that page; 0 takes a free one."""
     tensorboard: bool = False
@@ -259,10 +259,10 @@ class SessionConfig:
     allow_import: bool = False
     """When resuming: whether the run's environment ("module:Id") may import its module."""
     quiet: bool = False
-    """Print nothing but errors."""
+    """Print only errors."""
 
     def __post_init__(self) -> None:
-        """Refuse invalid options."""
+        """Check the options."""
         if self.checkpoint_interval < 0:
             raise ValueError(f"checkpoint_interval must be 0 or more, got {self.checkpoint_interval}")
         if self.threads < 1:

@@ -1,4 +1,4 @@
-"""From a task, a method and a choice of settings to a whole configuration."""
+"""The complete configuration of a run, from a task, a method and a choice of settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from backsweep.tasks import find_task
 from backsweep.tasks.registry import Task
 from backsweep.tasks.settings import NetworkSettings, TrainingSettings
 
-# Any Gymnasium environment: what solves the small control tasks.
+# For any Gymnasium environment: settings that solve the small control tasks.
 OTHER_SETTINGS = TrainingSettings(
     network=NetworkSettings(linear=(256, 256)),
     budget=100_000,
@@ -26,7 +26,7 @@ OTHER_SETTINGS = TrainingSettings(
     evaluation_episodes=20,
 )
 OUR_BUDGET = 1_000_000
-"""Steps of a run on MiniGrid by our settings; the paper's budgets are three to six times as long."""
+"""Steps of a MiniGrid run with our settings; the paper's budgets are three to six times as long."""
 EXACT_FAMILIES = ("nchain", "minigrid")
 
 
@@ -44,7 +44,7 @@ def run_config(
     --------
     >>> config = run_config("minigrid/doorkey", steps=500_000)
     >>> config.method, config.reward_scale, config.epsilon_steps
-    ('graph', 'auto', 150000)
+    ('graph', 'auto', 400000)
     >>> run_config("sokoban/6x6-2", method="uer", settings="released").capacity
     50000
     """
@@ -75,7 +75,7 @@ def task_of(config: RunConfig) -> Task | None:
 
 
 def task_options(config: RunConfig) -> dict[str, Any]:
-    """Return the options that the environment is made with: those of the settings it follows, then the user's."""
+    """Return the environment's options: those of the chosen settings, overridden by the user's."""
     following = {} if config.task is None else find_task(config.task).options_under(config.settings)
     return {**following, **config.task_options}
 

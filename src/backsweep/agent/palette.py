@@ -1,14 +1,15 @@
-"""One name, one colour and one place in the legend for each method, on every chart of the page and in every picture."""
+"""The name, colour and order of each method, the same on all charts and pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a line is shown: what a reader calls it, and its colour on light and on dark paper."""
+    """The look of a line: its title, and its colour in light and dark mode."""
 
     title: str
     light: str
@@ -78,3 +79,15 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     for place, name in enumerate(name for name in in_order(names) if name not in METHODS):
         found[name] = Look(title_of(name), *free[place % len(free)])
     return found
+
+
+def pyplot(extra: str) -> Any:
+    """Return matplotlib.pyplot, which draws into files; `extra` is the extra of this package that installs it."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError(f"pictures need matplotlib: pip install 'backsweep[{extra}]'") from error
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

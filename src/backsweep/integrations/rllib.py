@@ -50,6 +50,11 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         By default derived from numpy's global random state.
     options
         Other arguments of `Replay`. RLlib's own settings (`alpha`, `beta`, ...) are ignored: the sampler has them.
+
+    Examples
+    --------
+    >>> buffer = {"type": EpisodeReplay, "capacity": 50_000, "sampler": Prioritized()}  # doctest: +SKIP
+    >>> config = DQNConfig(algo_class=DQN).training(replay_buffer_config=buffer)  # doctest: +SKIP
     """
 
     IGNORED = ("alpha", "beta", "batch_length_T", "type", "storage_unit")

@@ -64,6 +64,19 @@ class Replay(Filling, Reading):
         use `save` to keep a replay.
     seed
         The same seed and the same calls give the same rows on every machine.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> from backsweep import Replay, Topological
+    >>> replay = Replay(gym.spaces.Discrete(4), gym.spaces.Discrete(2), capacity=100, sampler=Topological())
+    >>> for state in range(3):  # a corridor of four states
+    ...     row = replay.add(state, 1, float(state == 2), state + 1, terminated=state == 2, truncated=False)
+    >>> batch = replay.sample(3)
+    >>> batch.observation.tolist(), batch.reward.tolist()  # successors first
+    ([2, 1, 0], [1.0, 0.0, 0.0])
+    >>> len(replay), replay.graph.num_vertices
+    (3, 4)
     """
 
     @classmethod
@@ -129,22 +142,22 @@ class Replay(Filling, Reading):
         most_states: int = 100_000,
         height: int = 640,
     ) -> GraphPage:
-        """Return a page with the graph of the live transitions, which a notebook shows as it is.
+        """Return a page with the graph of the live transitions, which notebooks display.
 
         Ends are in the middle, and each step away is a ring further out. States are coloured by value, steps to an end,
-        visits, age or the sampler's draws; sweeps play batch by batch. The replay stays as it is. Elsewhere
-        than in a notebook, ``replay.view().save("graph.html")`` writes the page, which needs no network.
+        visits, age or the sampler's draws; sweeps play batch by batch. The replay is not changed. Outside of
+        notebooks, ``replay.view().save("graph.html")`` writes the page, which works offline.
 
         Parameters
         ----------
         title
-            What the page is called.
+            Title of the page.
         action_names
             Names for the actions 0, 1 and so on.
         most_states
-            More states than this are thinned, and the page says so: those on which few others hang are left out.
+            If there are more states, those with the smallest subtrees are left out, and the page says so.
         height
-            Of the page in a notebook, in pixels.
+            Height of the page in a notebook, in pixels.
         """
         from backsweep.view import graph_page
 
@@ -174,7 +187,7 @@ class Replay(Filling, Reading):
         Parameters
         ----------
         folder
-            Where `save` wrote.
+            A folder written by `save`.
         sampler, encoder
             Needed only if you defined their classes yourself.
         file

@@ -7,12 +7,14 @@ A lane is one running copy of a task. A family keeps all its lanes in flat array
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import Table
 from backsweep.tasks.lanes_kernels import Outcomes
 
 Bundle = tuple[NDArray[Any], ...]
@@ -38,9 +40,13 @@ class Lanes(abc.ABC):
     LANES_WORTH_THREADS: ClassVar[int]
     """The number of lanes from which several threads are clearly faster than one."""
 
+    TURN: ClassVar[Callable[..., None]]
+    """The family's threaded kernel for `turn`."""
+
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.spaces.Discrete
     observations: NDArray[Any]
+    _table: Table
 
     def __init__(self, num_lanes: int) -> None:
         self.num_lanes = num_lanes
@@ -58,7 +64,6 @@ class Lanes(abc.ABC):
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw a new level for every chosen lane from its own stream and write its observation."""
 
-    @abc.abstractmethod
     def turn(
         self,
         parts: int,
@@ -68,6 +73,7 @@ class Lanes(abc.ABC):
         resting: NDArray[np.bool_],
         ended: NDArray[np.bool_],
         finals: NDArray[Any],
+        /,
     ) -> NDArray[np.int64]:
         """Step, copy last observations and start the next episodes in one threaded call.
 
@@ -78,6 +84,9 @@ class Lanes(abc.ABC):
         lanes whose episode ends stay at its end, and `finals` is not changed. `ended` says whose episode ended, or
         started. Returns the lanes for which no level was found; all others are done.
         """
+        numbers = self.observations.reshape(self.num_lanes, -1)
+        self.TURN(parts, moving, beginning, actions, resting, ended, numbers, finals, self._table)
+        return np.empty(0, dtype=np.int64)
 
     def situation(self) -> dict[str, NDArray[Any]]:
         """Return the live state arrays of all lanes: copy them to save, write into them to restore."""

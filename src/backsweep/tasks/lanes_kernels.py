@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from backsweep.jit.array_table import BoolVector, Float64Vector, WordVector
 
-# Bundles of a task, in the order of its table; a family has one or two of its own.
+# Bundles of a task, in the order of its table; each family adds one or two.
 OUTCOMES = 0
 OWN = 1
 OWN_SECOND = 2

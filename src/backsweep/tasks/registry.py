@@ -225,7 +225,15 @@ _SOKOBAN_ID = re.compile(r"sokoban/(\d{1,4})x(\d{1,4})-(\d{1,3})")
 
 
 def find_task(task: str | Task) -> Task:
-    """Return the task of an id: one of `TASKS`, or a chain or Sokoban room of any size."""
+    """Return the task with an id: one of `TASKS`, or a chain or Sokoban room of any size.
+
+    Examples
+    --------
+    >>> find_task("nchain-50").step_limit
+    25000
+    >>> find_task("sokoban/5x5-1").return_bounds
+    (-12.0, 10.9)
+    """
     if isinstance(task, Task):
         return task
     if not isinstance(task, str):

@@ -65,7 +65,12 @@ def graph_page(
     most_states: int = MOST_STATES,
     height: int = 640,
 ) -> GraphPage:
-    """Return a page with the graph of a replay, which is not changed; see `Replay.view`."""
+    """Return a page with the graph of a replay, which is not changed; see `Replay.view`.
+
+    Examples
+    --------
+    >>> graph_page(replay, title="my run").save("graph.html")  # doctest: +SKIP
+    """
     for name, number in (("most_states", most_states), ("height", height)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError(f"{name} must be an int of 1 or more, got {number!r}")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import run_config
 from backsweep.agent.palette import METHODS as PALETTE
+from backsweep.agent.palette import pyplot
 from backsweep.agent.session.records import read_records
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.agent.session.training import train
@@ -163,13 +164,7 @@ def draw(
     path: Path,
 ) -> None:
     """Draw how soon each method solves the task, and the states with their values before and after planning."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("the picture needs matplotlib: pip install 'backsweep[demo]'") from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot("demo")
     figure, panels = plt.subplots(1, 3, figsize=(13, 4), layout="constrained", width_ratios=(1.25, 1, 1))
     for method, found in curves.items():
         for place, curve in enumerate(found):

@@ -50,6 +50,14 @@ def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **ses
         The run's folder; by default runs/TASK/METHOD-seedSEED.
     session
         Fields of `SessionConfig`, such as `checkpoint_interval` or `quiet`.
+
+    Examples
+    --------
+    >>> from backsweep.agent import run_config, train
+    >>> config = run_config("nchain-5", method="uer", steps=200, warmup_steps=50)
+    >>> result = train(config, "runs/chain", quiet=True)
+    >>> result.finished, result.step
+    (True, 200)
     """
     chosen = SessionConfig(**session)
     place = chosen.folder if folder is None else Path(folder)
@@ -58,7 +66,24 @@ def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **ses
 
 
 def train_fleet(configs: dict[str, RunConfig], folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
-    """Train several runs together as a fleet, each in its own folder (named by its key) inside `folder`."""
+    """Train several runs together as a fleet; return how each ended.
+
+    Parameters
+    ----------
+    configs
+        The configuration of each run, by name; the run's folder has that name.
+    folder
+        The fleet's folder, with a folder for each run.
+    session
+        Fields of `SessionConfig`.
+
+    Examples
+    --------
+    >>> from backsweep.agent import run_config, train_fleet
+    >>> runs = {f"seed{seed}": run_config("nchain-5", steps=200, warmup_steps=50, seed=seed) for seed in range(2)}
+    >>> [result.finished for result in train_fleet(runs, "runs/fleet", quiet=True)]
+    [True, True]
+    """
     return start(Path(folder), configs, SessionConfig(**session))
 
 
@@ -92,7 +117,15 @@ def _begin(
 
 
 def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
-    """Resume the run or fleet in a folder from its newest complete checkpoint, to its end."""
+    """Resume the run or fleet in a folder from its newest complete checkpoint; return how each run ended.
+
+    Parameters
+    ----------
+    folder
+        The folder of a run or of a fleet.
+    session
+        Fields of `SessionConfig`.
+    """
     place, chosen = Path(folder), SessionConfig(**session)
     check_session(chosen)
     if not (place / FLEET).exists():

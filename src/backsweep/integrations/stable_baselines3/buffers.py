@@ -41,6 +41,11 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         By default derived from the algorithm's seed.
     options
         Other arguments of `Replay`: `encoder`, `values`, `frame_stack`, `file`.
+
+    Examples
+    --------
+    >>> kwargs = {"sampler": Prioritized()}  # doctest: +SKIP
+    >>> model = DQN("MlpPolicy", env, replay_buffer_class=ReplayBuffer, replay_buffer_kwargs=kwargs)  # doctest: +SKIP
     """
 
     def __init__(

@@ -36,6 +36,10 @@ class ReplayCallback(BaseCallback):
     save_folder, save_every
         Save the replay to a folder every `save_every` calls of `step`, and at the end. Only changes are written.
         ``Replay.load(save_folder)`` reads it.
+
+    Examples
+    --------
+    >>> model.learn(100_000, callback=ReplayCallback(save_folder="replay"))  # doctest: +SKIP
     """
 
     def __init__(

@@ -186,28 +186,27 @@ def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     return rows
 
 
-def _in_order(question: Question, group: Group) -> Iterator[tuple[str, dict[int, TrainedRun]]]:
-    """Yield a task's runs in the order of the question's variants."""
-    for variant in question.variants:
-        if variant.label in group.runs:
-            yield variant.label, group.runs[variant.label]
+def _runs(question: Question, evidence: Evidence) -> Iterator[tuple[Group, str, list[TrainedRun]]]:
+    """Yield the runs of each task and variant, with variants in the question's order."""
+    for _, group in sorted(groups_for(question, evidence).items()):
+        for variant in question.variants:
+            if variant.label in group.runs:
+                yield group, variant.label, list(group.runs[variant.label].values())
 
 
 def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     """Return the median steps to the threshold, with runs that never reach it censored; only for bounded scores."""
     rows = []
-    for task, group in sorted(groups_for(question, evidence).items()):
-        for label, runs in _in_order(question, group):
-            if not all(run.bounded for run in runs.values()):
-                continue
-            found = [steps_to(run.steps, run.score, GOOD_ENOUGH) for run in runs.values()]
-            times, happened = [time for time, _ in found], [done for _, done in found]
+    for group, label, runs in _runs(question, evidence):
+        if all(run.bounded for run in runs):
+            times, happened = zip(*(steps_to(run.steps, run.score, GOOD_ENOUGH) for run in runs), strict=True)
+            generator = named_generator(0, group.task, label)
             rows.append(
                 {
-                    "task": task,
+                    "task": group.task,
                     "method": label,
                     f"runs that reach {GOOD_ENOUGH}": f"{sum(happened)} of {len(runs)}",
-                    "median steps": median_interval(times, happened, generator=named_generator(0, task, label)),
+                    "median steps": median_interval(times, happened, generator=generator),
                 }
             )
     return rows
@@ -216,46 +215,39 @@ def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
 def _successes(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     """Return each run's final share of episodes that reach the goal, from the worst seed to the best."""
     rows = []
-    for task, group in sorted(groups_for(question, evidence).items()):
-        for label, runs in _in_order(question, group):
-            found = sorted(float(run.numbers["exact_success"][-1]) for run in runs.values())
-            if not np.isnan(found).any():
-                rows.append({"task": task, "method": label, SUCCESS: found})
+    for group, label, runs in _runs(question, evidence):
+        found = sorted(float(run.numbers["exact_success"][-1]) for run in runs)
+        if not np.isnan(found).any():
+            rows.append({"task": group.task, "method": label, SUCCESS: found})
     return rows
 
 
 def _diverged(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     """Return how many runs left the bounds of returns; nothing if none did or no bounds are known."""
     rows = []
-    for task, group in sorted(groups_for(question, evidence).items()):
-        for label, runs in _in_order(question, group):
-            bounds = [return_bounds(run.config) for run in runs.values()]
-            gone = [
-                left_bounds(run.numbers["probe_q"], bound)
-                for run, bound in zip(runs.values(), bounds, strict=True)
-                if bound is not None
-            ]
-            if gone:
-                rows.append({"task": task, "method": label, DIVERGED: sum(gone), "runs": len(gone)})
+    for group, label, runs in _runs(question, evidence):
+        bounds = [(run, bound) for run in runs if (bound := return_bounds(run.config)) is not None]
+        if bounds:
+            count = sum(left_bounds(run.numbers["probe_q"], bound) for run, bound in bounds)
+            rows.append({"task": group.task, "method": label, DIVERGED: count, "runs": len(bounds)})
     return rows if any(row[DIVERGED] for row in rows) else []
 
 
 def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the configuration and records of the runs of each task and variant."""
     rows = []
-    for task, group in sorted(groups_for(question, evidence).items()):
-        for label, runs in _in_order(question, group):
-            run = next(iter(runs.values()))
-            config, place = run.config, run.place
-            rows.append(
-                {
-                    "task": task,
-                    "method": label,
-                    "seeds": ", ".join(map(str, sorted(runs))),
-                    "configuration": group.exact[label],
-                    "steps": config.get("steps"),
-                    "capacity": config.get("capacity"),
-                    "settings": settings_of(config),
-                    "records": str((place if place.is_file() else place.parent).relative_to(evidence.root)),
-                }
-            )
+    for group, label, runs in _runs(question, evidence):
+        config, place = runs[0].config, runs[0].place
+        rows.append(
+            {
+                "task": group.task,
+                "method": label,
+                "seeds": ", ".join(map(str, sorted(run.seed for run in runs))),
+                "configuration": group.exact[label],
+                "steps": config.get("steps"),
+                "capacity": config.get("capacity"),
+                "settings": settings_of(config),
+                "records": str((place if place.is_file() else place.parent).relative_to(evidence.root)),
+            }
+        )
     return rows

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from backsweep.agent.palette import Look, looks
+from backsweep.agent.palette import Look, looks, pyplot
 from backsweep.lab.report.chart import AnyChart, Chart, DotChart, Facet, short_number
 from backsweep.lab.report.overlaps import dashes
 
@@ -32,13 +32,7 @@ def draw_all(charts: Mapping[Path, AnyChart], processes: int) -> None:
 
 def draw(chart: AnyChart, path: Path) -> None:
     """Write a chart into a PNG: its chosen views side by side, or its rows below each other."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'backsweep[report]'") from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot("report")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = _dots(plt, chart) if isinstance(chart, DotChart) else _lines(plt, chart)
     figure.savefig(path, dpi=110)

@@ -55,7 +55,7 @@ def _study_seconds(job: Job) -> float:
     if name not in _unit_seconds:
         kind = STUDIES[name]
         sample = Study(name, (0,), kind.sample)
-        _exhaust(kind.records(0, **sample.arguments))  # compiles whatever has to be
+        _exhaust(kind.records(0, **sample.arguments))  # compiles the kernels
         started = time.perf_counter()
         _exhaust(kind.records(0, **sample.arguments))
         _unit_seconds[name] = (time.perf_counter() - started) / kind.work(**sample.arguments)

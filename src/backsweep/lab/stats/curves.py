@@ -22,7 +22,7 @@ def steps_to(steps: ArrayLike, values: ArrayLike, threshold: float) -> tuple[flo
 
 
 def steps_to_keep(steps: ArrayLike, values: ArrayLike, threshold: float) -> tuple[float, bool]:
-    """Return the first step from which on a curve stays at the threshold or above, and True; else see `steps_to`."""
+    """Return the first step after which a curve stays at the threshold or above, and True; else see `steps_to`."""
     x, y = np.asarray(steps, np.float64), np.asarray(values, np.float64)
     below = np.flatnonzero(~(y >= threshold))
     first = below[-1] + 1 if len(below) else 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +19,7 @@ class ChainLanes(Lanes):
     FAMILY = "nchain"
     SITUATION = ("states", "steps")
     LANES_WORTH_THREADS = 8192
+    TURN = staticmethod(turn)
 
     def __init__(self, options: ChainOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -50,21 +49,6 @@ class ChainLanes(Lanes):
         self.states[chosen] = 0
         self.steps[chosen] = 0
         self._observe()
-
-    def turn(
-        self,
-        parts: int,
-        moving: bool,
-        beginning: bool,
-        actions: NDArray[np.int64],
-        resting: NDArray[np.bool_],
-        ended: NDArray[np.bool_],
-        finals: NDArray[Any],
-    ) -> NDArray[np.int64]:
-        """Move, copy and begin in one threaded call."""
-        numbers = self.observations.reshape(self.num_lanes, -1)
-        turn(parts, moving, beginning, actions, resting, ended, numbers, finals, self._table)
-        return np.empty(0, dtype=np.int64)
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -82,14 +82,12 @@ class ExactTask:
 
     def optimal_values(self, discount: float, tolerance: float = 1e-9) -> NDArray[np.float64]:
         """Return Q* as (num_states, actions), exact to within `tolerance`."""
-        graph, values = self.graph, self._fresh_values(discount, tolerance)
-        for _ in range(MOST_SWEEPS):
-            change = model_kernels.sweep_best(
-                graph.next_state, graph.reward, discount, self.random_action_chance, values
-            )
-            if change * discount <= tolerance * (1.0 - discount):
-                return self._action_values(values, discount)
-        raise RuntimeError(f"value iteration did not settle in {MOST_SWEEPS} sweeps at discount {discount}")
+        moves, reward, chance = self.graph.next_state, self.graph.reward, self.random_action_chance
+
+        def sweep(values: NDArray[np.float64]) -> float:
+            return model_kernels.sweep_best(moves, reward, discount, chance, values)
+
+        return self._settled(sweep, discount, tolerance)
 
     def policy_values(
         self, policy: ArrayLike, discount: float, random_chance: float = 0.0, tolerance: float = 1e-9
@@ -98,20 +96,18 @@ class ExactTask:
 
         From the second step on the policy's action is replaced by a random one with probability `random_chance`.
         """
-        actions, chance = self.greedy(policy), checked_chance("random_chance", random_chance)
-        # Two independent replacements, the policy's and then the task's, are equivalent to one.
-        joint = 1.0 - (1.0 - chance) * (1.0 - self.random_action_chance)
-        graph, values = self.graph, self._fresh_values(discount, tolerance)
-        for _ in range(MOST_SWEEPS):
-            change = model_kernels.sweep_policy(graph.next_state, graph.reward, actions, discount, joint, values)
-            if change * discount <= tolerance * (1.0 - discount):
-                return self._action_values(values, discount)
-        raise RuntimeError(f"policy evaluation did not settle in {MOST_SWEEPS} sweeps at discount {discount}")
+        actions, chance = self.greedy(policy), self._joint_chance(random_chance)
+
+        def sweep(values: NDArray[np.float64]) -> float:
+            return model_kernels.sweep_policy(
+                self.graph.next_state, self.graph.reward, actions, discount, chance, values
+            )
+
+        return self._settled(sweep, discount, tolerance)
 
     def expected_return(self, policy: ArrayLike, random_chance: float = 0.0) -> PolicyReturn:
         """Return the undiscounted result of a policy from the task's starts within its step limit."""
-        actions, chance = self.greedy(policy), checked_chance("random_chance", random_chance)
-        joint = 1.0 - (1.0 - chance) * (1.0 - self.random_action_chance)
+        actions, chance = self.greedy(policy), self._joint_chance(random_chance)
         graph = self.graph
         weights = np.zeros(self.num_states, dtype=np.float64)
         np.add.at(weights, graph.start_state, graph.start_probability)
@@ -121,7 +117,7 @@ class ExactTask:
             graph.succeeded,
             *self._ways_in,
             actions,
-            joint,
+            chance,
             self.step_limit,
             weights,
         )
@@ -179,14 +175,25 @@ class ExactTask:
             states = np.arange(first, min(first + size, self.num_states))
             yield states, self.observations(states)
 
-    def _fresh_values(self, discount: float, tolerance: float) -> NDArray[np.float64]:
+    def _joint_chance(self, random_chance: float) -> float:
+        """Return the probability of a random action, by the policy or by the task: they are independent."""
+        chance = checked_chance("random_chance", random_chance)
+        return 1.0 - (1.0 - chance) * (1.0 - self.random_action_chance)
+
+    def _settled(
+        self, sweep: Callable[[NDArray[np.float64]], float], discount: float, tolerance: float
+    ) -> NDArray[np.float64]:
+        """Sweep over the values of all states until they change no more; return the values of all actions."""
         if not 0.0 <= discount < 1.0:
             raise ValueError(f"discount must be in 0..1 and below 1, got {discount}")
         if not tolerance > 0.0:
             raise ValueError(f"tolerance must be above 0, got {tolerance}")
-        return np.zeros(self.num_states + self.num_terminal, dtype=np.float64)
-
-    def _action_values(self, values: NDArray[np.float64], discount: float) -> NDArray[np.float64]:
+        values = np.zeros(self.num_states + self.num_terminal, dtype=np.float64)
+        for _ in range(MOST_SWEEPS):
+            if sweep(values) * discount <= tolerance * (1.0 - discount):
+                break
+        else:
+            raise RuntimeError(f"values did not settle in {MOST_SWEEPS} sweeps at discount {discount}")
         result = np.zeros(self.graph.next_state.shape, dtype=np.float64)
         model_kernels.action_values(
             self.graph.next_state, self.graph.reward, discount, self.random_action_chance, values, result

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +23,7 @@ class MiniGridLanes(Lanes):
     FAMILY = "minigrid"
     SITUATION = ("cells", "lanes")
     LANES_WORTH_THREADS = 512
+    TURN = staticmethod(turn)
 
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -37,7 +36,6 @@ class MiniGridLanes(Lanes):
         self.cells = np.zeros((num_lanes, options.width * options.height), dtype=np.uint8)
         self.lanes = np.zeros((num_lanes, codes.LANE_COLUMNS), dtype=np.int64)
         self.observations = np.zeros((num_lanes, size, size, 3), dtype=np.uint8)
-        self._numbers = self.observations.reshape(num_lanes, -1)
         self._canvas = tiles.make_canvas(options.width, options.height, size)
         num_actions = np.array([len(options.action_names)], np.int64)
         chance = np.array([options.random_action_chance], np.float64)
@@ -51,20 +49,6 @@ class MiniGridLanes(Lanes):
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw new levels for the chosen lanes."""
         begin_episodes(chosen, self._table)
-
-    def turn(
-        self,
-        parts: int,
-        moving: bool,
-        beginning: bool,
-        actions: NDArray[np.int64],
-        resting: NDArray[np.bool_],
-        ended: NDArray[np.bool_],
-        finals: NDArray[Any],
-    ) -> NDArray[np.int64]:
-        """Move, copy and begin in one threaded call."""
-        turn(parts, moving, beginning, actions, resting, ended, self._numbers, finals, self._table)
-        return np.empty(0, dtype=np.int64)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:
         """Paint the chosen lanes' observations from their cells."""

@@ -29,6 +29,7 @@ class SokobanLanes(Lanes):
     FAMILY = "sokoban"
     SITUATION = ("fixed", "rooms", "lanes")
     LANES_WORTH_THREADS = 16  # a new room may take a millisecond
+    TURN = staticmethod(turn)
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -41,7 +42,6 @@ class SokobanLanes(Lanes):
         self.rooms = np.zeros((num_lanes, cells), dtype=np.uint8)
         self.lanes = np.zeros((num_lanes, codes.LANE_COLUMNS), dtype=np.int64)
         self.observations = np.zeros((num_lanes, size, size, 3), dtype=np.uint8)
-        self._numbers = self.observations.reshape(num_lanes, -1)
         self._lost = np.zeros(num_lanes, dtype=np.bool_)
         settings = (
             len(codes.ACTION_NAMES) - len(options.action_names),
@@ -77,20 +77,11 @@ class SokobanLanes(Lanes):
         if lost != moves_kernels.ABSENT:
             raise RuntimeError(f"lane {lost} found no room that can be played in {MOST_TRIES} tries")
 
-    def turn(
-        self,
-        parts: int,
-        moving: bool,
-        beginning: bool,
-        actions: NDArray[np.int64],
-        resting: NDArray[np.bool_],
-        ended: NDArray[np.bool_],
-        finals: NDArray[Any],
-    ) -> NDArray[np.int64]:
-        """Move, copy and begin in one threaded call."""
+    def turn(self, parts: int, /, *arguments: Any) -> NDArray[np.int64]:
+        """Make enough sets for searching, then take the turn."""
         if len(self._searches.keys) < parts:
             self._use_searches(parts)
-        turn(parts, moving, beginning, actions, resting, ended, self._numbers, finals, self._table)
+        super().turn(parts, *arguments)
         return np.flatnonzero(self._lost)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:

@@ -40,5 +40,18 @@ class RecordFile:
 
 
 def read_records(folder: str | os.PathLike[str], kind: str | None = None) -> list[Record]:
-    """Return a run's records, or those of one kind."""
+    """Return a run's records, or those of one kind.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+    kind
+        "evaluation", "training", "replay" or "timing"; None for all.
+
+    Examples
+    --------
+    >>> for record in read_records("runs/chain", "evaluation"):  # doctest: +SKIP
+    ...     print(record.step, record.mean_return)
+    """
     return [record for record in RecordFile(folder) if kind is None or record.kind == kind]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from backsweep.lab.claims.chain_rules import ThirtyBackups
-from backsweep.lab.claims.question import Question, Study
-from backsweep.lab.seeds import reporting, tuning
-
-_SMALL = {"length": 8, "batches": [1], "targets": [0, 20]}
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions.shared import TABULAR
 
 QUESTION = Question(
     id="C1",
@@ -30,9 +28,5 @@ QUESTION = Question(
         "Reproduced if all hold, not reproduced if an interval contradicts one, else inconclusive."
     ),
     rule=ThirtyBackups(),
-    scales={
-        "smoke": Study("tabular", tuning(1), _SMALL),
-        "laptop": Study("tabular", reporting(40)),
-        "paper": Study("tabular", reporting(40)),
-    },
+    scales=TABULAR,
 )

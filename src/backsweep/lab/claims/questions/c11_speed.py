@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from backsweep.lab.claims.measured_rules import CheapBatches
-from backsweep.lab.claims.question import Question, Study
-from backsweep.lab.seeds import reporting, tuning
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions.shared import study_scales
 
 QUESTION = Question(
     id="C11",
@@ -22,9 +22,5 @@ QUESTION = Question(
         "memory, or another program ran. The rule was changed before the second one, which replaced it."
     ),
     rule=CheapBatches(),
-    scales={
-        "smoke": Study("speed", tuning(1), {"rows": 2_000, "repeats": 50}),
-        "laptop": Study("speed", reporting(1)),
-        "paper": Study("speed", reporting(1)),
-    },
+    scales=study_scales("speed", 1, {"rows": 2_000, "repeats": 50}),
 )

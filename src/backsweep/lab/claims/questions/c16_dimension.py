@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from backsweep.lab.claims.dimension_rule import SameAtEveryDimension
-from backsweep.lab.claims.question import Question, Study
-from backsweep.lab.claims.questions.shared import SIMPLE_HARD, grids, variant
-from backsweep.lab.seeds import reporting, tuning
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions.shared import SIMPLE_HARD, grids, study_scales, variant
 
 # TER learns DoorKey soonest with our settings. It learns SimpleCrossing-Hard with everyone's, and two states share a
 # key of one number there.
@@ -34,10 +33,6 @@ QUESTION = Question(
     ),
     rule=SameAtEveryDimension(_VARIANTS, _TASKS),
     variants=_VARIANTS,
-    scales={
-        "smoke": Study("collisions", tuning(1), {"tasks": ["minigrid/redbluedoors"], "dimensions": [1, 3]}),
-        "laptop": Study("collisions", reporting(5)),
-        "paper": Study("collisions", reporting(5)),
-    },
+    scales=study_scales("collisions", 5, {"tasks": ["minigrid/redbluedoors"], "dimensions": [1, 3]}),
     trains={scale: grid for scale, grid in _TRAINED.items() if grid is not None},
 )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from backsweep.lab.claims.chain_rules import DiffusionMatters
-from backsweep.lab.claims.question import Question, Study
-from backsweep.lab.seeds import reporting, tuning
-
-_SMALL = {"length": 8, "batches": [1], "targets": [0, 20]}
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions.shared import TABULAR
 
 QUESTION = Question(
     id="C19",
@@ -23,9 +21,5 @@ QUESTION = Question(
         "lies wholly outside, else inconclusive."
     ),
     rule=DiffusionMatters(),
-    scales={
-        "smoke": Study("tabular", tuning(1), _SMALL),
-        "laptop": Study("tabular", reporting(40)),
-        "paper": Study("tabular", reporting(40)),
-    },
+    scales=TABULAR,
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from backsweep.lab.claims.measured_rules import OptimalOrder
-from backsweep.lab.claims.question import Question, Study
-from backsweep.lab.seeds import reporting, tuning
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions.shared import study_scales
 
 QUESTION = Question(
     id="C20",
@@ -27,9 +27,5 @@ QUESTION = Question(
         "positive rewards on the way are also shown."
     ),
     rule=OptimalOrder(),
-    scales={
-        "smoke": Study("sweep-order", tuning(1), {"graphs": 5}),
-        "laptop": Study("sweep-order", reporting(5)),
-        "paper": Study("sweep-order", reporting(5)),
-    },
+    scales=study_scales("sweep-order", 5, {"graphs": 5}),
 )

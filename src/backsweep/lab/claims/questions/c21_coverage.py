@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from backsweep.lab.claims.measured_rules import FullCoverage
-from backsweep.lab.claims.question import Question, Study
-from backsweep.lab.seeds import reporting, tuning
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions.shared import study_scales
 
 QUESTION = Question(
     id="C21",
@@ -23,9 +23,5 @@ QUESTION = Question(
         "Reproduced if with mixing every transition is drawn on every seed, and without mixing some are not."
     ),
     rule=FullCoverage(),
-    scales={
-        "smoke": Study("coverage", tuning(1), {"steps": 1_000}),
-        "laptop": Study("coverage", reporting(5)),
-        "paper": Study("coverage", reporting(5)),
-    },
+    scales=study_scales("coverage", 5, {"steps": 1_000}),
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from backsweep.lab.claims.measured_rules import LikeEbu
-from backsweep.lab.claims.question import Question, Study
-from backsweep.lab.seeds import reporting, tuning
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions.shared import study_scales
 
 QUESTION = Question(
     id="C22",
     title="What if no state ever repeats?",
     question=(
-        "Without repeated states the graph falls apart into single episodes. Is TER then nothing but EBU's order?"
+        "Without repeated states the graph falls apart into single episodes. Is TER's order then the same as EBU's?"
     ),
     claim=("When states never repeat, TER degenerates to EBU's order."),
     metric=(
@@ -22,9 +22,5 @@ QUESTION = Question(
         "reproduced if one is not."
     ),
     rule=LikeEbu(),
-    scales={
-        "smoke": Study("no-repeats", tuning(1), {"lander_steps": 300}),
-        "laptop": Study("no-repeats", reporting(5)),
-        "paper": Study("no-repeats", reporting(5)),
-    },
+    scales=study_scales("no-repeats", 5, {"lander_steps": 300}),
 )

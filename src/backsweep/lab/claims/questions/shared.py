@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from backsweep.lab.claims.question import Grid, Scale, Variant
+from backsweep.lab.claims.question import Grid, Scale, Study, Variant
 from backsweep.lab.seeds import reporting, tuning
 
 MINIGRID = (
@@ -76,6 +76,16 @@ LAPTOP: Mapping[str, Any] = {
     "evaluation_interval": 10_000,
     "capacity": 200_000,
 }
+
+
+def study_scales(name: str, seeds: int, small: Mapping[str, Any]) -> dict[Scale, Study]:
+    """Return the three scales of a study: a tuning seed with `small` arguments, and `seeds` reporting seeds."""
+    full = Study(name, reporting(seeds))
+    return {"smoke": Study(name, tuning(1), small), "laptop": full, "paper": full}
+
+
+TABULAR = study_scales("tabular", 40, {"length": 8, "batches": [1], "targets": [0, 20]})
+"""The study of the chain, which several questions share."""
 
 
 def grids(

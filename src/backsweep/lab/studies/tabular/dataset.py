@@ -56,7 +56,7 @@ class ChainData:
         return replay
 
     def _fill(self, sampler: Sampler, seed: int) -> Replay:
-        """Give every episode a lane of its own: as many calls as the longest has steps."""
+        """Give every episode its own lane: one call per step of the longest."""
         lengths = np.diff(self.starts)
         replay = Replay(
             gym.spaces.Discrete(self.length),
