@@ -30,6 +30,8 @@ from backsweep.agent.learner.convolutions import DirectNetwork, Path, network_by
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.jit.random_streams import named_generator
 
+MOST_VIEWS = 8  # sets of parameters whose lanes' views are kept; a learner has three, with error networks six
+
 
 class DistinctImages:
     """The distinct images of the last batch, prepared for the first layer; each lane has its own number of them."""
@@ -90,7 +92,7 @@ class DistinctTape(Tape):
         """Return the tape of the first `rows` of the `of` rows that went in."""
         assert self.index is not None
         index = self.index[:, : self.index.shape[1] // of * rows]
-        counts = (index.amax(dim=1) + 1).tolist()
+        counts = (index.numpy().max(axis=1) + 1).tolist()
         lanes = tuple((tape.first(count, all_), count) for (tape, all_), count in zip(self.lanes, counts, strict=True))
         return DistinctTape(lanes=lanes, index=index)
 
@@ -100,6 +102,7 @@ class DistinctNetwork:
 
     def __init__(self, network: Evaluates, images: DistinctImages) -> None:
         self._network, self._images = network, images
+        self._views: dict[int, tuple[Parameters, list[dict[str, torch.Tensor]]]] = {}
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
         """Return the values (L, n, A) of rows (L, n)."""
@@ -107,15 +110,16 @@ class DistinctNetwork:
 
     def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
         """Return the values (L, n, A) of rows (L, n) and what `backward` needs."""
-        values, tapes, shifted = [], [], []
-        for lane, index in enumerate(prepared):
-            low, high = int(index.min()), int(index.max()) + 1
-            images = self._images.slice(lane, low, high)
-            found, tape = self._network.forward_with_tape(_of_lane(parameters, lane), images)
-            shifted.append(index - low)
-            values.append(found[0, shifted[-1]])
-            tapes.append((tape, high - low))
-        return torch.stack(values), DistinctTape(lanes=tuple(tapes), index=torch.stack(shifted))
+        index = prepared.numpy()  # numpy's operations on small arrays take a fraction of the time of torch's
+        low, high = index.min(axis=1), index.max(axis=1) + 1
+        shifted = torch.from_numpy(index - low[:, None])
+        values, tapes = [], []
+        for lane, (first, last) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            images = self._images.slice(lane, first, last)
+            found, tape = self._network.forward_with_tape(self._of_lane(parameters, lane), images)
+            values.append(found[:, shifted[lane]])
+            tapes.append((tape, last - first))
+        return values[0] if len(values) == 1 else torch.cat(values), DistinctTape(lanes=tuple(tapes), index=shifted)
 
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
         """Write the gradient of every parameter into `out`, given the gradient (L, n, A) of the values."""
@@ -124,11 +128,20 @@ class DistinctNetwork:
         for lane, (of_lane, count) in enumerate(tape.lanes):
             summed = gradient.new_zeros(1, count, gradient.shape[-1])
             summed[0].index_add_(0, tape.index[lane], gradient[lane])
-            self._network.backward(_of_lane(parameters, lane), of_lane, summed, _of_lane(out, lane))
+            self._network.backward(self._of_lane(parameters, lane), of_lane, summed, self._of_lane(out, lane))
 
-
-def _of_lane(parameters: Parameters, lane: int) -> Parameters:
-    return {name: view[lane : lane + 1] for name, view in parameters.items()}
+    def _of_lane(self, parameters: Parameters, lane: int) -> Parameters:
+        """Return one lane's views of stacked parameters. They are made once: making them takes longer than a layer."""
+        lanes = len(next(iter(parameters.values())))
+        if lanes == 1:
+            return parameters
+        known = self._views.get(id(parameters))
+        if known is None or known[0] is not parameters:
+            if len(self._views) >= MOST_VIEWS:  # those of lanes that have left
+                self._views.clear()
+            made = [{name: view[place : place + 1] for name, view in parameters.items()} for place in range(lanes)]
+            known = self._views[id(parameters)] = parameters, made
+        return known[1][lane]
 
 
 class DistinctArithmetic(Arithmetic):

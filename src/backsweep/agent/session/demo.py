@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +21,7 @@ from backsweep.agent.palette import METHODS as PALETTE
 from backsweep.agent.palette import pyplot
 from backsweep.agent.session.records import read_records
 from backsweep.agent.session.records.rows import EvaluationRecord
-from backsweep.agent.session.training import train
+from backsweep.agent.session.training import train_fleet
 from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.tasks.make import make_single
@@ -59,11 +60,19 @@ def demo_config(method: str, seed: int, steps: int = STEPS) -> RunConfig:
     )
 
 
-def train_quietly(method: str, seed: int, steps: int, folder: str) -> Curve:
-    """Train one run; return the share of episodes that it solves, by steps."""
-    train(demo_config(method, seed, steps), folder, quiet=True, checkpoint_interval=0, final_checkpoint=False)
-    records = read_records(Path(folder), "evaluation")
-    return [(r.step, r.exact_success or 0.0) for r in records if isinstance(r, EvaluationRecord)]
+def train_quietly(runs: Sequence[tuple[str, int]], steps: int, folder: str) -> list[Curve]:
+    """Train runs (methods and seeds) as one fleet; return the share of episodes that each solves, by steps.
+
+    A fleet acts and is evaluated with one call for all its runs. Its plain engine is used because compiling the other
+    one would take longer than the demonstration.
+    """
+    configs = {f"{method}-{seed}": demo_config(method, seed, steps) for method, seed in runs}
+    train_fleet(configs, folder, engine="plain", quiet=True, checkpoint_interval=0, final_checkpoint=False)
+    curves = []
+    for name in configs:
+        records = read_records(Path(folder) / name, "evaluation")
+        curves.append([(r.step, r.exact_success or 0.0) for r in records if isinstance(r, EvaluationRecord)])
+    return curves
 
 
 def run(out: Path, steps: int = STEPS) -> Path:
@@ -78,17 +87,18 @@ def run(out: Path, steps: int = STEPS) -> Path:
     began = time.monotonic()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with TemporaryDirectory(prefix="backsweep-demo-") as place:
-        workers = max(1, min(len(METHODS) * len(SEEDS), os.cpu_count() or 1))
+        runs = [(method, seed) for seed in SEEDS for method in METHODS]
+        workers = max(1, min(len(runs), os.cpu_count() or 1))
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            runs = {
-                pool.submit(train_quietly, method, seed, steps, f"{place}/{method}-{seed}"): (method, seed)
-                for seed in SEEDS
-                for method in METHODS
+            shares = [runs[worker::workers] for worker in range(workers)]
+            under_way = {
+                pool.submit(train_quietly, share, steps, f"{place}/{worker}"): share
+                for worker, share in enumerate(shares)
             }
-            for done in as_completed(runs):
-                method, seed = runs[done]
-                curves[method].append(done.result())
-                print(f"  {METHODS[method]:13} seed {seed}: {in_words(done.result())}", flush=True)
+            for done in as_completed(under_way):
+                for (method, seed), curve in zip(under_way[done], done.result(), strict=True):
+                    curves[method].append(curve)
+                    print(f"  {METHODS[method]:13} seed {seed}: {in_words(curve)}", flush=True)
     print(f"\nSteps until {SOLVED:.0%} of episodes are solved, one number for each seed:")
     for method, found in curves.items():
         print(f"  {METHODS[method]:13} {',  '.join(sorted(map(solved_at, found), key=lambda text: (len(text), text)))}")
