@@ -54,16 +54,16 @@ class MinAtarOptions:
     game: str
     """One of GAMES. Set by the task id."""
     max_steps: int = 5_000
-    """Step limit; the package has none but Freeway's, which is 2,500."""
+    """Step limit; the package limits only Freeway, to 2,500."""
     sticky_action_chance: float = 0.1
-    """Probability that a step repeats the action before, as the package has it."""
+    """Probability that a step repeats the previous action; the default is the package's."""
     difficulty_ramping: bool = True
-    """Whether games become harder as they go on, as the package has it."""
+    """Whether games become harder over time, as in the package."""
     random_action_chance: float = 0.0
     """Probability that a step's action is replaced by a uniformly random one."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Check the options."""
         checked_choice("game", self.game, GAMES)
         checked_int("max_steps", self.max_steps, 1)
         checked_chance("sticky_action_chance", self.sticky_action_chance)
@@ -82,7 +82,7 @@ class MinAtarOptions:
 
     @property
     def return_bounds(self) -> tuple[float, float] | None:
-        """The games' rules set no highest score."""
+        """The games have no highest score."""
         return None
 
 

@@ -1,4 +1,4 @@
-// Where we look: moved by mouse, fingers and keys.
+// The camera, moved by mouse, touch and keys.
 class Camera {
   constructor(canvas, changed) {
     Object.assign(this, { canvas, changed, x: 0, y: 0, scale: 1, smallest: 0.01, largest: 400 });
@@ -31,7 +31,7 @@ class Camera {
     this.changed();
   }
 
-  // Show a box, clear of what lies over the drawing: `margin` has the covered pixels at top, right, bottom and left.
+  // Show a box; `margin` has the pixels at top, right, bottom and left that panels cover.
   fit([left, top, right, bottom], margin = [20, 20, 20, 20]) {
     const width = Math.max(60, this.canvas.clientWidth - margin[1] - margin[3]);
     const height = Math.max(60, this.canvas.clientHeight - margin[0] - margin[2]);

@@ -13,7 +13,7 @@ function short(number) {
   return plain(Number(number.toPrecision(size < 0.01 ? 2 : 3)));
 }
 
-// At most so many points, each the mean of its neighbours.
+// At most this many points, each the mean of its neighbours.
 function thinned(points) {
   const each = Math.ceil(points.length / MOST_POINTS);
   if (each < 2) return points;

@@ -1,4 +1,4 @@
-// What colour means, and the legend that says so.
+// The colours of states, and their legend.
 const RAMP = ["#4b3b8f", "#2e6f95", "#2f9c8a", "#93bf4a", "#f4c534"].map(rgb);
 
 function rgb(text) {
@@ -27,7 +27,7 @@ const MEASURES = {
 
 function measureScale(name, values, flags) {
   const measure = MEASURES[name], missing = measure.unknown || ((x) => !Number.isFinite(x));
-  // Few far-off numbers, and ends, whose value is 0 whatever they paid, would leave all others one colour.
+  // Outliers, and ends, whose value is always 0, must not leave all other states one colour.
   let known = values.filter((value, i) => !missing(value) && !(name === "value" && flags[i] & TERMINAL));
   if (!known.length) known = values.filter((value) => !missing(value));
   if (!known.length) return null;

@@ -1,4 +1,4 @@
-// What the page holds: words as JSON, arrays as compressed bytes.
+// The data of the page: facts as JSON, arrays as compressed bytes.
 const byId = (name) => document.getElementById(name);
 const words = JSON.parse(byId("words").textContent);
 const TYPES = { Float32Array, Uint32Array, Int32Array, Uint16Array, Uint8Array };
@@ -26,7 +26,7 @@ async function readData() {
 
 const TERMINAL = 1, START = 2, REACHES_END = 4, NONE = 0xffffffff;
 
-// Numbers as a person writes them.
+// Numbers as text.
 function plain(number) {
   if (!Number.isFinite(number)) return "\u2013";
   if (Number.isInteger(number)) return number.toLocaleString("en");
@@ -43,7 +43,7 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
-// For each of `count` states, the places of the edges whose column `column` it is.
+// For each of `count` states, the places of the edges that have it in column `column`.
 function groupEdges(edge, count, column) {
   const first = new Uint32Array(count + 1), places = new Uint32Array(edge.length / 2);
   for (let i = column; i < edge.length; i += 2) first[edge[i] + 1]++;

@@ -1,4 +1,4 @@
-// What there is to say about one state: its picture or numbers, what was tried there, what it is worth.
+// Details of one state: its picture or numbers, the actions tried there, its value.
 const TILE = 8;
 
 function stateName(data, state) {
@@ -11,7 +11,7 @@ function actionName(action) {
   return words.actions && words.actions[action] !== undefined ? words.actions[action] : String(action);
 }
 
-// A canvas with the picture that is given by numbers of tiles; null if the state has none.
+// A canvas with a state's picture, made of tiles; null if the state has none.
 function drawPicture(tiles, numbers, size) {
   if (!numbers[0]) return null;
   const columns = Math.ceil(size.width / TILE), canvas = element("canvas", { ...size, className: "picture" });

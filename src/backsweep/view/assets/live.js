@@ -1,4 +1,4 @@
-// A run as it trains: asks for news every second, and moves from one picture of the graph to the next.
+// A run in training: polls its state every second, and moves from one frame of the graph to the next.
 const EVERY = 1000, GLIDE = 900, GLOW = 1800, FILM_STEP = 160;
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -25,7 +25,7 @@ class LiveGraph {
     if (this.count) this.camera.fit(this.box, innerWidth < 736 ? [150, 12, 12, 12] : [20, 20, 20, 40]);
   }
 
-  // Goes over to a new picture: states that were there glide, new ones come out of a state next to them.
+  // Moves to a new frame: known states glide, new ones appear from a neighbouring state.
   take(data, about) {
     const old = this.data, before = new Map(), count = data.id.length;
     if (old) old.id.forEach((id, i) => before.set(id, i));
@@ -81,7 +81,7 @@ class LiveGraph {
     }
   }
 
-  // Colours states; what is new, or has changed its value since the last picture, glows for a moment.
+  // Colours states; those that are new or have changed their value since the last frame glow for a moment.
   recolour(glow = 0) {
     if (!this.data) return;
     const name = byId("colour").value;
@@ -137,7 +137,7 @@ class LiveGraph {
   }
 }
 
-// The last episode as a film beside the graph, in which the state of the moment is marked.
+// The last episode as an animation next to the graph, which marks its current state.
 class Film {
   constructor(graph) {
     this.graph = graph;

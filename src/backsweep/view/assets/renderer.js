@@ -1,4 +1,4 @@
-// Points and lines by WebGL. States live in two textures, so that a new colour or place is one upload and no new buffers.
+// Points and lines by WebGL. States are in two textures, so that new colours or positions are one upload without new buffers.
 const WIDTH = 1024;
 
 const FETCH = `#version 300 es

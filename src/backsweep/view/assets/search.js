@@ -5,7 +5,7 @@ const COMPARE = {
 };
 const FIELDS = ["value", "visits", "age", "draws", "distance"];
 
-// Returns a function that says whether a state fits, or a text that says what cannot be read.
+// Returns a function that tells whether a state matches, or an error message.
 function parseSearch(text, data) {
   const tests = [];
   let rest = text.trim().toLowerCase();

@@ -1,4 +1,4 @@
-// Plays a sweep batch by batch: what was swept keeps its colour, the batch of the moment glows, the rest is dim.
+// Plays a sweep batch by batch: swept states keep their colour, the current batch glows, the rest is dim.
 const FRAMES_A_SECOND = 12, SECONDS_AT_MOST = 30;
 
 class Player {
@@ -48,7 +48,7 @@ class Player {
     this.button.setAttribute("aria-label", "Play the sweep");
   }
 
-  // Dims what was not swept yet and lights up the newest batch.
+  // Dims states that are not swept yet and highlights the newest batch.
   paint(colours, count) {
     if (!this.batch) return;
     const { sweep_state: states, sweep_end: end } = this.data, glow = styleColour("--hit");

@@ -1,4 +1,4 @@
-// The page: one graph, looked at.
+// The page of one graph.
 const MARGIN_WIDE = [20, 70, 74, 335], MARGIN_NARROW = [190, 12, 74, 12];
 
 class View {
@@ -172,7 +172,7 @@ class View {
   }
 }
 
-// On a tall screen the second disc stands below the first, not to its right.
+// On a tall screen the second disc is below the first, not to its right.
 function stackDiscs(data) {
   if (!words.endsDisc || !words.othersDisc) return;
   const [x, y] = words.othersDisc;
