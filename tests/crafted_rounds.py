@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from backsweep import Replay
-from backsweep.graph.graph_check import explain_graph
-from backsweep.planning.planner_check import explain_planner
 from backsweep.snapshot import SnapshotError
-from backsweep.store.store_check import explain_store
 from crafting import SPACES, crafted, drive, good_save, random_change
+from twins.graph_check import explain_graph
+from twins.planner_check import explain_planner
+from twins.store_check import explain_store
 
 
 def assert_plain_checks_agree(replay: Replay) -> None:

@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from backsweep import Replay
-from backsweep.graph import graph_check
-from backsweep.planning import planner_check
-from backsweep.snapshot.contents import ContentsError, need_list
+from backsweep.graph.graph_check_kernels import graph_fits
+from backsweep.planning.planner_check_kernels import model_fits
+from backsweep.snapshot.contents import ContentsError
 from backsweep.snapshot.contents_kernels import blocks_apart, free_list_fits, mark_block
 from backsweep.store import store_check
 from backsweep.store.store_kernels import RING
 from crafting import SPACES, _number, filled_replay
 from strategies import MORE
+from twins.contents import need_list
+from twins.graph_check import explain_graph
+from twins.planner_check import explain_planner
+from twins.store_check import explain_store
 
 KINDS = sorted(SPACES)
 CHANGES = 400
@@ -45,20 +49,16 @@ def parts_of(replay: Replay) -> dict[str, tuple[Any, Callable[[], bool], Callabl
         return store_check._fits(store, uses, seen)
 
     return {
-        "store": (store, store_fits, lambda: store_check.explain_store(store)),
+        "store": (store, store_fits, lambda: explain_store(store)),
         "graph": (
             graph,
-            lambda: bool(graph_check.graph_fits(store.table[RING], graph.row)),
-            lambda: graph_check.explain_graph(graph, store),
+            lambda: bool(graph_fits(store.table[RING], graph.row)),
+            lambda: explain_graph(graph, store),
         ),
         "planner": (
             planner,
-            lambda: bool(
-                planner_check.model_fits(
-                    planner.model, graph.vertices_high, planner.num_actions, store.observations_high
-                )
-            ),
-            lambda: planner_check.explain_planner(planner, store, graph),
+            lambda: bool(model_fits(planner.model, graph.vertices_high, planner.num_actions, store.observations_high)),
+            lambda: explain_planner(planner, store, graph),
         ),
     }
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from backsweep import Replay
 from backsweep.snapshot import SnapshotError
-from backsweep.snapshot.contents import ContentsError, need_list
+from backsweep.snapshot.contents import ContentsError
 from backsweep.sweep.sweep_kernels import EXPANSIONS, RESTARTS, SWEEP
 from crafting import Arrays, crafted, drive, good_save
+from twins.contents import need_list
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +53,16 @@ def without(name: str) -> Callable[[Arrays, dict[str, Any]], None]:
 PRIORITIES = "sampler/part1/priorities"
 COUNTERS = "sampler/part0/sweep_counters"
 CASES = {
-    "an observation beyond the end": (number("store/rows", (0, 4), 10**6), "observations of rows"),
+    "an observation beyond the end": (number("store/rows", (0, 4), 10**6), "its store"),
     "a row that follows itself": (number("store/rows", (0, 1), 0), "its store"),
     "an episode beyond the end": (number("store/rows", (3, 2), 59), "its store"),
     "a free list in a circle": (number("store/record_counters", 1, 1), "its store"),
     "more rows than there are": (number("store/counters", 1, 2**40), "number of live rows"),
-    "an edge beyond the end": (number("graph/graph_rows", (0, 0), 2**30), "edges of rows"),
+    "an edge beyond the end": (number("graph/graph_rows", (0, 0), 2**30), "its graph"),
     "a block beyond the pool": (number("graph/edges", (0, 3), 2**30), "its graph"),
     "a block in another": (number("graph/vertices", (1, 2), 0), "its graph"),
-    "a terminal vertex beyond the end": (number("graph/terminals", 0, 2**30), "terminal vertices"),
-    "a pair beyond the end": (number("planner/rows", (0, 0), 2**30), "pairs of rows"),
+    "a terminal vertex beyond the end": (number("graph/terminals", 0, 2**30), "its graph"),
+    "a pair beyond the end": (number("planner/rows", (0, 0), 2**30), "its planner"),
     "an arc that follows itself": (number("planner/arcs", (0, 3), 1), "its planner"),
     "a queue beyond the end": (number("sampler/part0/sweep_queue", (0, 0), 2**40), "vertices in the queue"),
     "a number of sweeps that overflows": (number(COUNTERS, RESTARTS, 2**63 - 1), "numbers of sweeps"),
@@ -71,7 +72,7 @@ CASES = {
     "a priority of infinity": (number(PRIORITIES, 3, np.inf), "positive number"),
     "a priority of zero": (number(PRIORITIES, 3, 0.0), "positive number"),
     "a negative priority": (number(PRIORITIES, 3, -1.0), "positive number"),
-    "an infinite reward": (number("store/values", (0, 0), np.inf), "NaN or infinity"),
+    "an infinite reward": (number("store/values", (0, 0), np.inf), "its store"),
     "an action beyond the space": (number("store/actions", (0, 0), 99), "action must lie within its space"),
     "a generator that is none": (setting("sampler_state", "generator", value={"state": 3}), "its sampler"),
     "a large observation": (setting("observation_space", "shape", value=[10**13]), "does not fit the array"),

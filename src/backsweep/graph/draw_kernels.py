@@ -57,7 +57,7 @@ def find_in_tally(tally: NDArray[np.int32], ticket: int) -> int:
 
 @kernel
 def renew_node(tree: NDArray[np.float64], node: int, left: float, right: float, temperature: float) -> None:
-    """Work out a node that stands above two leaves with these scores; -inf is no score."""
+    """Compute a node from two leaves with these scores; -inf is no score."""
     largest = max(left, right)
     tree[node, LARGEST] = largest
     tree[node, SUM] = 0.0
@@ -69,7 +69,7 @@ def renew_node(tree: NDArray[np.float64], node: int, left: float, right: float, 
 
 @kernel
 def renew_parent(tree: NDArray[np.float64], node: int, temperature: float) -> None:
-    """Work out a node from the two nodes below it. One without any score has the sum 0."""
+    """Compute a node from its two children. One without any score has the sum 0."""
     left, right = 2 * node, 2 * node + 1
     if tree[left, SUM] == 0.0 or tree[right, SUM] == 0.0:
         only = right if tree[left, SUM] == 0.0 else left
@@ -111,7 +111,7 @@ def find_pair(tree: NDArray[np.float64], ticket: float, temperature: float) -> t
     while 2 * node < tree.shape[0]:
         node *= 2
         weight = weight_of(tree, node, largest, temperature)
-        # Rounding may leave a ticket beyond all that there is: it must not end where there is nothing.
+        # Rounding may carry a ticket past the end; it must not end at a place without a score.
         beyond = ticket >= weight and weight_of(tree, node + 1, largest, temperature) > 0.0
         if beyond or tree[node, SUM] == 0.0:
             ticket -= weight

@@ -1,4 +1,4 @@
-"""The check of a loaded graph, one pass over each array; `graph_check.py` says the same in plain numpy.
+"""The check of a loaded graph, one pass over each array; `tests/twins/graph_check.py` is its twin.
 
 The store's own rows have been checked before, and so have the counters and lengths of the graph.
 """
@@ -61,12 +61,12 @@ from backsweep.store.store_kernels import (
 from backsweep.store.store_kernels import LIVE as LIVE_ROWS
 
 AHEAD = 8
-"""How many steps ahead the second look-up of a chain is asked for; the first is asked for twice as far ahead."""
+"""How many steps ahead the second look-up of a chain is prefetched; the first is prefetched twice as far ahead."""
 
 
 @inlined
 def ask_for_row(slot: int, graph: GraphArrays, reached: NDArray[np.int32]) -> None:
-    """Ask for what the check of a later row will look up."""
+    """Prefetch what the check of a later row will look up."""
     capacity, edges, high = graph.rows.shape[0], graph.edges, graph.counters[EDGES_HIGH]
     if slot + 2 * AHEAD >= capacity:
         return
@@ -80,7 +80,7 @@ def ask_for_row(slot: int, graph: GraphArrays, reached: NDArray[np.int32]) -> No
 
 @inlined
 def ask_for_edge(edge: int, graph: GraphArrays) -> None:
-    """Ask for what the check of a later edge will look up."""
+    """Prefetch what the check of a later edge will look up."""
     edges, high = graph.edges, graph.counters[VERTICES_HIGH]
     if edge + 2 * AHEAD >= graph.counters[EDGES_HIGH]:
         return
@@ -111,7 +111,7 @@ def vertex_blocks_fit(graph: GraphArrays, blocks: NDArray[np.int8]) -> bool:
 def edges_fit(graph: GraphArrays, blocks: NDArray[np.int8]) -> bool:
     """Check that each live edge is in its place in its target's block, and its own block.
 
-    As many entries as edges, and each edge in a place of its own: there is nothing else in the blocks.
+    There are as many entries as edges, and each edge has its own place, so the blocks hold nothing else.
     """
     vertices, edges, counters = graph.vertices, graph.edges, graph.counters
     high = counters[VERTICES_HIGH]

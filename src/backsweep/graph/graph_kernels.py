@@ -53,6 +53,7 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.hash_table_kernels import after, close_gap, home, insert, place_of
 from backsweep.jit.random_streams_kernels import GOLDEN, mix
 
 # Columns of vertices.
@@ -123,7 +124,7 @@ class GraphArrays(NamedTuple):
     """The vertex + 1 of each stored observation, or -1 - the index of its key among the keys of an add."""
     counters: Int64Vector
     tallies: Int32Vector
-    """Laid out like the pool; empty if nobody asks for draws by visits."""
+    """Laid out like the pool; empty unless a sampler draws by visits."""
     trees: Float64Matrix
     """One softmax tree after another, one for each temperature."""
     temperatures: Float64Vector
@@ -147,10 +148,9 @@ def hash_edge(source: int, target: int) -> np.uint64:
 @inlined
 def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_table: NDArray[np.int32]) -> int:
     """Return the vertex with this key, or -1."""
-    mask = np.uint64(vertex_table.shape[0] - 1)
-    place = hash_key(key) & mask
-    while vertex_table[np.int64(place)] != 0:
-        vertex = vertex_table[np.int64(place)] - 1
+    place = home(hash_key(key), vertex_table)
+    while vertex_table[place] != 0:
+        vertex = vertex_table[place] - 1
         same = True
         for i in range(key.shape[0]):
             if vertices[vertex, KEY + i] != key[i]:
@@ -158,71 +158,43 @@ def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_tabl
                 break
         if same:
             return vertex
-        place = (place + ONE) & mask
+        place = after(place, vertex_table)
     return -1
 
 
 @inlined
 def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: NDArray[np.int32]) -> int:
     """Return the edge between two vertices, or -1."""
-    mask = np.uint64(edge_table.shape[0] - 1)
-    place = hash_edge(source, target) & mask
-    while edge_table[np.int64(place)] != 0:
-        edge = edge_table[np.int64(place)] - 1
+    place = home(hash_edge(source, target), edge_table)
+    while edge_table[place] != 0:
+        edge = edge_table[place] - 1
         if edges[edge, SOURCE] == source and edges[edge, TARGET] == target:
             return edge
-        place = (place + ONE) & mask
+        place = after(place, edge_table)
     return -1
-
-
-@inlined
-def insert_entry(code: np.uint64, entry: int, table: NDArray[np.int32]) -> None:
-    """Put an entry into the first free place from its hash on."""
-    mask = np.uint64(table.shape[0] - 1)
-    place = code & mask
-    while table[np.int64(place)] != 0:
-        place = (place + ONE) & mask
-    table[np.int64(place)] = entry + 1
 
 
 @kernel
 def remove_vertex_entry(vertex: int, vertices: NDArray[np.int64], table: NDArray[np.int32]) -> None:
-    """Take a vertex out of its table and close the gap."""
-    mask = np.uint64(table.shape[0] - 1)
-    place = hash_key(vertices[vertex, KEY:]) & mask
-    while table[np.int64(place)] != vertex + 1:
-        place = (place + ONE) & mask
-    gap = place
-    while True:
-        place = (place + ONE) & mask
-        entry = table[np.int64(place)]
-        if entry == 0:
-            break
-        home = hash_key(vertices[entry - 1, KEY:]) & mask
-        if ((place - home) & mask) >= ((place - gap) & mask):
-            table[np.int64(gap)] = entry
-            gap = place
-    table[np.int64(gap)] = 0
+    """Take a vertex out of its table."""
+    gap = place_of(hash_key(vertices[vertex, KEY:]), vertex, table)
+    place = after(gap, table)
+    while table[place] != 0:
+        gap = close_gap(gap, place, hash_key(vertices[table[place] - 1, KEY:]), table)
+        place = after(place, table)
+    table[gap] = 0
 
 
 @kernel
 def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.int32]) -> None:
-    """Take an edge out of its table and close the gap."""
-    mask = np.uint64(table.shape[0] - 1)
-    place = hash_edge(edges[edge, SOURCE], edges[edge, TARGET]) & mask
-    while table[np.int64(place)] != edge + 1:
-        place = (place + ONE) & mask
-    gap = place
-    while True:
-        place = (place + ONE) & mask
-        entry = table[np.int64(place)]
-        if entry == 0:
-            break
-        home = hash_edge(edges[entry - 1, SOURCE], edges[entry - 1, TARGET]) & mask
-        if ((place - home) & mask) >= ((place - gap) & mask):
-            table[np.int64(gap)] = entry
-            gap = place
-    table[np.int64(gap)] = 0
+    """Take an edge out of its table."""
+    gap = place_of(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, table)
+    place = after(gap, table)
+    while table[place] != 0:
+        other = table[place] - 1
+        gap = close_gap(gap, place, hash_edge(edges[other, SOURCE], edges[other, TARGET]), table)
+        place = after(place, table)
+    table[gap] = 0
 
 
 @kernel
@@ -232,10 +204,10 @@ def rebuild_tables(row: Row) -> None:
     vertices, edges, counters = graph.vertices, graph.edges, graph.counters
     for vertex in range(counters[VERTICES_HIGH]):
         if vertices[vertex, USES] > 0:
-            insert_entry(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
+            insert(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
     for edge in range(counters[EDGES_HIGH]):
         if edges[edge, E_COUNT] > 0:
-            insert_entry(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, graph.edge_table)
+            insert(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, graph.edge_table)
 
 
 # -- blocks in the pool -----------------------------------------------------------------------------------------------

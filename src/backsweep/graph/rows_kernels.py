@@ -44,7 +44,6 @@ from backsweep.graph.graph_kernels import (
     find_vertex,
     hash_edge,
     hash_key,
-    insert_entry,
     push,
     remove_edge_entry,
     remove_vertex_entry,
@@ -53,6 +52,7 @@ from backsweep.graph.graph_kernels import (
 from backsweep.graph.weights_kernels import count_row, move_count, renew_score
 from backsweep.jit.array_table import Row, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.hash_table_kernels import insert
 from backsweep.store.store_kernels import (
     FLAGS,
     NEXT_OBSERVATION,
@@ -88,7 +88,7 @@ def find_or_make_vertex(key: NDArray[np.int64], graph: GraphArrays) -> int:
     graph.reward_sums[vertex] = 0.0
     counters[VERTICES_EVER] += 1
     counters[VERTICES_LIVE] += 1
-    insert_entry(hash_key(key), vertex, graph.vertex_table)
+    insert(hash_key(key), vertex, graph.vertex_table)
     return vertex
 
 
@@ -181,7 +181,7 @@ def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
     edges[edge, E_SIZE] = 0
     edges[edge, E_HEAD] = 0
     edges[edge, E_COUNT] = 0
-    insert_entry(hash_edge(source, target), edge, graph.edge_table)
+    insert(hash_edge(source, target), edge, graph.edge_table)
     size = vertices[target, SIZE]
     push(vertices[target, START : START + 4], edge, graph)
     if graph.tallies.shape[0] and vertices[target, SIZE] != size:

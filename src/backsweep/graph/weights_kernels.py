@@ -99,7 +99,7 @@ def tree_of(which: int, graph: GraphArrays) -> NDArray[np.float64]:
 
 @inlined
 def renew_score(vertex: int, graph: GraphArrays) -> None:
-    """Bring the trees up to date after a vertex's average has changed, or the vertex has come or gone."""
+    """Update the trees after a vertex's average has changed, or the vertex was added or removed."""
     for which in range(graph.temperatures.shape[0]):
         first = vertex & ~1
         left, right = score_of(first, graph), score_of(first + 1, graph)
@@ -126,7 +126,7 @@ def draw_from_tree(state: NDArray[np.uint64], which: int, graph: GraphArrays, ro
 
 @kernel
 def rebuild_weights(row: Row) -> None:
-    """Work out all tallies and trees from the graph; needed after loading."""
+    """Compute all tallies and trees from the graph; needed after loading."""
     graph = unpack(GraphArrays, row)
     high = graph.counters[VERTICES_HIGH]
     if graph.tallies.shape[0]:

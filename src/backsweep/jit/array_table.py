@@ -132,10 +132,10 @@ def unpack(bundle: type[Bundle], row: Row) -> Bundle:
 
 
 class BorrowedArray(types.Array):
-    """The type, in compiled code, of an array whose memory somebody else keeps.
+    """The type, in compiled code, of an array whose memory is owned elsewhere.
 
-    numba counts who uses an array, at every call and at every slice. For arrays that are never freed here that is in
-    vain, and was a third of the time of kernels with little to do.
+    numba counts references to an array at every call and slice. For arrays that are never freed here that is wasted: it
+    took a third of the time of short kernels.
     """
 
     of_kernels = True

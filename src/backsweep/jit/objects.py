@@ -1,4 +1,4 @@
-"""Where CPython and numpy keep the parts of their objects, for kernels that read arguments where they lie.
+"""Where CPython and numpy keep the parts of their objects, for kernels that read arguments in place.
 
 Handing an array to a compiled function takes a tenth of a microsecond, and a compilation for each new combination of
 types. A kernel that gets the address of a tuple of arguments pays neither. The places are those of the public C

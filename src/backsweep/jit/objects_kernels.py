@@ -19,7 +19,7 @@ from backsweep.jit.compilation import kernel
 
 cgutils: Any = numba_cgutils
 
-# Where things lie in an object, in bytes.
+# Offsets in an object, in bytes.
 HEADER = 16
 TYPE = 8
 VALUE = HEADER

@@ -32,7 +32,7 @@ from backsweep.planning.model_kernels import (
 def start_from_network(
     vertices: NDArray[np.int32], q_values: NDArray[np.floating], bounds: NDArray[np.float64], model: Model
 ) -> None:
-    """Let every state begin with the best that the network says of it."""
+    """Start every state at the network's best value."""
     for i in range(vertices.shape[0]):
         best = -np.inf
         for action in range(q_values.shape[1]):
@@ -42,7 +42,7 @@ def start_from_network(
 
 @kernel
 def look_ahead(depth: int, discount: float, vertices: NDArray[np.int32], model: Model) -> int:
-    """Back values up `depth` times from where they begin; return how many state updates that took."""
+    """Back values up `depth` times; return the number of state updates."""
     numbers, pairs, pair_numbers, arcs = model.numbers, model.pairs, model.pair_numbers, model.arcs
     following = np.empty(vertices.shape[0])
     for _ in range(depth):

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.graph.graph_kernels import ONE, STAMP, find_edge, hash_edge, insert_entry, remove_edge_entry
+from backsweep.graph.graph_kernels import ONE, STAMP, find_edge, hash_edge, remove_edge_entry
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.hash_table_kernels import insert
 from backsweep.planning.model_kernels import (
     ACTION,
     ARCS_FREE,
@@ -66,10 +67,9 @@ from backsweep.store.store_kernels import (
     FLAGS,
     NEXT_OBSERVATION,
     OBSERVATION,
-    PREVIOUS,
     REWARD,
-    STARTS_EPISODE,
     TERMINATED,
+    note_stretch,
 )
 
 # -- removing rows ----------------------------------------------------------------------------------------------------
@@ -258,33 +258,24 @@ def find_or_make_arc(
     arcs[arc, PREVIOUS_INTO] = 0
     pairs[pair, FIRST_ARC] = arc + 1
     vertices[successor, FIRST_INTO] = arc + 1
-    insert_entry(hash_edge(pair, successor), arc, arc_table)
+    insert(hash_edge(pair, successor), arc, arc_table)
     counters[ARCS_LIVE] += 1
     return arc
 
 
 @kernel
 def note_extremes(first: int, total: int, oldest: int, experience: Experience, model: Model) -> None:
-    """Update the extremes of rewards and of reward sums over parts of episodes.
-
-    The best part that ends with a row is the row alone, or the best part that ends with the row before, plus this row.
-    """
+    """Update the extremes of rewards and of reward sums over parts of episodes."""
     rows, values, row_numbers, extremes = experience.rows, experience.values, model.row_numbers, model.extremes
     capacity = rows.shape[0]
     for serial in range(first, total):
         slot = serial % capacity
         reward = values[slot, REWARD]
-        best, worst = reward, reward
-        previous = rows[slot, PREVIOUS]
-        if not rows[slot, FLAGS] & STARTS_EPISODE and serial - (slot - previous) % capacity >= oldest:
-            best += max(row_numbers[previous, BEST_STRETCH], 0.0)
-            worst += min(row_numbers[previous, WORST_STRETCH], 0.0)
-        row_numbers[slot, BEST_STRETCH] = best
-        row_numbers[slot, WORST_STRETCH] = worst
+        note_stretch(serial, oldest, rows, values, row_numbers, WORST_STRETCH, BEST_STRETCH)
         extremes[SMALLEST_REWARD] = min(extremes[SMALLEST_REWARD], reward)
         extremes[LARGEST_REWARD] = max(extremes[LARGEST_REWARD], reward)
-        extremes[BEST] = max(extremes[BEST], best)
-        extremes[WORST] = min(extremes[WORST], worst)
+        extremes[BEST] = max(extremes[BEST], row_numbers[slot, BEST_STRETCH])
+        extremes[WORST] = min(extremes[WORST], row_numbers[slot, WORST_STRETCH])
         if not rows[slot, FLAGS] & TERMINATED:
             extremes[SMALLEST_STEP] = min(extremes[SMALLEST_STEP], reward)
 

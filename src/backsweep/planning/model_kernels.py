@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.graph.graph_kernels import hash_edge, insert_entry
+from backsweep.graph.graph_kernels import hash_edge
 from backsweep.jit.array_table import (
     Float64Matrix,
     Float64Vector,
@@ -45,6 +45,7 @@ from backsweep.jit.array_table import (
     WordVector,
 )
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.hash_table_kernels import insert
 
 # Columns of vertices.
 FIRST_PAIR = 0
@@ -99,7 +100,6 @@ LARGEST_REWARD = 1
 SMALLEST_STEP = 2  # the smallest reward of a row that did not terminate
 BEST = 3
 WORST = 4
-EXTREMES = 5
 # Counters.
 SYNCED = 0  # rows ever added when `follow` was last called
 PAIRS_HIGH = 1
@@ -169,5 +169,5 @@ def rebuild_arc_table(high: int, model: Model) -> None:
     for vertex in range(high):
         link = model.vertices[vertex, FIRST_INTO]
         while link:
-            insert_entry(hash_edge(model.arcs[link - 1, PAIR], vertex), link - 1, model.arc_table)
+            insert(hash_edge(model.arcs[link - 1, PAIR], vertex), link - 1, model.arc_table)
             link = model.arcs[link - 1, NEXT_INTO]

@@ -1,4 +1,4 @@
-"""The check of a loaded model, one pass over each array; `planner_check.py` says the same in plain numpy.
+"""The check of a loaded model, one pass over each array; `tests/twins/planner_check.py` is its twin.
 
 The counters and lengths have been checked before.
 """
@@ -51,7 +51,7 @@ from backsweep.snapshot.contents_kernels import LIVE, free_list_fits
 
 @kernel
 def count_rows(model: Model, of_pairs: NDArray[np.int32], of_arcs: NDArray[np.int32]) -> bool:
-    """Count the rows of pairs and arcs; say whether all of these are there, and each arc is its pair's."""
+    """Count the rows of pairs and arcs; return whether all exist and each arc belongs to its pair."""
     rows = model.rows
     for slot in range(min(model.counters[SYNCED], rows.shape[0])):
         pair, arc = rows[slot, ROW_PAIR], rows[slot, ROW_ARC]
@@ -80,7 +80,7 @@ def links_fit(
     columns: tuple[int, int, int],
     heads: NDArray[np.int32],
 ) -> bool:
-    """Check one member of a doubly linked list: whoever it leads to leads back, and the first is its owner's head.
+    """Check one member of a doubly linked list: its neighbours link back, and the first is its owner's head.
 
     `columns` are those of the owner, of the next member and of the previous one. A walk from a head can then enter no
     circle.
@@ -184,7 +184,7 @@ def model_fits(model: Model, high: int, actions: int, observations: int) -> bool
         return False
     if not arcs_fit(model, high, pair_counts, arc_counts, firsts):
         return False
-    # Whoever has no member of a list has no head of one either: as many heads as members that come first.
+    # An owner without members has no head: there are as many heads as first members.
     for pair in range(pair_counts.shape[0]):
         firsts[0] -= pair_counts[pair] > 0 and model.pairs[pair, FIRST_ARC] != 0
     for vertex in range(high):

@@ -61,7 +61,7 @@ def set_range(first: int, last: int, capacity: int, value: float, tree_row: Row)
     levels, sums, minima = tree.levels, tree.sums, tree.minima
     leaf_level = levels.shape[0] - 2
     while first < last:
-        # As many as lie side by side: those above them are the same for most, and are done once.
+        # Neighbouring leaves together: they share most of their parents, which are then updated once.
         start = first % capacity
         end = min(start + last - first, capacity)
         first += end - start

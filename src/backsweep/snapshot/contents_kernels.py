@@ -57,13 +57,3 @@ def blocks_apart(edges_of_blocks: NDArray[np.int8]) -> bool:
         if depth > 1:
             return False
     return True
-
-
-@kernel
-def all_finite(numbers: NDArray[np.float64]) -> bool:
-    """Say whether there is neither NaN nor infinity in a matrix."""
-    finite = True
-    for i in range(numbers.shape[0]):
-        for j in range(numbers.shape[1]):
-            finite &= np.isfinite(numbers[i, j])
-    return finite

@@ -3,7 +3,7 @@
 A *record* is a fixed number of 64-bit words: one frame of an observation, or, with frame stacks, the list of the
 frames that make up one observation. A record table stores each distinct record once:
 
-    table[hash]  -> record + 1        open addressing, 0 means empty
+    table[hash]  -> record + 1        see `jit/hash_table_kernels.py`
     records[record, :]                the words themselves
     uses[record]                      the number of rows (or stacks) that refer to it; at 0 the record is released
     hashes[record]                    the hash, or, in a released record, the next released one + 1
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import BoolVector, Int32Vector, Int64Vector, Row, WordMatrix, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.hash_table_kernels import after, close_gap, home, insert, place_of
 from backsweep.jit.random_streams_kernels import mix
 
 # Counters of a record table.
@@ -69,13 +70,12 @@ def intern(record: NDArray[np.uint64], kept: Records) -> int:
     """Find or store `record`; return its number, or -1 - number if it is new. Its uses are not changed."""
     records, hashes, table, counters = kept.records, kept.hashes, kept.table, kept.counters
     code = hash_record(record, kept.weights)
-    mask = np.uint64(table.shape[0] - 1)
-    place = np.int64(code & mask)
+    place = home(code, table)
     while table[place] != 0:
         number = table[place] - 1
         if hashes[number] == code and same_record(records[number], record):
             return number
-        place = np.int64((np.uint64(place) + np.uint64(1)) & mask)
+        place = after(place, table)
     if counters[RECORDS_FREE] != 0:
         number = counters[RECORDS_FREE] - 1
         counters[RECORDS_FREE] = np.int64(hashes[number])
@@ -97,13 +97,12 @@ def find(record: NDArray[np.uint64], kept: Records) -> int:
     """Return the number of a record, or -1."""
     hashes, table = kept.hashes, kept.table
     code = hash_record(record, kept.weights)
-    mask = np.uint64(table.shape[0] - 1)
-    place = code & mask
-    while table[np.int64(place)] != 0:
-        number = table[np.int64(place)] - 1
+    place = home(code, table)
+    while table[place] != 0:
+        number = table[place] - 1
         if hashes[number] == code and same_record(kept.records[number], record):
             return number
-        place = (place + np.uint64(1)) & mask
+        place = after(place, table)
     return -1
 
 
@@ -130,22 +129,12 @@ def release(number: int, kept: Records) -> bool:
     uses[number] -= 1
     if uses[number] > 0:
         return False
-    mask = np.uint64(table.shape[0] - 1)
-    place = hashes[number] & mask
-    while table[np.int64(place)] != number + 1:
-        place = (place + np.uint64(1)) & mask
-    # Close the gap: move later entries of the run back, so that no deletion marker is needed.
-    gap = place
-    while True:
-        place = (place + np.uint64(1)) & mask
-        entry = table[np.int64(place)]
-        if entry == 0:
-            break
-        home = hashes[entry - 1] & mask
-        if ((place - home) & mask) >= ((place - gap) & mask):
-            table[np.int64(gap)] = entry
-            gap = place
-    table[np.int64(gap)] = 0
+    gap = place_of(hashes[number], number, table)
+    place = after(gap, table)
+    while table[place] != 0:
+        gap = close_gap(gap, place, hashes[table[place] - 1], table)
+        place = after(place, table)
+    table[gap] = 0
     hashes[number] = np.uint64(counters[RECORDS_FREE])
     counters[RECORDS_FREE] = number + 1
     counters[RECORDS_LIVE] -= 1
@@ -155,13 +144,9 @@ def release(number: int, kept: Records) -> bool:
 @kernel
 def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: NDArray[np.int32], high: int) -> None:
     """Fill an empty table with the used records below `high`; needed after loading."""
-    mask = np.uint64(table.shape[0] - 1)
     for number in range(high):
         if uses[number] > 0:
-            place = hashes[number] & mask
-            while table[np.int64(place)] != 0:
-                place = (place + np.uint64(1)) & mask
-            table[np.int64(place)] = number + 1
+            insert(hashes[number], number, table)
 
 
 @kernel

@@ -1,7 +1,7 @@
-"""What the kernel that stages the arguments of `add` has to know about them.
+"""The forms of arguments of `add` that a kernel can stage.
 
-Arrays of the very dtype and shape of their space, numbers and flags as scalars or arrays: these need no conversion, so
-a kernel reads them where they lie. Whatever is anything else goes the long way, as does what is wrong.
+Arrays with the dtype and shape of their space, and numbers and flags as scalars or arrays, need no conversion: a kernel
+reads them in place. All other arguments, wrong ones included, are converted and checked in Python.
 """
 
 from __future__ import annotations

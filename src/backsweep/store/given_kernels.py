@@ -1,4 +1,4 @@
-"""Taking the arguments of `add` straight from the objects that hold them to where they are staged."""
+"""Stages the arguments of `add` directly from the Python objects that hold them."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -30,7 +30,7 @@ from backsweep.jit.objects_kernels import (
 )
 from backsweep.store.store_kernels import TERMINATED, TRUNCATED, Staged
 
-# Where the items of the tuple of arguments lie, in bytes from the first.
+# Offsets of the items of the tuple of arguments, in bytes.
 GIVEN_OBSERVATION = 0
 GIVEN_ACTION = 8
 GIVEN_REWARD = 16
@@ -50,7 +50,7 @@ ACTION_LOW = 8
 ACTION_HIGH = 9
 FORM_NUMBERS = 10
 # Kinds of observations and actions.
-ANYTHING = 0  # which the kernel does not know how to stage
+ANYTHING = 0  # the kernel cannot stage it
 NUMBER = 1
 ARRAY = 2
 # Bundles, in the order of the table.

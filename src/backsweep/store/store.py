@@ -325,12 +325,6 @@ class Store:
         """Return the slots of the live rows, oldest first."""
         return np.arange(self.oldest, self.total) % self.capacity
 
-    def ages(self) -> NDArray[np.int64]:
-        """Return for each used slot how many live rows are older, -1 where there is no live row."""
-        age = np.full(min(self.total, self.capacity), -1)
-        age[self.live_slots()] = np.arange(len(self))
-        return age
-
     def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
         """Raise a ContentsError if loaded arrays are inconsistent. Call it before anything uses them."""
         check_store(self, loaded)

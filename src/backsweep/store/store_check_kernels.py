@@ -1,4 +1,4 @@
-"""The check of a loaded store in one pass over its rows; `store_check.py` says the same in plain numpy, and why."""
+"""The check of a loaded store in one pass over its rows; `tests/twins/store_check.py` is its twin."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -71,7 +71,7 @@ def episode_fits(episode: int, used: int, oldest_slot: int, ring: Ring) -> bool:
 
 @kernel
 def episodes_fit(ring: Ring) -> bool:
-    """Check all that is said about episodes but the links between their rows."""
+    """Check episodes, except for the links between their rows."""
     counters, high = ring.counters, ring.counters[EPISODES_HIGH]
     capacity = ring.rows.shape[0]
     used, oldest_slot = min(counters[TOTAL], capacity), (counters[TOTAL] - counters[LIVE_ROWS]) % capacity
@@ -101,7 +101,7 @@ def row_fits(slot: int, age: int, used: int, oldest_slot: int, ring: Ring) -> bo
     following = rows[slot, NEXT]
     if flags & ENDED != 0 or following < 0 or following >= used:
         return False
-    # It leads to a later row of its episode, which leads back to it: nothing goes round in circles.
+    # It links to a later row of its episode, which links back, so there are no cycles.
     later = age_of(following, oldest_slot, capacity)
     if later <= age or later >= ring.counters[LIVE_ROWS] or episodes[episode, FIRST] == following:
         return False
@@ -136,7 +136,7 @@ def rows_fit(ring_row: Row, observations: int, uses: NDArray[np.int32], seen: ND
         seen[first] = True
         if rows[slot, FLAGS] & UNSEEN == 0:
             seen[second] = True
-    # A free episode has no rows, whatever is in its place, and all that is live has as many as it says.
+    # Every live episode has as many rows as it says; a free one has none.
     held = 0
     for place in range(counters[EPISODES_LIVE]):
         episode = ring.live_episodes[place]

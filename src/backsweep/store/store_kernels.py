@@ -91,7 +91,7 @@ EPISODES_LIVE = 4
 EPISODES_EVER = 5
 EPISODES_BROKEN = 6
 FRESH = 7  # of the last add: how many observations were new
-CLEARED = 8  # rows below this serial number were forgotten all at once
+CLEARED = 8  # rows below this serial number were removed by a clear
 STORE_COUNTERS = 9
 # Columns of lanes.
 LANE_LAST = 0  # serial number of the lane's last row + 1, or 0
@@ -128,24 +128,41 @@ class Ring(NamedTuple):
     counters: Int64Vector
 
 
+@inlined
+def note_stretch(
+    serial: int,
+    oldest: int,
+    rows: NDArray[np.int32],
+    values: NDArray[np.float64],
+    stretches: NDArray[np.float64],
+    worst: int,
+    best: int,
+) -> None:
+    """Write the smallest and the largest reward sum over parts of an episode that end with a row.
+
+    Such a part is the row alone, or the best part that ends with the row before, plus this row. They go to the columns
+    `worst` and `best` of `stretches`.
+    """
+    capacity = rows.shape[0]
+    slot = serial % capacity
+    reward, previous = values[slot, REWARD], rows[slot, PREVIOUS]
+    stretches[slot, worst] = reward
+    stretches[slot, best] = reward
+    if not rows[slot, FLAGS] & STARTS_EPISODE and serial - (slot - previous) % capacity >= oldest:
+        stretches[slot, worst] += min(stretches[previous, worst], 0.0)
+        stretches[slot, best] += max(stretches[previous, best], 0.0)
+
+
 @kernel
 def stretch_range(oldest: int, total: int, rows: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the smallest and the largest reward sum over any part of a live episode; 0 is always included.
-
-    The best part that ends with a row is the row alone, or the best part that ends with the row before, plus this row.
-    """
+    """Return the smallest and the largest reward sum over any part of a live episode; 0 is always included."""
     capacity = rows.shape[0]
     stretches = np.zeros((capacity, 2))
     worst, best = 0.0, 0.0
     for serial in range(oldest, total):
-        slot = serial % capacity
-        reward, previous = values[slot, REWARD], rows[slot, PREVIOUS]
-        stretches[slot] = reward
-        if not rows[slot, FLAGS] & STARTS_EPISODE and serial - (slot - previous) % capacity >= oldest:
-            stretches[slot, 0] += min(stretches[previous, 0], 0.0)
-            stretches[slot, 1] += max(stretches[previous, 1], 0.0)
-        worst = min(worst, stretches[slot, 0])
-        best = max(best, stretches[slot, 1])
+        note_stretch(serial, oldest, rows, values, stretches, 0, 1)
+        worst = min(worst, stretches[serial % capacity, 0])
+        best = max(best, stretches[serial % capacity, 1])
     return worst, best
 
 

@@ -89,7 +89,6 @@ TREE = 6  # which of the graph's trees roots are drawn from, -1 if none
 EDGES_AT_ONCE = 7  # more predecessors than this are followed in parts
 LONG_QUEUE = 8  # while so many vertices wait, those without predecessors are not enqueued
 CANDIDATES = 9  # the number of terminal vertices that a root is chosen from
-SWEEP_SETTINGS = 10
 
 ALL_PREDECESSORS = 0
 LOOK_AHEAD_EDGES = 8

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel, threaded
 from backsweep.tasks.chain.moves_kernels import ONE_HOT, ChainArrays, step_lanes
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, end_episode, part_of
 
 
 @kernel
@@ -33,7 +33,7 @@ def turn_part(
     """Take the turn of one part of the lanes."""
     outcomes, chain = unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN])
     states, one_hot = chain.states, chain.settings[ONE_HOT] != 0
-    first, last = part * actions.size // parts, (part + 1) * actions.size // parts
+    first, last = part_of(part, parts, actions.size)
     if moving:
         if one_hot:
             for lane in range(first, last):
@@ -43,11 +43,7 @@ def turn_part(
             for lane in range(first, last):
                 observations[lane, states[lane]] = 1
     for lane in range(first, last):
-        ended[lane] = not resting[lane] and (not moving or outcomes.terminated[lane] or outcomes.truncated[lane])
-        if ended[lane] and beginning:
-            if moving:
-                for place in range(finals.shape[1]):
-                    finals[lane, place] = observations[lane, place]
+        if end_episode(lane, moving, beginning, resting, outcomes, ended, observations, finals):
             if one_hot:
                 observations[lane, states[lane]] = 0
                 observations[lane, 0] = 1

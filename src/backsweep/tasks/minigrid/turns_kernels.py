@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel, threaded
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, end_episode, part_of
 from backsweep.tasks.minigrid.levels_kernels import draw_levels
 from backsweep.tasks.minigrid.moves_kernels import CANVAS, Canvas, Grids, draw_lanes, step_lanes
 
@@ -32,14 +32,11 @@ def turn_part(
     """Take the turn of one part of the lanes."""
     outcomes, grids = unpack(Outcomes, task[OUTCOMES]), unpack(Grids, task[OWN])
     canvas = unpack(Canvas, task[CANVAS])
-    first, last = part * actions.size // parts, (part + 1) * actions.size // parts
+    first, last = part_of(part, parts, actions.size)
     if moving:
         step_lanes(first, last, actions, resting, outcomes, grids, canvas)
     for lane in range(first, last):
-        ended[lane] = not resting[lane] and (not moving or outcomes.terminated[lane] or outcomes.truncated[lane])
-        if ended[lane] and moving and beginning:
-            for place in range(finals.shape[1]):
-                finals[lane, place] = numbers[lane, place]
+        end_episode(lane, moving, beginning, resting, outcomes, ended, numbers, finals)
     if beginning:
         draw_levels(first, last, ended, outcomes.streams, grids)
         draw_lanes(first, last, ended, grids, canvas)

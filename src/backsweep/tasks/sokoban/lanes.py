@@ -135,7 +135,7 @@ def search_set(options: SokobanOptions) -> tuple[NDArray[np.int32], NDArray[np.i
     states = min(MOST_STATES, inside * math.comb(inside, options.boxes) * 2**options.boxes)
     table_size = 1 << (2 * states - 1).bit_length()
     keys = np.zeros((states, options.boxes + 1), dtype=np.int32)
-    return keys, np.zeros(states, dtype=np.int32), np.full(table_size, moves_kernels.ABSENT, dtype=np.int32)
+    return keys, np.zeros(states, dtype=np.int32), np.zeros(table_size, dtype=np.int32)
 
 
 def searches(options: SokobanOptions, count: int) -> moves_kernels.Searches:

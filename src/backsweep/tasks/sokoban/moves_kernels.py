@@ -28,6 +28,7 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import kernel
+from backsweep.jit.hash_table_kernels import after, home
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit, mix
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes
 from backsweep.tasks.sokoban.codes import (
@@ -228,17 +229,16 @@ def add_if_new(
 ) -> bool:
     """Add a key to the set; return whether it was new.
 
-    table   open addressing, a power of two:  [ -1 | 2 | -1 | 0 | 1 | ... ]   number of the key, or ABSENT
+    table   see `jit/hash_table_kernels.py`:  [ 0 | 3 | 0 | 1 | 2 | ... ]    number of the key + 1, or 0
     keys    the keys in order of insertion:   keys[0], keys[1], ...          `count` of them before this call
     slots   the place of each key in the table, for clearing it
     """
     word = np.uint64(0)
     for place in range(key.size):
         word = mix(word + np.uint64(key[place]) + np.uint64(1))
-    mask = table.size - 1
-    slot = np.int64(word & np.uint64(mask))
-    while table[slot] != ABSENT:
-        known = table[slot]
+    slot = home(word, table)
+    while table[slot] != 0:
+        known = table[slot] - 1
         same = True
         for place in range(key.size):
             if keys[known, place] != key[place]:
@@ -246,8 +246,8 @@ def add_if_new(
                 break
         if same:
             return False
-        slot = (slot + 1) & mask
-    table[slot] = count
+        slot = after(slot, table)
+    table[slot] = count + 1
     slots[count] = slot
     for place in range(key.size):
         keys[count, place] = key[place]
@@ -258,4 +258,4 @@ def add_if_new(
 def clear_set(count: int, slots: NDArray[np.int32], table: NDArray[np.int32]) -> None:
     """Empty a set of `count` keys."""
     for number in range(count):
-        table[slots[number]] = ABSENT
+        table[slots[number]] = 0

@@ -43,7 +43,7 @@ def solve(
         keys = np.zeros((space, start.size), dtype=np.int32)
         parents = np.zeros(space, dtype=np.int32)
         moves = np.zeros(space, dtype=np.int8)
-        table = np.full(2 * space, ABSENT, dtype=np.int32)
+        table = np.zeros(2 * space, dtype=np.int32)
         found = solver_kernels.search(flat, start, fixed.shape[1], keys, np.zeros_like(parents), table, parents, moves)
         if found != solver_kernels.OUT_OF_SPACE:
             break

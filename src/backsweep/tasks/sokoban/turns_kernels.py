@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel, threaded
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, end_episode, part_of
 from backsweep.tasks.sokoban.generator_kernels import draw_rooms
 from backsweep.tasks.sokoban.moves_kernels import ABSENT, SEARCHES, Rooms, Searches, draw_lanes, step_lanes
 
@@ -32,19 +32,14 @@ def turn_part(
     """Take the turn of one part of the lanes."""
     outcomes, rooms = unpack(Outcomes, task[OUTCOMES]), unpack(Rooms, task[OWN])
     searches = unpack(Searches, task[SEARCHES])
-    first, last = part * actions.size // parts, (part + 1) * actions.size // parts
+    first, last = part_of(part, parts, actions.size)
     if moving:
         step_lanes(first, last, actions, resting, outcomes, rooms)
     for lane in range(first, last):
         rooms.lost[lane] = False
-        ended[lane] = not resting[lane] and (not moving or outcomes.terminated[lane] or outcomes.truncated[lane])
-        if not (ended[lane] and beginning):
-            continue
-        if moving:
-            for place in range(finals.shape[1]):
-                finals[lane, place] = numbers[lane, place]
-        # One at a time: a lane that finds no room must not stop the others.
-        rooms.lost[lane] = draw_rooms(lane, lane + 1, ended, outcomes.streams, rooms, searches, part) != ABSENT
+        if end_episode(lane, moving, beginning, resting, outcomes, ended, numbers, finals):
+            # One at a time: a lane that finds no room must not stop the others.
+            rooms.lost[lane] = draw_rooms(lane, lane + 1, ended, outcomes.streams, rooms, searches, part) != ABSENT
     if beginning:
         draw_lanes(first, last, ended, rooms)
 
