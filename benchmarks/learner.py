@@ -29,7 +29,7 @@ CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 BANDWIDTH = 4.8e12  # bytes a second, an H200's by its data sheet
 RATE = 990e12  # half-precision operations a second, likewise
 STEPS_PER_UPDATE = 4
-BANK_ROWS = 20_000
+KEPT_ROWS = 20_000
 ENGINES = {
     "fused": "the hand-written Triton kernels, recorded as CUDA graphs: what training uses for images",
     "graphs": "torch's own operations, recorded as CUDA graphs",
@@ -102,15 +102,15 @@ def filled(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -
     generator = np.random.default_rng(0)
     learner = Learner(task.network, rule, LearnerSettings(device=device), (0,))
     learner.keep([0] * lanes)  # the same lane many times: drawing them all would take longer than the measurement
-    rows = BANK_ROWS if device == "cuda" else 500
-    bank = DeviceObservations(rows, task.network.input_shape, np.uint8, learner.device)
-    bank.rows.random_(0, 256)
+    rows = KEPT_ROWS if device == "cuda" else 500
+    kept = DeviceObservations(rows, task.network.input_shape, np.uint8, learner.device)
+    kept.rows.random_(0, 256)
     if device == "cuda":
         torch.cuda.synchronize()
     if engine in ("compiled", "autotuned"):
         compile_learner(learner, engine)
     fused = None if engine == "fused" else False
-    executor = Executor(learner, bank, task.batch_size, fused=fused, graphs=engine != "plain")
+    executor = Executor(learner, kept, task.batch_size, fused=fused, graphs=engine != "plain")
     shape = executor.action.shape
     executor.first[:], executor.second[:] = generator.integers(0, rows, (2, *shape))
     executor.current[:] = generator.integers(0, rows, lanes)

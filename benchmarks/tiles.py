@@ -36,7 +36,7 @@ except ModuleNotFoundError as missing:
     raise SystemExit(f"benchmarks.tiles needs a GPU and Triton: {missing}") from missing
 
 TASK = TASKS[0]
-BANK_ROWS = 20_000
+KEPT_ROWS = 20_000
 SAME = 4e-3  # what two cuts' results may differ by, of the largest number: half precision, another order of sums
 COMPILED_WITH = 4  # lanes: kernels are the same for any number
 Some: TypeAlias = int | tuple[int, ...]
@@ -89,9 +89,9 @@ class Workbench:
     def __init__(self, lanes: int) -> None:
         device = torch.device("cuda")
         network, batch = TASK.network, TASK.batch_size
-        bank = DeviceObservations(BANK_ROWS, network.input_shape, np.uint8, device)
-        self.fused = FusedNetwork(network, bank)
-        bank.rows.random_(0, 256)
+        kept = DeviceObservations(KEPT_ROWS, network.input_shape, np.uint8, device)
+        self.fused = FusedNetwork(network, kept)
+        kept.rows.random_(0, 256)
         flat = network.initial([np.random.default_rng(0)], torch.float32).to(device).repeat(lanes, 1)
         parameters, self.gradients = network.layout.views(flat), network.layout.views(torch.zeros_like(flat))
         layers, half = self.fused.layers, torch.float16
@@ -99,7 +99,7 @@ class Workbench:
         def random(*shape: int, dtype: torch.dtype = half) -> torch.Tensor:
             return torch.rand(*shape, device=device, dtype=dtype)
 
-        rows = torch.randint(0, BANK_ROWS, (lanes, 2 * batch), device=device)
+        rows = torch.randint(0, KEPT_ROWS, (lanes, 2 * batch), device=device)
         seen = rows[:, :1].contiguous()
         first, second = network.stages[0], network.stages[1]
         after_first = random(lanes, 2 * batch, first.places * first.outputs) - 0.5

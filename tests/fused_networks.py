@@ -54,19 +54,19 @@ def check_gradients(network: Network, device: str) -> None:
     generator = torch.Generator(device).manual_seed(0)
     parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float32).to(device)
     single, exact = network.layout.views(parameters), network.layout.views(parameters.double())
-    bank = DeviceObservations(ROWS, network.input_shape, np.uint8, torch.device(device))
+    kept = DeviceObservations(ROWS, network.input_shape, np.uint8, torch.device(device))
     rows = torch.randint(0, ROWS, (4, 34), device=device, generator=generator)
     gradient = torch.zeros(4, 17, network.actions, device=device)
     sizes = torch.tensor([1.0, 1e-3, 1e-9, 1e-20], device=device)[:, None]
     gradient[:, :, 1] = torch.randn(4, 17, device=device, generator=generator) * sizes
 
-    fused = FusedNetwork(network, bank)
-    bank.write(np.arange(ROWS), observations_for(network, np.random.default_rng(0)))
+    fused = FusedNetwork(network, kept)
+    kept.write(np.arange(ROWS), observations_for(network, np.random.default_rng(0)))
     found_values, tape = fused.forward_with_tape(single, rows)
     found = network.layout.views(torch.full(parameters.shape, torch.nan, device=device))
     fused.backward(single, tape.first(1, 2), gradient, found)
 
-    prepared = network.prepare(bank.in_order(rows), torch.float64)
+    prepared = network.prepare(kept.in_order(rows), torch.float64)
     assert off(found_values, network.forward(exact, prepared)) < 5e-4
     expected = network.layout.views(torch.zeros_like(parameters, dtype=torch.float64))
     first = prepared[:, : prepared.shape[1] // 2]

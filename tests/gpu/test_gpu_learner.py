@@ -45,8 +45,8 @@ def made(
     settings = LearnerSettings(optimiser=optimiser, dtype=dtype, device=device)
     learner = Learner(network, rule, settings, range(lanes))
     observations = observations_for(network, np.random.default_rng(0))
-    bank = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
-    executor = Executor(learner, bank, size, **options)
+    kept = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
+    executor = Executor(learner, kept, size, **options)
     executor.write(np.arange(ROWS), observations)
     return executor
 
@@ -194,11 +194,11 @@ def test_large_values_keep_their_digits() -> None:
 @pytest.mark.parametrize("block", [1, 4])
 def test_many_writes_may_be_under_way(block: int) -> None:
     device = torch.device("cuda")
-    bank = DeviceObservations(2000, (40, 40, 3), np.uint8, device)
-    bank.cut_into_blocks(block)
+    kept = DeviceObservations(2000, (40, 40, 3), np.uint8, device)
+    kept.cut_into_blocks(block)
     generator = np.random.default_rng(0)
     expected = np.zeros((2000, 40, 40, 3), np.uint8)
-    bank.write(np.arange(2000), expected)
+    kept.write(np.arange(2000), expected)
     stream = torch.cuda.Stream()
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
@@ -207,10 +207,10 @@ def test_many_writes_may_be_under_way(block: int) -> None:
             places = generator.choice(2000, count, replace=False)
             observations = generator.integers(0, 256, (count, 40, 40, 3), np.uint8)
             expected[places] = observations
-            bank.write(places, observations)
+            kept.write(places, observations)
             observations[...] = 0
     stream.synchronize()
-    assert np.array_equal(bank.in_order(torch.arange(2000, device=device)).cpu().numpy(), expected)
+    assert np.array_equal(kept.in_order(torch.arange(2000, device=device)).cpu().numpy(), expected)
 
 
 def test_state_moves_between_devices_and_lanes_can_go() -> None:
@@ -220,18 +220,18 @@ def test_state_moves_between_devices_and_lanes_can_go() -> None:
     assert off(updated(on_gpu, 1, seed=4)[0], updated(on_cpu, 1, seed=4)[0]) < 5e-3
     learner = on_gpu.learner
     learner.keep([1])
-    kept = Executor(learner, on_gpu.bank, 16)
+    kept = Executor(learner, on_gpu.observations, 16)
     updated(kept, 2)
     assert learner.finite().all()
 
 
 def test_what_the_fused_kernels_are_for() -> None:
     assert reason_against_fused(MINIGRID, torch.float32, MINIGRID.input_shape, np.uint8) is None
-    assert "the bank holds" in str(reason_against_fused(MINIGRID, torch.float32, (84, 84, 3), np.uint8))
+    assert "the observations are" in str(reason_against_fused(MINIGRID, torch.float32, (84, 84, 3), np.uint8))
     assert "uint8" in str(reason_against_fused(VECTOR, torch.float32, VECTOR.input_shape, np.float32))
     vector = made(VECTOR, TargetRule(), "cuda")
     with pytest.raises(ValueError, match="cannot be used"):
-        Executor(vector.learner, vector.bank, 16, fused=True)
+        Executor(vector.learner, vector.observations, 16, fused=True)
 
 
 def test_recorded_values_of_episodes_are_those_of_the_networks() -> None:

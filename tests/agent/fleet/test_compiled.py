@@ -77,7 +77,7 @@ class Together:
             for place, lane in enumerate(self.lanes)
         ]
         self.buffers = Batches(len(configs), configs[0].batch_size)
-        self.bank = np.zeros((len(configs) * (most + 1), self.members[0].task.observations.nbytes), np.uint8)
+        self.kept = np.zeros((len(configs) * (most + 1), self.members[0].task.observations.nbytes), np.uint8)
         self.together = CompiledRuns(self.members, self.lanes[0].epsilon, configs[0].batch_size, self.buffers, 400)
         self.drawn: list[list[dict[str, Any]]] = [[] for _ in configs]
         self.returns: list[list[float]] = [[] for _ in configs]
@@ -87,23 +87,23 @@ class Together:
         pending = False
         for lane in range(len(self.lanes)):
             for places, content in together.all_observations(lane):
-                self.bank[places] = content
+                self.kept[places] = content
         for step in range(first, last):
             for lane, member in enumerate(self.lanes):
                 buffers.best[lane] = made_up_choice(step, member.config.seed)
                 now = member.envs.lanes.observations.reshape(-1).view(np.uint8)
-                assert np.array_equal(self.bank[buffers.current[lane]], now)
+                assert np.array_equal(self.kept[buffers.current[lane]], now)
             draw = step >= self.lanes[0].config.warmup_steps and step % 4 == 0
             together.turn(step, steps=1, apply=pending, draw=draw)
             pending = draw
             places, content = together.new_observations()
-            self.bank[places] = content
+            self.kept[places] = content
             if draw:
                 for lane in range(len(self.lanes)):
                     names = ("action", "reward", "discount", "weight")
                     batch = {name: getattr(buffers, name)[lane].copy() for name in names}
                     batch["row"] = together.row[lane].copy()
-                    batch["observation"], batch["next"] = self.bank[buffers.rows[lane]]
+                    batch["observation"], batch["next"] = self.kept[buffers.rows[lane]]
                     self.drawn[lane].append(batch)
                     buffers.td_error[lane] = made_up_errors(batch["row"], step)
         if pending:
@@ -178,7 +178,7 @@ def test_one_lane_and_many_share_the_compiled_kernel() -> None:
     """It takes a minute to compile, so no shape of its arguments should ask for another one."""
     for lanes in (1, 2):
         Together([small_config("minigrid/doorkey", "ter", seed) for seed in range(lanes)]).run(0, 150)
-    assert len(turn_kernels.turn_lanes.signatures) == 1
+    assert len(turn_kernels.turn_runs.signatures) == 1
 
 
 def test_many_random_steps_in_one_turn() -> None:

@@ -23,7 +23,7 @@ from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.group import Group
 from backsweep.agent.fleet.loop import turns
 from backsweep.agent.fleet.memory_budget import bytes_on_device, uses_engine
-from backsweep.agent.fleet.observation_room import Rooms, known_observations
+from backsweep.agent.fleet.observation_limits import ObservationLimits, known_observations
 from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.value_programs import CHUNK
 from backsweep.agent.session.session import Session
@@ -207,7 +207,7 @@ def test_which_fleets_are_moved_together() -> None:
     assert uses_engine(Fleet([chain()]), SessionConfig(engine="compiled"))
     several = Fleet([chain(num_envs=2), chain(num_envs=2, seed=1)])
     assert not uses_engine(several, SessionConfig())
-    with pytest.raises(ValueError, match="engine 'compiled' moves runs of one environment"):
+    with pytest.raises(ValueError, match="engine 'compiled' steps runs of one environment"):
         uses_engine(several, SessionConfig(engine="compiled"))
 
 
@@ -247,33 +247,35 @@ def sokoban(method: str, seed: int) -> RunConfig:
 
 
 def test_room_is_made_as_observations_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows how many rooms of Sokoban a run will see."""
+    """The number of levels of Sokoban that a run will see is unknown."""
     runs = {f"{method}-{seed}": sokoban(method, seed) for method in ("ter", "ebu") for seed in (1, 2)}
     train_fleet(runs, tmp_path / "plain", engine="plain", quiet=True)
-    monkeypatch.setattr("backsweep.agent.fleet.observation_room.FIRST_ROOM", 1)
+    monkeypatch.setattr("backsweep.agent.fleet.observation_limits.FIRST_LIMIT", 1)
     monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 4)
-    rooms: list[list[int]] = []
+    limits: list[list[int]] = []
 
     class Watched(Engine):
         def __init__(self, fleet: Fleet, observations_per_run: list[int], groups: int) -> None:
-            rooms.append(observations_per_run)
+            limits.append(observations_per_run)
             super().__init__(fleet, observations_per_run, groups)
 
     monkeypatch.setattr("backsweep.agent.session.session.Engine", Watched)
     results = train_fleet(runs, tmp_path / "growing", engine="compiled", quiet=True)
     assert all(result.finished for result in results)
     check_all_records(tmp_path / "plain", tmp_path / "growing", runs)
-    assert len(rooms) > 2
-    assert all(before < after for first, second in pairwise(rooms) for before, after in zip(first, second, strict=True))
+    assert len(limits) > 2
+    assert all(
+        before < after for first, second in pairwise(limits) for before, after in zip(first, second, strict=True)
+    )
 
 
 def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
-    monkeypatch.setattr("backsweep.agent.fleet.observation_room.FIRST_ROOM", 1)
+    monkeypatch.setattr("backsweep.agent.fleet.observation_limits.FIRST_LIMIT", 1)
     fleet = Fleet([runs["seed1"]])
-    rooms = Rooms(fleet.runs, SessionConfig())
-    assert rooms.grow(fleet.runs, 300)
-    (one,) = bytes_on_device(fleet, rooms, SessionConfig())
+    limits = ObservationLimits(fleet.runs, SessionConfig())
+    assert limits.grow(fleet.runs, 300)
+    (one,) = bytes_on_device(fleet, limits, SessionConfig())
     monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 100)
     monkeypatch.setattr("backsweep.agent.fleet.memory_budget.free_on", lambda device: 2.5 * one)
     results = {result.folder.name: result for result in train_fleet(runs, tmp_path / "fleet", groups=1, quiet=True)}
@@ -282,7 +284,7 @@ def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pyte
     for result in left:
         assert result.error is not None
         assert "cpu has no memory left for" in result.error
-        assert "let fewer runs share it" in result.error
+        assert "put fewer runs on it" in result.error
     assert len(left) < 3
 
 
@@ -297,7 +299,7 @@ def test_a_device_that_filled_up_meanwhile_is_no_end(tmp_path: Path, monkeypatch
             super().__init__(fleet, observations_per_run, groups)
 
     monkeypatch.setattr("backsweep.agent.session.session.Engine", Unlucky)
-    monkeypatch.setattr("backsweep.agent.fleet.observation_room.FIRST_ROOM", 1)
+    monkeypatch.setattr("backsweep.agent.fleet.observation_limits.FIRST_LIMIT", 1)
     monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 4)
     runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
     results = train_fleet(runs, tmp_path / "fleet", quiet=True)

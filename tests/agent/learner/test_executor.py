@@ -87,8 +87,8 @@ def test_a_stepper_does_what_the_learner_does(network: Network, rule: TargetRule
     settings = LearnerSettings(optimiser=OptimiserSettings(learning_rate=0.01, kind=kind), dtype=dtype)
     driven, alone = Learner(network, rule, settings, SEEDS), Learner(network, rule, settings, SEEDS)
     observations = observations_for(network, generator)
-    bank = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, driven.device)
-    executor = Executor(driven, bank, SIZE)
+    kept = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, driven.device)
+    executor = Executor(driven, kept, SIZE)
     executor.write(np.arange(ROWS), observations)
     for update in range(updates):
         executor.current[:] = generator.integers(0, ROWS, len(SEEDS))
@@ -121,8 +121,8 @@ def test_values_are_each_lanes_own(network: Network, target: bool) -> None:
     learner = Learner(network, TargetRule(), LearnerSettings(), SEEDS)
     learner.target.normal_(generator=torch.Generator().manual_seed(0))
     observations = observations_for(network, generator)
-    bank = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
-    executor = Executor(learner, bank, SIZE)
+    kept = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
+    executor = Executor(learner, kept, SIZE)
     executor.write(np.arange(ROWS), observations)
     lanes, rows = np.array([2, 0]), generator.integers(0, ROWS, (2, 9))
     found = executor.values(lanes, rows, target=target)
@@ -137,7 +137,7 @@ def test_stacks_of_frames_are_turned_when_they_are_written() -> None:
     executor = Executor(learner, DeviceObservations(4, network.input_shape, np.uint8, learner.device), 2)
     frames = np.random.default_rng(0).integers(0, 256, (2, 3, 20, 20), np.uint8)
     executor.write(np.array([1, 3]), frames)
-    assert np.array_equal(executor.bank.rows[3].numpy(), np.moveaxis(frames[1], 0, -1))
+    assert np.array_equal(executor.observations.rows[3].numpy(), np.moveaxis(frames[1], 0, -1))
 
 
 def test_memory_is_reckoned_for_every_rule() -> None:

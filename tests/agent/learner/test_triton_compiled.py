@@ -78,15 +78,15 @@ def test_every_kernel_compiles(compiled: dict[str, list[str]]) -> None:
     for kind, rule in (("adam", TargetRule(kind="discor")), ("rmsprop", TargetRule(kind="backward"))):
         settings = LearnerSettings(optimiser=OptimiserSettings(kind=kind))
         learner = Learner(ODD, rule, settings, range(LANES))
-        bank = DeviceObservations(4, ODD.input_shape, np.uint8, torch.device("cpu"))
-        arithmetic = FusedArithmetic(learner, bank)
+        kept = DeviceObservations(4, ODD.input_shape, np.uint8, torch.device("cpu"))
+        arithmetic = FusedArithmetic(learner, kept)
         index = torch.zeros(LANES, 2 * SIZE, dtype=torch.int64)
         numbers = torch.zeros(LANES, SIZE)
         known = numbers if rule.gives_targets else None
         rows = PreparedRows(index, 2, index[:, :SIZE].clone(), numbers, numbers, numbers, known)
         corrections = torch.ones(2, 2)
         learner.learn(arithmetic, rows, (corrections[0], corrections[1]))
-        best = PackedArrays({"best": ((LANES,), np.int64)}, bank.device)
+        best = PackedArrays({"best": ((LANES,), np.int64)}, kept.device)
         arithmetic.act(learner.online_views, index[:, :1].clone(), best)
         arithmetic.move(index, torch.zeros_like(index))
     assert set(compiled) == KERNELS

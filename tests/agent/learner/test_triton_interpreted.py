@@ -42,7 +42,7 @@ def test_gradients_are_those_of_the_plain_arithmetic(network: Network) -> None:
 
 
 def learners(network: Network, rule: TargetRule, kind: str) -> tuple[Learner, Learner, DeviceObservations]:
-    """Return two equal learners whose networks and targets differ, and a bank of observations."""
+    """Return two equal learners whose networks and targets differ, and observations on the device."""
     optimiser = OptimiserSettings(kind=kind, learning_rate=1e-3, clip_norm=1.0)
     made = []
     for _ in range(2):
@@ -50,8 +50,8 @@ def learners(network: Network, rule: TargetRule, kind: str) -> tuple[Learner, Le
         other = Learner(network, rule, LearnerSettings(optimiser=optimiser), range(LANES, 2 * LANES))
         learner.target.copy_(other.online)
         made.append(learner)
-    bank = DeviceObservations(ROWS, network.input_shape, np.uint8, torch.device("cpu"))
-    return made[0], made[1], bank
+    kept = DeviceObservations(ROWS, network.input_shape, np.uint8, torch.device("cpu"))
+    return made[0], made[1], kept
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def learners(network: Network, rule: TargetRule, kind: str) -> tuple[Learner, Le
 def test_an_update_is_the_plain_one(rule: str, kind: str) -> None:
     from backsweep.agent.learner.triton import FusedArithmetic
 
-    fused, plain, bank = learners(BLOCKS, RULES[rule], kind)
-    arithmetic = FusedArithmetic(fused, bank)
+    fused, plain, kept = learners(BLOCKS, RULES[rule], kind)
+    arithmetic = FusedArithmetic(fused, kept)
     generator = np.random.default_rng(2)
-    bank.write(np.arange(ROWS), observations_for(BLOCKS, generator))
+    kept.write(np.arange(ROWS), observations_for(BLOCKS, generator))
     shape = (LANES, SIZE)
 
     def numbers() -> torch.Tensor:
@@ -85,7 +85,7 @@ def test_an_update_is_the_plain_one(rule: str, kind: str) -> None:
         )
         corrections = tuple(torch.tensor(pair, dtype=torch.float32) for pair in fused.count())
         found = fused.learn(arithmetic, PreparedRows(index, *rest), (corrections[0], corrections[1]))
-        prepared = BLOCKS.prepare(bank.in_order(index), torch.float32)
+        prepared = BLOCKS.prepare(kept.in_order(index), torch.float32)
         expected = plain.learn(plain.arithmetic, PreparedRows(prepared, *rest), plain.count())
         assert off(found, expected) < 3e-3, update
     expected_tensors = plain.tensors()
@@ -97,14 +97,14 @@ def test_an_update_is_the_plain_one(rule: str, kind: str) -> None:
 def test_best_actions_and_copies() -> None:
     from backsweep.agent.learner.triton import FusedArithmetic
 
-    learner, _, bank = learners(BLOCKS, RULES["one-step"], "adam")
-    arithmetic = FusedArithmetic(learner, bank)
-    bank.write(np.arange(ROWS), observations_for(BLOCKS, np.random.default_rng(3)))
-    best = PackedArrays({"best": ((LANES,), np.int64)}, bank.device)
+    learner, _, kept = learners(BLOCKS, RULES["one-step"], "adam")
+    arithmetic = FusedArithmetic(learner, kept)
+    kept.write(np.arange(ROWS), observations_for(BLOCKS, np.random.default_rng(3)))
+    best = PackedArrays({"best": ((LANES,), np.int64)}, kept.device)
     for row in range(6):
         rows = torch.full((LANES, 1), row)
         arithmetic.act(learner.online_views, rows, best)
-        values = BLOCKS.forward(learner.online_views, BLOCKS.prepare(bank.in_order(rows), torch.float32))[:, 0]
+        values = BLOCKS.forward(learner.online_views, BLOCKS.prepare(kept.in_order(rows), torch.float32))[:, 0]
         chosen = values.gather(1, torch.from_numpy(best.host["best"])[:, None])[:, 0]
         assert (chosen >= values.amax(dim=1) - 1e-3).all()  # nearly equal values may change places
     source, out = torch.arange(300), torch.zeros(300, dtype=torch.int64)

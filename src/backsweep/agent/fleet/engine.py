@@ -40,7 +40,7 @@ class Engine:
         groups
             The number of groups; at most one per run.
         """
-        announce_first_compilation("turn_lanes", "what moves fleets", "one to two minutes")
+        announce_first_compilation("turn_runs", "the kernels that step fleets", "one to two minutes")
         self.fleet = fleet
         bounds = np.linspace(0, len(fleet.runs), min(groups, len(fleet.runs)) + 1).astype(int).tolist()
         self._groups = [Group(fleet, first, last, observations_per_run[first:last]) for first, last in pairwise(bounds)]

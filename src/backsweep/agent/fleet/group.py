@@ -18,6 +18,7 @@ from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.run import Run
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner
+from backsweep.agent.learner.episodic import rest_of, set_rest
 from backsweep.agent.learner.executor import Executor
 from backsweep.tasks.resumable import TaskEnvironments
 
@@ -39,8 +40,8 @@ class Group:
         self.learner: Learner = fleet.learner.part(first, last)
         space = self._runs[0].envs.observation_space
         rows = [count + 1 for count in observations_per_run]
-        bank = DeviceObservations(sum(rows), space.shape or (), np.dtype(space.dtype), self.learner.device)
-        self._executor = Executor(self.learner, bank, self._shared.batch_size)
+        observations = DeviceObservations(sum(rows), space.shape or (), np.dtype(space.dtype), self.learner.device)
+        self._executor = Executor(self.learner, observations, self._shared.batch_size)
         starts = [0, *np.cumsum(rows).tolist()]
         members = [
             _member(run, start, count)
@@ -158,8 +159,8 @@ class Group:
         self._bank_is_complete = True
 
     def _observations(self, content: NDArray[np.uint8]) -> NDArray[np.generic]:
-        bank = self._executor.bank
-        return np.ascontiguousarray(content).view(bank.dtype).reshape(len(content), *bank.shape)
+        kept = self._executor.observations
+        return np.ascontiguousarray(content).view(kept.dtype).reshape(len(content), *kept.shape)
 
     # -- runs -----------------------------------------------------------------------------------------------------
 
@@ -175,7 +176,7 @@ class Group:
             run.returns[0], run.lengths[0] = member.running_return, member.running_length
             run.episodes = member.episodes
             if self._walks is not None and run.backward is not None:
-                run.backward.rows, run.backward.targets, run.backward.left_out = self._walks.rest(place)
+                run.backward.set_rest(*rest_of(self._walks.walks[place]))
 
     def _finished(self, place: int, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
         self._runs[place].finished_returns.extend(returns.tolist())
@@ -193,7 +194,7 @@ class Group:
         walks = BackwardWalks(self._together, walking, rule, longest, known, alone=alone)
         for place, run in enumerate(self._runs):
             if run.backward is not None:
-                walks.borrow(place, run.backward.rows, run.backward.targets, run.backward.left_out)
+                set_rest(walks.walks[place], *run.backward.rest())
         return walks
 
     def _make_graph_targets(self) -> GraphTargets | None:

@@ -7,7 +7,7 @@ import torch
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.fleet.fleet import Fleet, run_network
 from backsweep.agent.fleet.group import movable
-from backsweep.agent.fleet.observation_room import Rooms
+from backsweep.agent.fleet.observation_limits import ObservationLimits
 from backsweep.agent.learner.executor import reason_against_fused
 from backsweep.agent.learner.memory_estimate import working_bytes
 from backsweep.jit.memory import physical_memory
@@ -18,17 +18,17 @@ BYTES_PER_ROW = 260
 """Bytes per row of a full replay with graph and priorities, without its observations."""
 
 
-def rooms_on_device(fleet: Fleet, session: SessionConfig) -> Rooms | None:
-    """Return the room for each run's observations, None if runs are to take plain turns."""
-    return Rooms(fleet.runs, session) if uses_engine(fleet, session) else None
+def limits_on_device(fleet: Fleet, session: SessionConfig) -> ObservationLimits | None:
+    """Return the limits of the runs' observations, None if the engine is not used."""
+    return ObservationLimits(fleet.runs, session) if uses_engine(fleet, session) else None
 
 
 def uses_engine(fleet: Fleet, session: SessionConfig) -> bool:
-    """Say whether the compiled engine moves a fleet."""
+    """Return whether the compiled engine steps a fleet."""
     can = movable(fleet.runs)
     if session.engine == "compiled" and not can:
         raise ValueError(
-            "engine 'compiled' moves runs of one environment on the project's own tasks (NChain, MiniGrid, Sokoban) "
+            "engine 'compiled' steps runs of one environment on the project's own tasks (NChain, MiniGrid, Sokoban) "
             "without frame stacks; take 'plain' or 'auto' for others"
         )
     if session.engine == "auto":
@@ -40,10 +40,10 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     """Refuse a fleet that does not fit into memory, and name the number of runs that would."""
     if not uses_engine(fleet, session):
         return
-    rooms, frame = Rooms(fleet.runs, session), _observation_bytes(fleet)
-    on_device = bytes_on_device(fleet, rooms, session)
+    limits, frame = ObservationLimits(fleet.runs, session), _observation_bytes(fleet)
+    on_device = bytes_on_device(fleet, limits, session)
     in_memory = [
-        frame * rooms.of(run) + BYTES_PER_ROW * min(fleet.shared.capacity, run.config.steps) for run in fleet.runs
+        frame * limits.of(run) + BYTES_PER_ROW * min(fleet.shared.capacity, run.config.steps) for run in fleet.runs
     ]
     if session.device == "cpu":
         _refuse(fleet, [a + b for a, b in zip(on_device, in_memory, strict=True)], physical_memory(), "this machine")
@@ -52,8 +52,8 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     _refuse(fleet, in_memory, physical_memory(), "this machine")
 
 
-def bytes_on_device(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int]:
-    """Return what each run needs on the device: its networks and its room for observations."""
+def bytes_on_device(fleet: Fleet, limits: ObservationLimits, session: SessionConfig) -> list[int]:
+    """Return the bytes that each run needs on the device: for its networks and its observations."""
     frame = _observation_bytes(fleet)
     shared, network = fleet.shared, run_network(fleet.runs[0])
     space = fleet.runs[0].envs.observation_space
@@ -63,15 +63,15 @@ def bytes_on_device(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[
         and reason_against_fused(network, fleet.learner.dtype, space.shape or (), space.dtype) is None
     )
     working = working_bytes(network, fleet.learner.rule, 1, shared.batch_size, fleet.learner.dtype, fused=fused)
-    return [working + frame * (rooms.of(run) + 1) for run in fleet.runs]
+    return [working + frame * (limits.of(run) + 1) for run in fleet.runs]
 
 
-def without_room(fleet: Fleet, rooms: Rooms, session: SessionConfig) -> list[int]:
+def runs_to_drop(fleet: Fleet, limits: ObservationLimits, session: SessionConfig) -> list[int]:
     """Return the runs, largest first, that must leave for the others to fit on the device, where no engine is now."""
     free = free_on(session.device)
     if free is None:
         return []
-    needed = dict(enumerate(bytes_on_device(fleet, rooms, session)))
+    needed = dict(enumerate(bytes_on_device(fleet, limits, session)))
     leaving = []
     while needed and sum(needed.values()) > MARGIN * free:
         leaving.append(max(needed, key=lambda index: needed[index]))

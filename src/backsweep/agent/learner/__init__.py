@@ -1,6 +1,6 @@
 """The learner: Q-networks of many runs stacked along one axis, their targets and their updates.
 
-Every parameter has a leading axis of lanes (independent runs); a single run is one lane.
+Every parameter has a leading axis of runs, which are independent; a single run has a length of one there.
 """
 
 from backsweep.agent.learner.device_observations import DeviceObservations

@@ -31,13 +31,13 @@ IN_UNITS = ("absolute_td_error", "batch_q", "batch_target")
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """The data of one update, on the device. L lanes, B rows of a batch."""
+    """The data of one update, on the device. R runs, B rows of a batch."""
 
     prepared: torch.Tensor
     """The networks' inputs: observations, followed by their successors if there are two halves."""
     halves: int
     action: torch.Tensor
-    """(L, B), as are all that follow."""
+    """(R, B), as are all that follow."""
     reward: torch.Tensor
     discount: torch.Tensor
     weight: torch.Tensor
@@ -48,13 +48,13 @@ class PreparedRows:
 
 @dataclass(frozen=True)
 class Errors:
-    """Values, targets and TD errors, (L, B)."""
+    """Values, targets and TD errors, (R, B)."""
 
     chosen: torch.Tensor
     target: torch.Tensor
     td_error: torch.Tensor
     next_action: torch.Tensor | None
-    """(L, B, 1): the online network's best action of each successor, where there are successors."""
+    """(R, B, 1): the online network's best action of each successor, where there are successors."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class Looked:
     """The outputs of DisCor's error networks for a batch, before they learn from it."""
 
     values: torch.Tensor
-    """(L, B, A) of the observations, by the online network."""
+    """(R, B, A) of the observations, by the online network."""
     tape: Tape
     following: torch.Tensor
-    """(L, B, A) of the successors."""
+    """(R, B, A) of the successors."""
     temperature: torch.Tensor
-    """(L,)."""
+    """(R,)."""
     prediction_sum: torch.Tensor
-    """(L,): to which the mean prediction is to be added."""
+    """(R,): to which the mean prediction is to be added."""
     chosen_next: bool
     """Whether the error of a successor is that of the action that the Q-network would take there, or the largest."""
 
@@ -78,15 +78,15 @@ class Evaluates(Protocol):
     """The interface of a network in an update."""
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
-        """Return the values (L, B, A) of prepared observations."""
+        """Return the values (R, B, A) of prepared observations."""
         ...
 
     def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
-        """Return the values (L, B, A) and what `backward` needs."""
+        """Return the values (R, B, A) and what `backward` needs."""
         ...
 
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
-        """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values."""
+        """Write the gradient of every parameter into `out`, given the gradient (R, B, A) of the values."""
         ...
 
 
@@ -112,7 +112,7 @@ class Arithmetic:
         copy(source, out)
 
     def act(self, parameters: Parameters, prepared: torch.Tensor, best: PackedArrays) -> None:
-        """Write the best actions for one row of each lane to `best` of the host's arrays."""
+        """Write the best actions for one row of each run to `best` of the host's arrays."""
         values = self.network.forward(parameters, prepared)
         torch.argmax(values[:, 0], dim=-1, out=best.device["best"])
         best.fetch()
@@ -120,9 +120,9 @@ class Arithmetic:
     def errors(
         self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows, shares: torch.Tensor
     ) -> Errors:
-        """Return the TD errors of values (L, B or 2 B, A), the successors' behind the observations'.
+        """Return the TD errors of values (R, B or 2 B, A), the observations' followed by the successors'.
 
-        `shares` (L,) are the lanes' shares of given targets; the rest of a target is the one-step one.
+        `shares` (R,) are the runs' shares of given targets; the rest of a target is the one-step one.
         """
         size = rows.action.shape[1]
         chosen = values[:, :size].gather(-1, rows.action.unsqueeze(-1)).squeeze(-1)
@@ -139,7 +139,7 @@ class Arithmetic:
     def gradient(
         self, found: Errors, weight: torch.Tensor, action: torch.Tensor, actions: int, sums: torch.Tensor
     ) -> torch.Tensor:
-        """Return the gradient (L, B, A) of the weighted Huber loss, and add this update's `STATISTICS` to `sums`."""
+        """Return the gradient (R, B, A) of the weighted Huber loss, and add this update's `STATISTICS` to `sums`."""
         gradient = weight.new_zeros(*weight.shape, actions)
         gradient.scatter_(-1, action, huber_gradient(found.td_error, weight).unsqueeze(-1))
         numbers = (
@@ -153,7 +153,7 @@ class Arithmetic:
         return gradient
 
     def weigh(self, looked: Looked, rows: PreparedRows, found: Errors) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the rows' weights times DisCor's (L, B), and the gradient (L, B, A) of the error networks' loss."""
+        """Return the rows' weights times DisCor's (R, B), and the gradient (R, B, A) of the error networks' loss."""
         action = rows.action.unsqueeze(-1)
         predicted = looked.values.gather(-1, action).squeeze(-1)
         if looked.chosen_next:

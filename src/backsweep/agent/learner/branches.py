@@ -1,6 +1,6 @@
 """Runs independent parts of a program concurrently on one GPU.
 
-A program for few lanes is a chain of kernels that each use a small part of the GPU. If two parts are independent, one
+A program for few runs is a chain of kernels that each use a small part of the GPU. If two parts are independent, one
 of them goes to a branch:
 
     with branch:            # begins when everything before it is done

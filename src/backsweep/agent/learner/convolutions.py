@@ -1,4 +1,4 @@
-"""A network of one lane with torch's own convolutions, channels last, on a CPU.
+"""A network of one run with torch's own convolutions, channels last, on a CPU.
 
 There are several ways to compute the same convolution, and which is fastest depends on the processor:
 
@@ -25,7 +25,7 @@ _backward: Callable[..., tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]]
 
 
 class DirectNetwork:
-    """The network's values and gradients by torch's convolutions. Every tensor has one lane."""
+    """The network's values and gradients by torch's convolutions. Every tensor has one run."""
 
     def __init__(self, network: Network, path: Path) -> None:
         self._network, self._path = network, path

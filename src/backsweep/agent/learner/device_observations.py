@@ -19,7 +19,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 SLOTS = 8  # writes that may be pending before `write` waits for the device
-BLOCK_WORD = torch.int32  # what pictures in blocks are copied by
+BLOCK_WORD = torch.int32  # what images in blocks are copied by
 SLOT_ROWS = 256  # larger writes are split
 
 
@@ -43,7 +43,7 @@ class DeviceObservations:
         """Side length, in pixels, of the blocks in which images are stored, row after row of blocks."""
 
     def cut_into_blocks(self, block: int) -> None:
-        """Store images in blocks from now on. Only for an empty bank, or with the same block size."""
+        """Store images in blocks from now on. Only before the first `write`, or with the same block size."""
         if block == self.block:
             return
         if not self._empty:
@@ -117,7 +117,7 @@ class DeviceObservations:
 
 @dataclass(frozen=True)
 class _Parts:
-    """A slot's memory as places and rows of one count: places first, rows right behind them, so one copy moves both."""
+    """A slot's memory as places and rows of one count: places first, then rows, so that one copy moves both."""
 
     host_places: NDArray[np.int64]
     host_rows: NDArray[Any]

@@ -24,7 +24,7 @@ def error_network(network: Network) -> Network:
 
 
 class ErrorModel:
-    """Delta of every lane, its target copy, its optimiser and the temperature."""
+    """Delta of every run, its target copy, its optimiser and the temperature."""
 
     def __init__(
         self,
@@ -78,20 +78,20 @@ class ErrorModel:
             self.prediction_sum.zero_()
             self.summed = 0
 
-    def part(self, lanes: slice) -> ErrorModel:
-        """Return the error networks of some lanes, with the same memory."""
+    def part(self, runs: slice) -> ErrorModel:
+        """Return the error networks of some runs, with the same memory."""
         part = copy.copy(self)
-        part.online, part.target = self.online[lanes], self.target[lanes]
-        part.temperature, part.prediction_sum = self.temperature[lanes], self.prediction_sum[lanes]
-        part.optimiser = self.optimiser.part(lanes)
+        part.online, part.target = self.online[runs], self.target[runs]
+        part.temperature, part.prediction_sum = self.temperature[runs], self.prediction_sum[runs]
+        part.optimiser = self.optimiser.part(runs)
         part._make_views()
         return part
 
-    def keep(self, lanes: torch.Tensor) -> None:
-        """Keep some lanes only."""
-        self.online, self.target = self.online[lanes].clone(), self.target[lanes].clone()
-        self.temperature, self.prediction_sum = self.temperature[lanes].clone(), self.prediction_sum[lanes].clone()
-        self.optimiser.keep(lanes)
+    def keep(self, runs: torch.Tensor) -> None:
+        """Keep some runs only."""
+        self.online, self.target = self.online[runs].clone(), self.target[runs].clone()
+        self.temperature, self.prediction_sum = self.temperature[runs].clone(), self.prediction_sum[runs].clone()
+        self.optimiser.keep(runs)
         self._make_views()
 
     def tensors(self) -> dict[str, torch.Tensor]:

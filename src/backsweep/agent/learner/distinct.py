@@ -30,48 +30,48 @@ from backsweep.agent.learner.convolutions import DirectNetwork, Path, network_by
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.jit.random_streams import named_generator
 
-MOST_VIEWS = 8  # sets of parameters whose lanes' views are kept; a learner has three, with error networks six
+MOST_VIEWS = 8  # sets of parameters whose runs' views are kept; a learner has three, with error networks six
 
 
 class DistinctImages:
-    """The distinct images of the last batch, prepared for the first layer; each lane has its own number of them."""
+    """The distinct images of the last batch, prepared for the first layer; each run has its own number of them."""
 
     def __init__(self, network: Network | DirectNetwork) -> None:
         self._network = network
         self._weights = np.zeros(0, np.uint64)
-        self.lanes: list[torch.Tensor] = []
-        """Of each lane: what the network's `prepare` returns for its distinct images."""
+        self.runs: list[torch.Tensor] = []
+        """Of each run: what the network's `prepare` returns for its distinct images."""
         self.counts: list[int] = []
-        """How many distinct images each lane has."""
+        """How many distinct images each run has."""
 
     def prepare(
         self, observations: torch.Tensor, halves: int, wanted: NDArray[np.bool_], dtype: torch.dtype
     ) -> torch.Tensor:
-        """Take the images (L, n, ...) of a batch, of which only the wanted (L, n) count; return the index (L, n)."""
-        lanes, count = observations.shape[:2]
-        words = _words(observations.reshape(lanes, count, -1).numpy())
+        """Take the images (R, n, ...) of a batch, of which only the wanted (R, n) count; return the index (R, n)."""
+        runs, count = observations.shape[:2]
+        words = _words(observations.reshape(runs, count, -1).numpy())
         if len(self._weights) != words.shape[-1]:
             draw = named_generator(0, "image hash").integers(0, 1 << 63, words.shape[-1], np.uint64)
             self._weights = draw * np.uint64(2) + np.uint64(1)
-        index, order = np.empty((lanes, count), np.int64), np.empty(count, np.int64)
-        self.lanes, self.counts = [], []
-        for lane in range(lanes):
+        index, order = np.empty((runs, count), np.int64), np.empty(count, np.int64)
+        self.runs, self.counts = [], []
+        for run in range(runs):
             half = count // halves
-            found = distinct_kernels.distinct_rows(words[lane], self._weights, wanted[lane], half, order, index[lane])
-            rows = observations[lane : lane + 1, torch.from_numpy(order[:found])]
-            self.lanes.append(self._network.prepare(rows, dtype))
+            found = distinct_kernels.distinct_rows(words[run], self._weights, wanted[run], half, order, index[run])
+            rows = observations[run : run + 1, torch.from_numpy(order[:found])]
+            self.runs.append(self._network.prepare(rows, dtype))
             self.counts.append(found)
         return torch.from_numpy(index)
 
-    def slice(self, lane: int, low: int, high: int) -> torch.Tensor:
-        """Return the prepared images low..high-1 of a lane."""
-        prepared = self.lanes[lane]
-        each = prepared.shape[1] // self.counts[lane]
+    def slice(self, run: int, low: int, high: int) -> torch.Tensor:
+        """Return the prepared images low..high-1 of a run."""
+        prepared = self.runs[run]
+        each = prepared.shape[1] // self.counts[run]
         return prepared[:, each * low : each * high]
 
 
 def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return rows (L, n, numbers) as 64-bit words, filled up with zeros where they do not fit."""
+    """Return rows (R, n, numbers) as 64-bit words, filled up with zeros where they do not fit."""
     found = np.ascontiguousarray(rows).view(np.uint8)
     if missing := -found.shape[-1] % 8:
         found = np.concatenate([found, np.zeros((*found.shape[:2], missing), np.uint8)], axis=-1)
@@ -80,68 +80,68 @@ def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class DistinctTape(Tape):
-    """The tapes of the lanes' distinct images, and which image each row of the batch is."""
+    """The tapes of the runs' distinct images, and which image each row of the batch is."""
 
     inputs: tuple[torch.Tensor, ...] = ()
-    lanes: tuple[tuple[Tape, int], ...] = ()
-    """Each lane's tape, and how many images it is of."""
+    runs: tuple[tuple[Tape, int], ...] = ()
+    """Each run's tape, and how many images it is of."""
     index: torch.Tensor | None = None
-    """(L, n)."""
+    """(R, n)."""
 
     def first(self, rows: int, of: int) -> DistinctTape:
         """Return the tape of the first `rows` of the `of` rows that went in."""
         assert self.index is not None
         index = self.index[:, : self.index.shape[1] // of * rows]
         counts = (index.numpy().max(axis=1) + 1).tolist()
-        lanes = tuple((tape.first(count, all_), count) for (tape, all_), count in zip(self.lanes, counts, strict=True))
-        return DistinctTape(lanes=lanes, index=index)
+        runs = tuple((tape.first(count, all_), count) for (tape, all_), count in zip(self.runs, counts, strict=True))
+        return DistinctTape(runs=runs, index=index)
 
 
 class DistinctNetwork:
-    """A network whose inputs are the index (L, n) of rows in `DistinctImages`."""
+    """A network whose inputs are the index (R, n) of rows in `DistinctImages`."""
 
     def __init__(self, network: Evaluates, images: DistinctImages) -> None:
         self._network, self._images = network, images
         self._views: dict[int, tuple[Parameters, list[dict[str, torch.Tensor]]]] = {}
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
-        """Return the values (L, n, A) of rows (L, n)."""
+        """Return the values (R, n, A) of rows (R, n)."""
         return self.forward_with_tape(parameters, prepared)[0]
 
     def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
-        """Return the values (L, n, A) of rows (L, n) and what `backward` needs."""
+        """Return the values (R, n, A) of rows (R, n) and what `backward` needs."""
         index = prepared.numpy()  # numpy's operations on small arrays take a fraction of the time of torch's
         low, high = index.min(axis=1), index.max(axis=1) + 1
         shifted = torch.from_numpy(index - low[:, None])
         values, tapes = [], []
-        for lane, (first, last) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-            images = self._images.slice(lane, first, last)
-            found, tape = self._network.forward_with_tape(self._of_lane(parameters, lane), images)
-            values.append(found[:, shifted[lane]])
+        for run, (first, last) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            images = self._images.slice(run, first, last)
+            found, tape = self._network.forward_with_tape(self._of_run(parameters, run), images)
+            values.append(found[:, shifted[run]])
             tapes.append((tape, last - first))
-        return values[0] if len(values) == 1 else torch.cat(values), DistinctTape(lanes=tuple(tapes), index=shifted)
+        return values[0] if len(values) == 1 else torch.cat(values), DistinctTape(runs=tuple(tapes), index=shifted)
 
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
-        """Write the gradient of every parameter into `out`, given the gradient (L, n, A) of the values."""
+        """Write the gradient of every parameter into `out`, given the gradient (R, n, A) of the values."""
         assert isinstance(tape, DistinctTape)
         assert tape.index is not None
-        for lane, (of_lane, count) in enumerate(tape.lanes):
+        for run, (of_run, count) in enumerate(tape.runs):
             summed = gradient.new_zeros(1, count, gradient.shape[-1])
-            summed[0].index_add_(0, tape.index[lane], gradient[lane])
-            self._network.backward(self._of_lane(parameters, lane), of_lane, summed, self._of_lane(out, lane))
+            summed[0].index_add_(0, tape.index[run], gradient[run])
+            self._network.backward(self._of_run(parameters, run), of_run, summed, self._of_run(out, run))
 
-    def _of_lane(self, parameters: Parameters, lane: int) -> Parameters:
-        """Return one lane's views of stacked parameters. They are made once: making them takes longer than a layer."""
-        lanes = len(next(iter(parameters.values())))
-        if lanes == 1:
+    def _of_run(self, parameters: Parameters, run: int) -> Parameters:
+        """Return one run's views of stacked parameters. They are made once: making them takes longer than a layer."""
+        runs = len(next(iter(parameters.values())))
+        if runs == 1:
             return parameters
         known = self._views.get(id(parameters))
         if known is None or known[0] is not parameters:
-            if len(self._views) >= MOST_VIEWS:  # those of lanes that have left
+            if len(self._views) >= MOST_VIEWS:  # those of runs that have left
                 self._views.clear()
-            made = [{name: view[place : place + 1] for name, view in parameters.items()} for place in range(lanes)]
+            made = [{name: view[place : place + 1] for name, view in parameters.items()} for place in range(runs)]
             known = self._views[id(parameters)] = parameters, made
-        return known[1][lane]
+        return known[1][run]
 
 
 class DistinctArithmetic(Arithmetic):
@@ -165,7 +165,7 @@ class DistinctArithmetic(Arithmetic):
 def wanted_rows(
     discount: NDArray[np.floating], known: NDArray[np.floating] | None, shares: NDArray[np.float64], halves: int
 ) -> NDArray[np.bool_]:
-    """Return which images (L, B or 2 B) of a batch an update needs: successors only where a target depends on them."""
+    """Return which images (R, B or 2 B) of a batch an update needs: successors only where a target depends on them."""
     first = np.ones(discount.shape, bool)
     if halves == 1:
         return first

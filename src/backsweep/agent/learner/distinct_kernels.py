@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import kernel
+from backsweep.jit.hash_table_kernels import after, home
 from backsweep.store.distinct_kernels import hash_record, same_record
 
 FIRST, SECOND = 1, 2  # in which half of the rows an image occurs; both are 3
@@ -33,25 +34,22 @@ def distinct_rows(
     size = 4
     while size < 2 * count:
         size *= 2
-    table = np.zeros(size, np.int64)  # row + 1, 0 means empty
+    table = np.zeros(size, np.int32)
     codes, leader = np.empty(count, np.uint64), np.full(count, -1, np.int64)
     halves = np.zeros(count, np.int64)
-    mask = np.uint64(size - 1)
     for row in range(count):
         if not wanted[row]:
             continue
         codes[row] = hash_record(rows[row], weights)
-        slot = codes[row] & mask
-        while True:
-            other = table[np.int64(slot)] - 1
-            if other < 0:
-                table[np.int64(slot)] = row + 1
-                leader[row] = row
-                break
+        slot = home(codes[row], table)
+        while leader[row] < 0 and table[slot] != 0:
+            other = table[slot] - 1
             if codes[other] == codes[row] and same_record(rows[other], rows[row]):
                 leader[row] = other
-                break
-            slot = (slot + np.uint64(1)) & mask
+            slot = after(slot, table)
+        if leader[row] < 0:
+            table[slot] = row + 1
+            leader[row] = row
         halves[leader[row]] |= FIRST if row < half else SECOND
     found = 0
     for kind in (FIRST, FIRST | SECOND, SECOND):

@@ -1,6 +1,6 @@
-"""Double DQN for many lanes at once: act, update, copy the target.
+"""Double DQN for many runs at once: act, update, copy the target.
 
-The state of a learner is a few flat tensors with one row per lane; all operations on them are pure functions of
+The state of a learner is a few flat tensors with one row per run; all operations on them are pure functions of
 `networks`, `targets` and `optimisers` that treat each row independently.
 """
 
@@ -45,23 +45,23 @@ class LearnerSettings:
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """The result of an update, (lanes, batch)."""
+    """The result of an update, (runs, batch)."""
 
     td_error: NDArray[np.floating]
     """Target minus Q-value of each row."""
 
 
 def widened(found: Errors, values: torch.Tensor, action: torch.Tensor, share: float) -> Errors:
-    """Return errors against targets with a wider gap: a share of the distance to the best action is added (L, B).
+    """Return errors against targets with a wider gap: a share of the distance to the best action is added (R, B).
 
-    `values` (L, B, A) are the target network's of the observations.
+    `values` (R, B, A) are the target network's of the observations.
     """
     gap = values.gather(-1, action.unsqueeze(-1)).squeeze(-1) - values.amax(dim=-1)
     return Errors(found.chosen, found.target + share * gap, found.td_error - share * gap, found.next_action)
 
 
 class Learner:
-    """Q-networks of `len(seeds)` lanes, with their target copies and optimiser."""
+    """Q-networks of `len(seeds)` runs, with their target copies and optimiser."""
 
     def __init__(
         self,
@@ -73,19 +73,19 @@ class Learner:
         scales: Sequence[float] | None = None,
         shares: Sequence[float] | None = None,
     ) -> None:
-        """Make the networks of some lanes.
+        """Make the networks of some runs.
 
         Parameters
         ----------
         network, rule, settings
-            What all lanes share.
+            What all runs share.
         seeds
-            One for each lane.
+            One for each run.
         scales
-            The factor of each lane's rewards for learning. All arguments and results of the learner are in the task's
+            The factor of each run's rewards for learning. All arguments and results of the learner are in the task's
             units.
         shares
-            Each lane's weight of given targets; the rest of a target is the one-step target.
+            Each run's weight of given targets; the rest of a target is the one-step target.
         """
         self.network = network
         self.rule = rule
@@ -120,8 +120,8 @@ class Learner:
         self.online_views = layout.views(self.online)
         self.target_views = layout.views(self.target)
         self._gradient_views = layout.views(self._gradient)
-        self._lane_views = [layout.views(self.online[lane : lane + 1]) for lane in range(len(self.online))]
-        self._lane_target_views = [layout.views(self.target[lane : lane + 1]) for lane in range(len(self.online))]
+        self._run_views = [layout.views(self.online[run : run + 1]) for run in range(len(self.online))]
+        self._run_target_views = [layout.views(self.target[run : run + 1]) for run in range(len(self.online))]
         self._stage: torch.Tensor | None = None
         self._shares = torch.from_numpy(self.shares).to(self.device, self.dtype)
 
@@ -131,28 +131,28 @@ class Learner:
         return self.arithmetic.path if isinstance(self.arithmetic, DistinctArithmetic) else None
 
     @property
-    def lanes(self) -> int:
-        """The number of lanes."""
+    def runs(self) -> int:
+        """The number of runs."""
         return len(self.online)
 
     # -- values ---------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def greedy(self, observations: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the best actions (lanes, envs) for observations (lanes, envs, ...)."""
+        """Return the best actions (runs, envs) for observations (runs, envs, ...)."""
         self._settle()
         prepared = self.network.prepare(self._tensor(observations), self.dtype)
         best: NDArray[np.int64] = self.network.forward(self.online_views, prepared).argmax(dim=-1).cpu().numpy()
         return best
 
     @torch.no_grad()
-    def values(self, lane: int, observations: NDArray[Any], *, target: bool = False) -> NDArray[np.floating]:
-        """Return one lane's values (rows, actions) for observations (rows, ...), of its online or target network."""
+    def values(self, run: int, observations: NDArray[Any], *, target: bool = False) -> NDArray[np.floating]:
+        """Return one run's values (rows, actions) for observations (rows, ...), of its online or target network."""
         self._settle()
         prepared = self.network.prepare(self._tensor(observations[None]), self.dtype)
-        views = self._lane_target_views[lane] if target else self._lane_views[lane]
+        views = self._run_target_views[run] if target else self._run_views[run]
         values: NDArray[np.floating] = self.network.forward(views, prepared)[0].cpu().numpy()
-        return values / values.dtype.type(self.scales[lane])
+        return values / values.dtype.type(self.scales[run])
 
     def _settle(self) -> None:
         """Wait for the device: a `Executor` may be working on this learner in its own stream."""
@@ -166,9 +166,9 @@ class Learner:
 
     @torch.no_grad()
     def update(self, batches: Sequence[Batch], known: NDArray[np.float64] | None = None) -> UpdateResult:
-        """Take one gradient step on one batch per lane.
+        """Take one gradient step on one batch per run.
 
-        `known` (lanes, batch) holds targets computed before the update (EBU's table), and NaN for rows that need the
+        `known` (runs, batch) holds targets computed before the update (EBU's table), and NaN for rows that need the
         one-step target.
         """
         self._settle()
@@ -191,14 +191,14 @@ class Learner:
         discount: NDArray[np.floating],
         known: NDArray[np.floating] | None,
     ) -> torch.Tensor:
-        """Return the inputs of the networks in `learn` for the observations (L, B or 2 B, ...) of a batch."""
+        """Return the inputs of the networks in `learn` for the observations (R, B or 2 B, ...) of a batch."""
         if isinstance(self.arithmetic, DistinctArithmetic):
             wanted = wanted_rows(discount, known, self.shares, halves)
             return self.arithmetic.images.prepare(observations, halves, wanted, self.dtype)
         return self.network.prepare(observations, self.dtype)
 
     def needs_no_successors(self, known: NDArray[Any] | None) -> bool:
-        """Return whether the given targets (lanes, batch) are complete, so that successors are not needed."""
+        """Return whether the given targets (runs, batch) are complete, so that successors are not needed."""
         return known is not None and bool((self.shares == 1).all()) and not np.isnan(known).any()
 
     def count(self) -> AllCorrections:
@@ -209,7 +209,7 @@ class Learner:
 
     @torch.no_grad()
     def learn(self, arithmetic: Arithmetic, rows: PreparedRows, corrections: AllCorrections) -> torch.Tensor:
-        """Take the gradient step that `count` counted; return the TD errors (L, B).
+        """Take the gradient step that `count` counted; return the TD errors (R, B).
 
         Everything happens on the device and nothing is counted, so that it can be recorded and replayed.
         """
@@ -253,21 +253,21 @@ class Learner:
         return torch.tensor(stacked, dtype=dtype, device=self.device)
 
     def _staged(self, batches: Sequence[Batch], halves: int) -> torch.Tensor:
-        """Return the observations of all lanes, followed by their successors if there are two halves."""
+        """Return the observations of all runs, followed by their successors if there are two halves."""
         size = len(batches[0])
         first = in_network_order(self.network, batches[0].observation)
         shape = (len(batches), halves * size, *first.shape[1:])
         if self._stage is None or tuple(self._stage.shape) != shape:
             self._stage = torch.from_numpy(np.empty(shape, first.dtype))
         staged = self._stage.numpy()
-        for lane, batch in enumerate(batches):
-            staged[lane, :size] = in_network_order(self.network, batch.observation)
+        for run, batch in enumerate(batches):
+            staged[run, :size] = in_network_order(self.network, batch.observation)
             if halves == 2:
-                staged[lane, size:] = in_network_order(self.network, batch.next_observation)
+                staged[run, size:] = in_network_order(self.network, batch.next_observation)
         return self._stage.to(self.device)
 
     def take_statistics(self) -> list[dict[str, float | None]]:
-        """Return for each lane the means of `STATISTICS` since the last call, None if there was no update."""
+        """Return for each run the means of `STATISTICS` since the last call, None if there was no update."""
         self._settle()
         count, rows = self._summed, self._sums.tolist()
         self._sums.zero_()
@@ -281,19 +281,19 @@ class Learner:
             for row, of_run in zip(rows, units, strict=True)
         ]
 
-    # -- lanes and saving -----------------------------------------------------------------------------------------
+    # -- runs and saving ------------------------------------------------------------------------------------------
 
     def part(self, first: int, last: int) -> Learner:
-        """Return a learner of the lanes first..last-1 that shares this one's tensors, but not its counts.
+        """Return a learner of the runs first..last-1 that shares this one's tensors, but not its counts.
 
         After updating parts, synchronise the counts with `copy_counts`.
         """
-        lanes = slice(first, last)
+        runs = slice(first, last)
         part = copy.copy(self)
-        part.online, part.target, part._sums = self.online[lanes], self.target[lanes], self._sums[lanes]
-        part.scales, part.shares = self.scales[lanes], self.shares[lanes]
-        part.optimiser = self.optimiser.part(lanes)
-        part.errors = None if self.errors is None else self.errors.part(lanes)
+        part.online, part.target, part._sums = self.online[runs], self.target[runs], self._sums[runs]
+        part.scales, part.shares = self.scales[runs], self.shares[runs]
+        part.optimiser = self.optimiser.part(runs)
+        part.errors = None if self.errors is None else self.errors.part(runs)
         part._make_views()
         return part
 
@@ -304,21 +304,21 @@ class Learner:
         if self.errors is not None and other.errors is not None:
             self.errors.summed, self.errors.optimiser.steps = other.errors.summed, other.errors.optimiser.steps
 
-    def keep(self, lanes: Sequence[int]) -> None:
-        """Keep some lanes only; the others have finished."""
+    def keep(self, runs: Sequence[int]) -> None:
+        """Keep some runs only; the others have finished."""
         self._settle()
-        index = torch.tensor(list(lanes), device=self.device)
+        index = torch.tensor(list(runs), device=self.device)
         self.online, self.target = self.online[index].clone(), self.target[index].clone()
         self.optimiser.keep(index)
         if self.errors is not None:
             self.errors.keep(index)
         self._sums = self._sums[index].clone()
-        self.scales, self.shares = self.scales[list(lanes)], self.shares[list(lanes)]
+        self.scales, self.shares = self.scales[list(runs)], self.shares[list(runs)]
         self._make_views()
         self._settle()
 
     def finite(self) -> NDArray[np.bool_]:
-        """Return for each lane whether all its parameters are finite."""
+        """Return for each run whether all its parameters are finite."""
         self._settle()
         finite: NDArray[np.bool_] = torch.isfinite(self.online).all(dim=1).cpu().numpy()
         return finite

@@ -12,14 +12,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.agent.learner import episodic_kernels
+from backsweep.agent.learner.episodic_kernels import COUNT, PLACE, POSITIONS, Walk
 from backsweep.agent.learner.rules import TargetRule
-from backsweep.agent.learner.targets import backward_targets, discounts
+from backsweep.jit.array_table import array_row
 from backsweep.replay import Replay
+from backsweep.store.store_kernels import RING
 from backsweep.types import Batch
 
 
 class Values(Protocol):
-    """Gives one lane's values (rows, actions) for observations, of its online or its target network."""
+    """Gives one run's values (rows, actions) for observations, of its online or its target network."""
 
     def __call__(self, observations: Any, *, target: bool) -> NDArray[np.floating]:
         """Return the values."""
@@ -27,16 +30,16 @@ class Values(Protocol):
 
 
 class BackwardTargets:
-    """The targets of the episode that one lane's sampler is walking through."""
+    """The targets of the episode that one run's sampler is walking through."""
 
     def __init__(self, rule: TargetRule, replay: Replay, bootstrap_at_timeout: bool = True) -> None:
+        if not 0.0 <= rule.diffusion <= 1.0:
+            raise ValueError(f"rule.diffusion must be in 0..1, got {rule.diffusion}")
         self.rule = rule
         self._replay = replay
         self._bootstrap_at_timeout = bootstrap_at_timeout
-        # Rows that the walk has not reached yet, newest first, and their targets.
-        self.rows = np.empty(0, np.int64)
-        self.targets = np.empty(0, np.float64)
-        self.left_out = np.empty(0, np.bool_)
+        self._walk = new_walk(0, 0, 0)
+        self._row = array_row(self._walk)
 
     def of(self, batch: Batch, values: Values) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the target of each row of a batch, NaN for rows outside of a walk, and which rows are skipped.
@@ -44,50 +47,92 @@ class BackwardTargets:
         Rows of another part of a mixture, or of the sampler's fallback, are not part of a walk. The first
         `skipped_steps` steps of an episode are skipped.
         """
-        known, left_out = np.full(len(batch), np.nan), np.zeros(len(batch), np.bool_)
-        place = 0
-        while place < len(batch):
-            if batch.source[place] != self.rule.backward_source:
-                place += 1
-                continue
-            if not len(self.rows) or self.rows[0] != batch.row[place]:
-                self._begin(int(batch.row[place]), values)
-                if not len(self.rows):
-                    place += 1
-                    continue
-            run = min(len(self.rows), len(batch) - place)
-            part = slice(place, place + run)
-            # A row of another part of a mixture is not the walk's, even if it is the next one.
-            same = (self.rows[:run] == batch.row[part]) & (batch.source[part] == self.rule.backward_source)
-            run = run if same.all() else int(same.argmin())
-            known[place : place + run] = self.targets[:run]
-            left_out[place : place + run] = self.left_out[:run]
-            self.rows, self.targets, self.left_out = self.rows[run:], self.targets[run:], self.left_out[run:]
-            place += run
-        return known, left_out
-
-    def _begin(self, row: int, values: Values) -> None:
-        episode = self._replay.episode(row)
-        if episode[-1] != row:
-            self.rows, self.targets, self.left_out = self.rows[:0], self.targets[:0], self.left_out[:0]
-            return
-        steps = self._replay.read(episode)
-        targets = backward_targets(
-            steps.action,
-            steps.reward,
-            discounts(steps, self._replay, self._bootstrap_at_timeout),
-            values(steps.next_observation, target=True),
-            values(steps.next_observation, target=False) if self.rule.double else None,
-            self.rule.diffusion,
+        rule, replay, machinery = self.rule, self._replay, self._replay.machinery
+        ring = machinery.store.table[RING]
+        if len(batch) != len(self._walk.batch):
+            self._make_room(len(batch), len(self._walk.steps))
+        while (found := self._find(batch, ring)) < 0:
+            self._make_room(len(batch), -2 * found)
+        target = online = np.zeros((0, 1))
+        if found:
+            ends = self._walk.lengths[:found].cumsum()
+            episodes = np.split(self._walk.steps[: ends[-1]], ends[:-1])
+            following = [replay.read(episode).next_observation for episode in episodes]
+            target = np.concatenate([values(each, target=True) for each in following]).astype(np.float64)
+            if rule.double:
+                online = np.concatenate([values(each, target=False) for each in following]).astype(np.float64)
+        known = np.empty(len(batch))
+        episodic_kernels.walk_through(
+            ring,
+            self._row,
+            machinery.gamma,
+            self._bootstrap_at_timeout,
+            rule.double,
+            rule.diffusion,
+            rule.skipped_steps,
+            target,
+            online,
+            known,
         )
-        self.rows, self.targets = episode[::-1].copy(), targets[::-1].copy()
-        self.left_out = np.arange(len(episode))[::-1] < self.rule.skipped_steps
+        return known, self._walk.skipped.copy()
+
+    def _find(self, batch: Batch, ring: NDArray[np.int64]) -> int:
+        self._walk.batch[:] = batch.row
+        self._walk.walked[:] = batch.source == self.rule.backward_source
+        return int(episodic_kernels.find_episodes(ring, self._row))
+
+    def _make_room(self, batch: int, steps: int) -> None:
+        rest = self.rest()
+        room = max(steps, len(rest[0]))
+        self._walk = new_walk(batch, room, room)
+        self._row = array_row(self._walk)
+        set_rest(self._walk, *rest)
+
+    def rest(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the rest of the walk: rows, newest first, their targets, and which are skipped."""
+        return rest_of(self._walk)
+
+    def set_rest(self, rows: NDArray[np.int64], targets: NDArray[np.float64], left_out: NDArray[np.bool_]) -> None:
+        """Resume in the middle of an episode."""
+        self._walk = new_walk(0, len(rows), 0)
+        self._row = array_row(self._walk)
+        set_rest(self._walk, rows, targets, left_out)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state that the next batch depends on."""
-        return {"rows": self.rows, "targets": self.targets, "left_out": self.left_out}
+        return dict(zip(("rows", "targets", "left_out"), self.rest(), strict=True))
 
     def load_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Resume in the middle of an episode."""
-        self.rows, self.targets = arrays["rows"].copy(), arrays["targets"].copy()
-        self.left_out = arrays["left_out"].copy()
+        """Restore what `state` returned."""
+        self.set_rest(arrays["rows"], arrays["targets"], arrays["left_out"])
+
+
+def new_walk(batch: int, longest: int, steps: int) -> Walk:
+    """Return a walk that has not begun, for batches of a size and episodes of a length at most.
+
+    `steps` is the room for the steps of all episodes that a batch begins.
+    """
+    return Walk(
+        position=np.zeros(POSITIONS, np.int64),
+        rows=np.zeros(longest, np.int64),
+        targets=np.zeros(longest, np.float64),
+        left_out=np.zeros(longest, np.bool_),
+        batch=np.zeros(batch, np.int64),
+        walked=np.zeros(batch, np.bool_),
+        skipped=np.zeros(batch, np.bool_),
+        steps=np.zeros(steps, np.int64),
+        lengths=np.zeros(batch, np.int64),
+    )
+
+
+def rest_of(walk: Walk) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the rest of a walk: rows, newest first, their targets, and which are skipped."""
+    part = slice(walk.position[PLACE], walk.position[COUNT])
+    return walk.rows[part].copy(), walk.targets[part].copy(), walk.left_out[part].copy()
+
+
+def set_rest(walk: Walk, rows: NDArray[Any], targets: NDArray[Any], left_out: NDArray[Any]) -> None:
+    """Let a walk continue with these rows."""
+    count = len(rows)
+    walk.position[PLACE], walk.position[COUNT] = 0, count
+    walk.rows[:count], walk.targets[:count], walk.left_out[:count] = rows, targets, left_out

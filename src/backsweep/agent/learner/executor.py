@@ -8,7 +8,7 @@ device included, so that each is a single launch; on a CPU they are direct calls
     current ──act──> best          first, second, action, reward, discount, weight (, known) ──update──> td_error
 
 The first executor for a network's shape compiles its kernels, which takes seconds; they are cached on disk.
-Every executor has its own stream: while one executor's update runs on the GPU, the CPU can work on another's lanes.
+Every executor has its own stream: while one executor's update runs on the GPU, the CPU can work on another's runs.
 
 Precision on a GPU: plain float32 (or float64) through torch, except for float32 image networks over uint8 images,
 which `fused` computes; it documents its precision.
@@ -39,22 +39,22 @@ WARM_UPS = 2  # runs before a recording: they compile kernels and allocate the l
 
 
 class Executor:
-    """Acts and updates of all lanes of a learner, from observations in a bank.
+    """Acts and updates of all runs of a learner, from observations on its device.
 
     Fill the arrays of a program only when its last run is done (`wait`): the device reads them asynchronously.
 
-    The bank holds observations in the network's order (images with their channels last), which `write` ensures. After
+    Observations are kept in the network's order (images with their channels last), which `write` ensures. After
     `Learner.keep` make a new executor. The learner's own methods wait for the device where needed, so state and
     statistics can be read in between.
 
     Parameters
     ----------
     learner
-        The learner whose lanes act and learn.
-    bank
+        The learner whose runs act and learn.
+    observations
         The observations, on the learner's device.
     batch_size
-        Rows in each lane's batch.
+        Rows in each run's batch.
     graphs
         Record the programs as CUDA graphs. Without effect on a CPU.
     fused
@@ -64,14 +64,14 @@ class Executor:
     def __init__(
         self,
         learner: Learner,
-        bank: DeviceObservations,
+        observations: DeviceObservations,
         batch_size: int,
         *,
         graphs: bool = True,
         fused: bool | None = None,
     ) -> None:
         self.learner = learner
-        self.bank = bank
+        self.observations = observations
         self._device = learner.device
         self._on_gpu = self._device.type == "cuda"
         self._stream = torch.cuda.Stream(self._device) if self._on_gpu else None  # type: ignore[no-untyped-call]
@@ -79,21 +79,21 @@ class Executor:
         self._in_stream: contextlib.AbstractContextManager[object] = (
             contextlib.nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
         )
-        lanes, number = learner.lanes, np.dtype(learner.settings.dtype)
-        batch = (lanes, batch_size)
+        runs, number = learner.runs, np.dtype(learner.settings.dtype)
+        batch = (runs, batch_size)
 
-        self._seen = PackedArrays({"current": ((lanes,), np.int64)}, self._device)
+        self._seen = PackedArrays({"current": ((runs,), np.int64)}, self._device)
         numbers = ("reward", "discount", "weight", *(("known",) if learner.rule.gives_targets else ()))
         self._inputs = PackedArrays(
             {
-                "rows": ((lanes, 2, batch_size), np.int64),
+                "rows": ((runs, 2, batch_size), np.int64),
                 "action": (batch, np.int64),
                 **dict.fromkeys(numbers, (batch, number)),
                 "corrections": ((2, 2), number),
             },
             self._device,
         )
-        self._best = PackedArrays({"best": ((lanes,), np.int64)}, self._device)
+        self._best = PackedArrays({"best": ((runs,), np.int64)}, self._device)
         self._errors = PackedArrays({"td_error": (batch, number)}, self._device)
 
         host = self._inputs.host
@@ -127,24 +127,24 @@ class Executor:
 
     @property
     def scales(self) -> NDArray[np.float64]:
-        """The factor from each lane's rewards to the networks' units."""
+        """The factor from each run's rewards to the networks' units."""
         return self.learner.scales
 
     # -- what the caller does -------------------------------------------------------------------------------------
 
     def write(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
-        """Write observations (n, ...) to the bank's rows `places` (n,), before anything enqueued later."""
+        """Write observations (n, ...) to the device rows `places` (n,), before anything enqueued later."""
         if len(places):
             with self._in_stream:
-                self.bank.write(places, in_network_order(self.learner.network, observations))
+                self.observations.write(places, in_network_order(self.learner.network, observations))
 
     def act(self) -> None:
-        """Enqueue the computation of the best action of each lane."""
+        """Enqueue the computation of the best action of each run."""
         with self._in_stream:
             self._act()
 
     def update(self) -> None:
-        """Enqueue one gradient step of every lane; rewards and given targets are in the task's units."""
+        """Enqueue one gradient step of every run; rewards and given targets are in the task's units."""
         scale = self.learner.scales[:, None]
         self.reward *= scale
         if self.known is not None:
@@ -172,23 +172,23 @@ class Executor:
             self.learner.copy_target()
 
     @torch.no_grad()
-    def values(self, lanes: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
-        """Return the values (n, T, A) of bank rows (n, T) by the networks of `lanes` (n,)."""
+    def values(self, runs: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
+        """Return the values (n, T, A) of device rows (n, T) by the networks of `runs` (n,)."""
         with self._in_stream:
-            chosen, index = (torch.from_numpy(array).to(self._device) for array in (lanes, rows))
+            chosen, index = (torch.from_numpy(array).to(self._device) for array in (runs, rows))
             flat = self.learner.target if target else self.learner.online
-            return self._in_units(self._values(flat[chosen], index), lanes)
+            return self._in_units(self._values(flat[chosen], index), runs)
 
-    def ask_both(self, lanes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Enqueue the values of bank rows (n, CHUNK) by the target and online networks of lanes (n,), for `answers`."""
-        if self._value_programs is None or 2 * filled_up(len(lanes)) > self._lanes_at_once(CHUNK):
-            self._answers = (self.values(lanes, rows, target=True), self.values(lanes, rows, target=False))
+    def ask_both(self, runs: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Enqueue the values of device rows (n, CHUNK) by both networks of runs (n,), for `answers`."""
+        if self._value_programs is None or 2 * filled_up(len(runs)) > self._runs_at_once(CHUNK):
+            self._answers = (self.values(runs, rows, target=True), self.values(runs, rows, target=False))
             self._asked = None
             return
         with self._in_stream:
-            found = self._value_programs.enqueue(lanes, rows)
+            found = self._value_programs.enqueue(runs, rows)
         self._answers = (found[0], found[1])
-        self._asked = lanes
+        self._asked = runs
 
     def answers(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return the values (n, CHUNK, A) that `ask_both` asked for, after `wait`. The next request overwrites them."""
@@ -198,21 +198,21 @@ class Executor:
         target, online = self._answers
         return self._in_units(target, self._asked), self._in_units(online, self._asked)
 
-    def _in_units(self, values: NDArray[np.floating], lanes: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return values (n, ...) of lanes (n,) in the task's units."""
-        scale = self.learner.scales[lanes].astype(values.dtype)
+    def _in_units(self, values: NDArray[np.floating], runs: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return values (n, ...) of runs (n,) in the task's units."""
+        scale = self.learner.scales[runs].astype(values.dtype)
         return values / scale.reshape(-1, *[1] * (values.ndim - 1))
 
-    def _both(self, lanes: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    def _both(self, runs: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         learner = self.learner
-        views = learner.network.layout.views(torch.cat([learner.target[lanes], learner.online[lanes]]))
+        views = learner.network.layout.views(torch.cat([learner.target[runs], learner.online[runs]]))
         values = self._arithmetic.network.forward(views, self._prepared(rows.repeat(2, 1)))
         return values.view(2, *rows.shape, -1)
 
     def _values(self, flat: torch.Tensor, index: torch.Tensor) -> NDArray[np.floating]:
-        """Return the values (n, T, A) of bank rows (n, T) by networks with the parameters (n, size)."""
+        """Return the values (n, T, A) of device rows (n, T) by networks with the parameters (n, size)."""
         learner = self.learner
-        at_once = self._lanes_at_once(index.shape[1])
+        at_once = self._runs_at_once(index.shape[1])
         parts = []
         for start in range(0, len(flat), at_once):
             views = learner.network.layout.views(flat[start : start + at_once])
@@ -220,19 +220,19 @@ class Executor:
         found: NDArray[np.floating] = torch.cat(parts).cpu().numpy()
         return found
 
-    def _lanes_at_once(self, steps: int) -> int:
-        """Return the number of lanes that `values` takes at once: one on the CPU, which rounds as for a single lane."""
+    def _runs_at_once(self, steps: int) -> int:
+        """Return the number of runs that `values` takes at once: one on the CPU, which rounds as for a single run."""
         learner = self.learner
         parameters = learner.dtype.itemsize * learner.network.layout.size
-        lane = parameters + steps * bytes_per_row(learner.network, learner.dtype, fused=self._fused)
-        return max(1, VALUES_BYTES // lane) if self._on_gpu else 1
+        each = parameters + steps * bytes_per_row(learner.network, learner.dtype, fused=self._fused)
+        return max(1, VALUES_BYTES // each) if self._on_gpu else 1
 
     @property
     def nbytes(self) -> int:
-        """Estimated bytes on the device, without the bank's."""
+        """Estimated bytes on the device, without the observations."""
         learner = self.learner
-        lanes, size = self.action.shape
-        return working_bytes(learner.network, learner.rule, lanes, size, learner.dtype, fused=self._fused)
+        runs, size = self.action.shape
+        return working_bytes(learner.network, learner.rule, runs, size, learner.dtype, fused=self._fused)
 
     @property
     def _fused(self) -> bool:
@@ -242,28 +242,29 @@ class Executor:
 
     def _choose_arithmetic(self, fused: bool | None) -> Arithmetic:
         if self._on_gpu and fused is not False:
-            reason = reason_against_fused(self.learner.network, self.learner.dtype, self.bank.shape, self.bank.dtype)
+            kept = self.observations
+            reason = reason_against_fused(self.learner.network, self.learner.dtype, kept.shape, kept.dtype)
             if reason is None:
                 from backsweep.agent.learner.triton import FusedArithmetic
 
-                return FusedArithmetic(self.learner, self.bank)
+                return FusedArithmetic(self.learner, self.observations)
             if fused:
                 raise ValueError(f"the fused kernels cannot be used: {reason}")
         return self.learner.arithmetic
 
     def _prepared(self, index: torch.Tensor) -> torch.Tensor:
-        """Return the networks' inputs for bank rows (L, n): the fused networks take the rows themselves."""
+        """Return the networks' inputs for device rows (R, n): the fused networks take the rows themselves."""
         if self._fused:
             return index
-        return self.learner.network.prepare(self.bank.in_order(index), self.learner.dtype)
+        return self.learner.network.prepare(self.observations.in_order(index), self.learner.dtype)
 
     def _prepared_batch(self, index: torch.Tensor, halves: int) -> torch.Tensor:
-        """Return the networks' inputs for a batch of bank rows (L, n)."""
-        return self.learner.prepare_batch(self.bank.in_order(index), halves, self.discount, self.known)
+        """Return the networks' inputs for a batch of device rows (R, n)."""
+        return self.learner.prepare_batch(self.observations.in_order(index), halves, self.discount, self.known)
 
     @torch.no_grad()
     def _act_program(self) -> None:
-        current = self._seen.pinned["current"]  # which the fused kernels read where it lies
+        current = self._seen.pinned["current"]  # the fused kernels read host memory directly
         if not self._fused:
             self._seen.send()
             current = self._seen.device["current"]
@@ -278,7 +279,7 @@ class Executor:
     def _direct_update(self, corrections: AllCorrections) -> None:
         inputs = self._inputs.device
         index, halves = inputs["rows"].flatten(1), 2
-        # A recorded program cannot look at numbers, so only the CPU leaves out successors that nobody asks for.
+        # A recorded program cannot branch on values, so only the CPU skips successors that are not needed.
         if not self._on_gpu and self.learner.needs_no_successors(self.known):
             index, halves = inputs["rows"][:, 0], 1
         rows = PreparedRows(
@@ -322,7 +323,7 @@ class Executor:
 
     def _recorded(self, program: Callable[[], None]) -> Callable[[], None]:
         graph = torch.cuda.CUDAGraph()
-        # Other threads may go on using the GPU while this one records.
+        # Other threads may keep using the GPU while this one records.
         with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             program()
         return graph.replay
@@ -331,14 +332,14 @@ class Executor:
 def reason_against_fused(
     network: Network, dtype: torch.dtype, shape: tuple[int, ...], observations: DTypeLike
 ) -> str | None:
-    """Return why the fused arithmetic does not apply to a network over a bank of observations, None if it does."""
+    """Return why the fused arithmetic does not apply to a network over such observations, None if it does."""
     if importlib.util.find_spec("triton") is None:
         return "triton is not installed"
     if dtype != torch.float32 or network.form != "image" or np.dtype(observations) != np.uint8:
         return "they are for float32 networks over uint8 images"
     stage = network.stages[0]
     if shape != network.input_shape:
-        return f"the bank holds {shape}, the network takes {network.input_shape}"
+        return f"the observations are {shape}, the network takes {network.input_shape}"
     if any(number * stage.channels % WORD for number in (stage.width, stage.stride, stage.kernel)):
         return "rows of images and strides of the first convolution must be multiples of four bytes"
     return None

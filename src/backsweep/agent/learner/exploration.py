@@ -1,4 +1,4 @@
-"""Random actions: the schedule, and one generator per lane."""
+"""Random actions: the schedule, and one generator per run."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class EpsilonSchedule:
 
 
 class Explorer:
-    """Decides for each environment of one lane, with the lane's own generator, whether to act at random.
+    """Decides for each environment of one run, with the run's own generator, whether to act at random.
 
-    The generator draws the same number of values at every step, whatever they are, so a lane's stream depends only on
+    The generator draws the same number of values at every step, whatever they are, so a run's stream depends only on
     the number of steps.
     """
 

@@ -24,16 +24,16 @@ def bytes_per_row(network: Network, dtype: torch.dtype, *, fused: bool) -> int:
 
 
 def working_bytes(
-    network: Network, rule: TargetRule, lanes: int, batch_size: int, dtype: torch.dtype, *, fused: bool = False
+    network: Network, rule: TargetRule, runs: int, batch_size: int, dtype: torch.dtype, *, fused: bool = False
 ) -> int:
-    """Return the approximate bytes of a learner and its executor on the device, without the bank.
+    """Return the approximate bytes of a learner and its executor on the device, without the observations.
 
     Three passes of a batch through the network stay in memory at once (observations, successors, the target network's
     successors), and the backward pass needs about as much as one more.
     """
     networks = [network, error_network(network)] if rule.kind == "discor" else [network]
-    total = lanes * batch_size * (3 * 8 + 6 * dtype.itemsize)  # row numbers, actions, rewards and the like
+    total = runs * batch_size * (3 * 8 + 6 * dtype.itemsize)  # row numbers, actions, rewards and the like
     for each in networks:
         flowing = 4 * batch_size * bytes_per_row(each, dtype, fused=fused)
-        total += lanes * (COPIES * dtype.itemsize * each.layout.size + flowing)
+        total += runs * (COPIES * dtype.itemsize * each.layout.size + flowing)
     return total

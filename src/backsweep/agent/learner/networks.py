@@ -1,13 +1,13 @@
 """Q-networks as pure functions over stacked parameters.
 
-A network here is a description. `forward` takes parameters and inputs with a leading axis of lanes and returns values
+A network here is a description. `forward` takes parameters and inputs with a leading axis of runs and returns values
 with the same leading axis; `backward` takes what `forward` kept (the tape) and the gradient of the values, and writes
-the gradient of every parameter. A convolution is one matrix product over patches, so that lanes become the batch axis
+the gradient of every parameter. A convolution is one matrix product over patches, so that runs become the batch axis
 of a batched product, on a CPU as on a GPU, and so that the patches of an observation, cut once, serve the online
 network, the target network and the gradient.
 
-    observations (L, B, height, width, channels) ──cut──> patches (L, B * places, kernel * kernel * channels)
-        @ weight (L, kernel * kernel * channels, outputs) + bias ──ReLU──> (L, B, height', width', outputs) ...
+    observations (R, B, height, width, channels) ──cut──> patches (R, B * places, kernel * kernel * channels)
+        @ weight (R, kernel * kernel * channels, outputs) + bias ──ReLU──> (R, B, height', width', outputs) ...
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Network:
 
     @cached_property
     def layout(self) -> ParameterLayout:
-        """The layout of a lane's parameters."""
+        """The layout of a run's parameters."""
         if self.form == "table":
             return ParameterLayout((("table", (self.input_shape[0], self.actions)),))
         shapes: list[tuple[str, tuple[int, ...]]] = []
@@ -113,7 +113,7 @@ class Network:
         return ParameterLayout(tuple(shapes))
 
     def initial(self, generators: Sequence[np.random.Generator], dtype: torch.dtype) -> torch.Tensor:
-        """Return flat parameters (lanes, size), each lane drawn from its own generator.
+        """Return flat parameters (runs, size), each run drawn from its own generator.
 
         Weights and biases are uniform within 1 / sqrt(inputs), as torch's own layers begin; tables begin at zero.
         """
@@ -122,9 +122,9 @@ class Network:
             return flat
         for name, view in self.layout.views(flat).items():
             fan_in = self.layout_inputs[name]
-            for lane, generator in enumerate(generators):
+            for run, generator in enumerate(generators):
                 draw = generator.uniform(-1.0, 1.0, size=tuple(view.shape[1:])) / math.sqrt(fan_in)
-                view[lane] = torch.from_numpy(draw)
+                view[run] = torch.from_numpy(draw)
         return flat
 
     @cached_property
@@ -137,7 +137,7 @@ class Network:
         return inputs
 
     def prepare(self, observations: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Return what the first layer takes, from raw observations (L, B, ...): state numbers, vectors or patches.
+        """Return what the first layer takes, from raw observations (R, B, ...): state numbers, vectors or patches.
 
         To evaluate several networks on the same observations, prepare them once.
         """
@@ -149,21 +149,21 @@ class Network:
         return cut_patches(observations, self.stages[0], dtype, self.scale)
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
-        """Return the values (L, B, A) of prepared observations."""
+        """Return the values (R, B, A) of prepared observations."""
         return self.forward_with_tape(parameters, prepared)[0]
 
     def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
-        """Return the values (L, B, A) and what `backward` needs."""
+        """Return the values (R, B, A) and what `backward` needs."""
         if self.form == "table":
-            lanes = torch.arange(prepared.shape[0], device=prepared.device)[:, None]
-            values = parameters["table"][lanes, prepared]
+            runs = torch.arange(prepared.shape[0], device=prepared.device)[:, None]
+            values = parameters["table"][runs, prepared]
             return (_softplus(values), Tape((prepared, values))) if self.non_negative else (values, Tape((prepared,)))
-        tape, grids, rows, lanes_count = [], [], prepared, prepared.shape[0]
+        tape, grids, rows = [], [], prepared
         for index, stage in enumerate(self.stages):
             tape.append(rows)
             weight, bias = parameters[f"conv{index}.weight"], parameters[f"conv{index}.bias"]
             result = torch.baddbmm(bias, rows, weight).relu_()
-            grid = result.view(lanes_count, -1, stage.out_height, stage.out_width, stage.outputs)
+            grid = result.view(len(prepared), -1, stage.out_height, stage.out_width, stage.outputs)
             grids.append(grid)
             if index + 1 < len(self.stages):
                 rows = cut_patches(grid, self.stages[index + 1], grid.dtype)
@@ -175,7 +175,7 @@ class Network:
     def forward_linear(
         self, parameters: Parameters, rows: torch.Tensor
     ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-        """Return the values (L, B, A) from what goes into the first linear layer, and the inputs of all of them."""
+        """Return the values (R, B, A) from what goes into the first linear layer, and the inputs of all of them."""
         inputs, last = [], len(self.widths) - 2
         for index in range(last + 1):
             inputs.append(rows)
@@ -188,14 +188,14 @@ class Network:
         return rows, tuple(inputs)
 
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
-        """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values."""
+        """Write the gradient of every parameter into `out`, given the gradient (R, B, A) of the values."""
         inputs = list(tape.inputs)
         if self.form == "table":
             if self.non_negative:
                 gradient = gradient * torch.sigmoid(inputs.pop())
             out["table"].zero_()
-            lanes = torch.arange(gradient.shape[0], device=gradient.device)[:, None].expand_as(inputs[0])
-            out["table"].index_put_((lanes, inputs[0]), gradient, accumulate=True)
+            runs = torch.arange(gradient.shape[0], device=gradient.device)[:, None].expand_as(inputs[0])
+            out["table"].index_put_((runs, inputs[0]), gradient, accumulate=True)
             return
         gradient = self.backward_linear(parameters, inputs, gradient, out)
         for index in range(len(self.stages) - 1, -1, -1):
@@ -207,7 +207,7 @@ class Network:
     ) -> torch.Tensor:
         """Go back through the linear layers, taking their inputs from the end of the list.
 
-        Return the gradient (L, B, numbers) before the ReLU of what went into the first, if there are convolutions.
+        Return the gradient (R, B, numbers) before the ReLU of what went into the first, if there are convolutions.
         """
         if self.non_negative:
             gradient = gradient * torch.sigmoid(inputs.pop())
@@ -295,5 +295,5 @@ def in_network_order(network: Network, observations: NDArray[Any]) -> NDArray[An
 
 def network_tensor(network: Network, observations: NDArray[Any]) -> torch.Tensor:
     """Return observations (..., *space) as a tensor in the network's order, without a copy if possible."""
-    # Torch takes writable arrays only, and what many runs are shown at once (a broadcast array) is not.
+    # Torch takes writable arrays only; an array that is broadcast to many runs is read-only.
     return torch.from_numpy(np.require(in_network_order(network, observations), requirements=["C", "W"]))

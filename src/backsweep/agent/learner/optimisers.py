@@ -1,6 +1,6 @@
-"""Adam, RMSProp and plain gradient descent over flat parameters (lanes, size).
+"""Adam, RMSProp and plain gradient descent over flat parameters (runs, size).
 
-All three work element by element, so lanes are independent. They match torch's own to the last bits (tested), but work
+All three work element by element, so runs are independent. They match torch's own to the last bits (tested), but work
 in place on one tensor instead of a list of parameters. On a CPU Adam is one kernel instead of seven operations.
 """
 
@@ -37,7 +37,7 @@ class OptimiserSettings:
     rmsprop_alpha: float = 0.95
     rmsprop_eps: float = 1e-2
     clip_norm: float | None = None
-    """Largest Euclidean norm of a lane's gradient; None does not clip."""
+    """Largest Euclidean norm of a run's gradient; None does not clip."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("adam", "rmsprop", "sgd"):
@@ -97,7 +97,7 @@ class Optimiser:
 
     def _adam_kernel(self, parameters: torch.Tensor, gradient: torch.Tensor, corrections: tuple[float, float]) -> None:
         settings = self.settings
-        # Lanes are rows next to each other, so views of the same memory are enough.
+        # Runs are rows next to each other, so views of the same memory are enough.
         values, slopes, mean, square = (
             tensor.view(-1).numpy() for tensor in (parameters, gradient, self.mean, self.square)
         )
@@ -107,7 +107,7 @@ class Optimiser:
         optimisers_kernels.adam(values, slopes, mean, square, constants)
 
     def clip(self, gradient: torch.Tensor) -> None:
-        """Clip each lane's gradient in place, if the settings say so."""
+        """Clip each run's gradient in place, if the settings say so."""
         if self.settings.clip_norm is not None:
             norm = gradient.norm(dim=1, keepdim=True)
             gradient.mul_((self.settings.clip_norm / (norm + 1e-6)).clamp_(max=1.0))
@@ -117,15 +117,15 @@ class Optimiser:
             self._scratch = torch.empty_like(self.square)
         return torch.sqrt(self.square, out=self._scratch)
 
-    def part(self, lanes: slice) -> Optimiser:
-        """Return the optimiser of some lanes, with the same memory."""
+    def part(self, runs: slice) -> Optimiser:
+        """Return the optimiser of some runs, with the same memory."""
         part = copy.copy(self)
-        part.mean = self.mean[lanes] if self.mean.numel() else self.mean
-        part.square = self.square[lanes] if self.square.numel() else self.square
+        part.mean = self.mean[runs] if self.mean.numel() else self.mean
+        part.square = self.square[runs] if self.square.numel() else self.square
         part._scratch = None
         return part
 
-    def keep(self, lanes: torch.Tensor) -> None:
-        """Keep some lanes only."""
-        self.mean = self.mean[lanes].clone() if self.mean.numel() else self.mean
-        self.square = self.square[lanes].clone() if self.square.numel() else self.square
+    def keep(self, runs: torch.Tensor) -> None:
+        """Keep some runs only."""
+        self.mean = self.mean[runs].clone() if self.mean.numel() else self.mean
+        self.square = self.square[runs].clone() if self.square.numel() else self.square

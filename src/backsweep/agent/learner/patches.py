@@ -15,7 +15,7 @@ from backsweep.agent.learner import patches_kernels
 
 @dataclass(frozen=True)
 class Convolution:
-    """One convolution with a square kernel: what comes in and what goes out."""
+    """The sizes of one convolution with a square kernel."""
 
     height: int
     width: int
@@ -50,39 +50,39 @@ class Convolution:
 
 
 def cut_patches(grid: torch.Tensor, stage: Convolution, dtype: torch.dtype, scale: float = 1.0) -> torch.Tensor:
-    """Return the patches (L, B * places, patch) of a grid (L, B, height, width, channels), times `scale`."""
-    lanes, batch = grid.shape[:2]
+    """Return the patches (R, B * places, patch) of a grid (R, B, height, width, channels), times `scale`."""
+    runs, batch = grid.shape[:2]
     if grid.device.type == "cpu":
-        patches = torch.empty(lanes, batch * stage.places, stage.patch, dtype=dtype)
-        flat = grid.contiguous().view(lanes * batch, -1).numpy()
+        patches = torch.empty(runs, batch * stage.places, stage.patch, dtype=dtype)
+        flat = grid.contiguous().view(runs * batch, -1).numpy()
         target = patches.view(-1, stage.patch).numpy()
         patches_kernels.cut(flat, *stage._shape, target.dtype.type(scale), target)
         return patches
     grid = grid.to(dtype).contiguous()
     grid = grid if scale == 1.0 else grid * scale
-    row, run = stage.width * stage.channels, stage.kernel * stage.channels
+    row, span = stage.width * stage.channels, stage.kernel * stage.channels
     view = grid.as_strided(
-        (lanes, batch, stage.out_height, stage.out_width, stage.kernel, run),
+        (runs, batch, stage.out_height, stage.out_width, stage.kernel, span),
         (grid.stride(0), grid.stride(1), stage.stride * row, stage.stride * stage.channels, row, 1),
     )
-    return view.reshape(lanes, batch * stage.places, stage.patch)
+    return view.reshape(runs, batch * stage.places, stage.patch)
 
 
 def paste_patches(patches: torch.Tensor, active: torch.Tensor, stage: Convolution) -> torch.Tensor:
-    """Return the grid (L, B, height, width, channels) of all patches added up, and 0 where `active` is not above 0.
+    """Return the grid (R, B, height, width, channels) of all patches added up, and 0 where `active` is not above 0.
 
     With `active` the result of a ReLU of the grid's shape, this is the way back through `cut_patches` and the ReLU.
     """
-    lanes = patches.shape[0]
+    runs = patches.shape[0]
     batch = patches.shape[1] // stage.places
-    shape = (lanes, batch, stage.height, stage.width, stage.channels)
+    shape = (runs, batch, stage.height, stage.width, stage.channels)
     if patches.device.type == "cpu":
         grid = torch.empty(shape, dtype=patches.dtype)
         flat = patches.contiguous().view(-1, stage.patch).numpy()
-        on = np.ascontiguousarray(active.reshape(lanes * batch, -1).numpy())
-        patches_kernels.paste_active(flat, *stage._shape, on, grid.view(lanes * batch, -1).numpy())
+        on = np.ascontiguousarray(active.reshape(runs * batch, -1).numpy())
+        patches_kernels.paste_active(flat, *stage._shape, on, grid.view(runs * batch, -1).numpy())
         return grid
-    parts = patches.reshape(lanes, batch, stage.out_height, stage.out_width, stage.kernel, stage.kernel, stage.channels)
+    parts = patches.reshape(runs, batch, stage.out_height, stage.out_width, stage.kernel, stage.kernel, stage.channels)
     grid = patches.new_zeros(shape)
     stride = stage.stride
     tall, wide = stride * (stage.out_height - 1) + 1, stride * (stage.out_width - 1) + 1

@@ -1,11 +1,11 @@
 """Cutting patches out of images and adding them back, on the CPU.
 
-A grid is stored row by row with its channels together, so each of the `kernel` rows of a patch is one run of
+A grid is stored row by row with its channels together, so each of the `kernel` rows of a patch is one span of
 kernel * channels numbers, in the grid as in the patch:
 
-    grid   row y      ....[run].....        patch   [run of y][run of y+1][run of y+2] ...
-           row y+1    ....[run].....
-           row y+2    ....[run].....
+    grid   row y      ....[span].....        patch   [span of y][span of y+1][span of y+2] ...
+           row y+1    ....[span].....
+           row y+2    ....[span].....
 
 Everything here works on flat arrays: (images, height * width * channels) and (patches, kernel * kernel * channels).
 """
@@ -36,16 +36,16 @@ def cut(
     patches: NDArray[np.floating],
 ) -> None:
     """Write the `down` x `across` patches of every grid, each number times `scale`, which is of the patches' type."""
-    run = size * channels
+    span = size * channels
     place = 0
     for grid in range(grids.shape[0]):
         for y in range(down):
             for x in range(across):
                 for row in range(size):
                     first = ((y * stride + row) * width + x * stride) * channels
-                    source = grids[grid, first : first + run]
-                    target = patches[place, row * run : (row + 1) * run]
-                    for number in range(run):
+                    source = grids[grid, first : first + span]
+                    target = patches[place, row * span : (row + 1) * span]
+                    for number in range(span):
                         target[number] = source[number] * scale
                 place += 1
 
@@ -63,7 +63,7 @@ def paste_active(
     grids: NDArray[np.floating],
 ) -> None:
     """Add every patch at its place, and keep the sums only where `active` is above zero: back through cut and ReLU."""
-    run = size * channels
+    span = size * channels
     place = 0
     for grid in range(grids.shape[0]):
         grids[grid] = 0.0
@@ -71,9 +71,9 @@ def paste_active(
             for x in range(across):
                 for row in range(size):
                     first = ((y * stride + row) * width + x * stride) * channels
-                    target = grids[grid, first : first + run]
-                    source = patches[place, row * run : (row + 1) * run]
-                    for number in range(run):
+                    target = grids[grid, first : first + span]
+                    source = patches[place, row * span : (row + 1) * span]
+                    for number in range(span):
                         target[number] += source[number]
                 place += 1
         for number in range(grids.shape[1]):

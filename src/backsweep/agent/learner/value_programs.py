@@ -1,7 +1,7 @@
-"""Values of many observations by some lanes' networks, as programs of a few fixed sizes.
+"""Values of many observations by some runs' networks, as programs of a few fixed sizes.
 
-EBU asks for the values of whole episodes, of other lanes and other lengths every time. They come cut into chunks of
-CHUNK steps, each with the number of its lane. A recorded program takes a fixed number of chunks, so requests are filled
+EBU needs the values of whole episodes, each time of other runs and lengths. Requests are cut into chunks of
+CHUNK steps, each with the number of its run. A recorded program takes a fixed number of chunks, so requests are filled
 up to the next of a few sizes, and each size is recorded when it is first asked for:
 
     (5,), (5, 64)  ──fill up──>  (6,), (6, 64)  ──program of that size──>  (2, 6, 64, A)  ──cut──>  (2, 5, 64, A)
@@ -19,7 +19,7 @@ from backsweep.agent.learner.packed import Move, PackedArrays
 
 Program = Callable[[], None]
 Evaluate = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""From lanes (n,) and bank rows (n, CHUNK) to values (2, n, CHUNK, A): of the target networks, and of the online."""
+"""From runs (n,) and device rows (n, CHUNK) to values (2, n, CHUNK, A): of the target networks, and of the online."""
 CHUNK = 64
 
 
@@ -39,28 +39,28 @@ class ValuePrograms:
         self._actions, self._dtype, self._device = actions, dtype, device
         self._programs: dict[int, tuple[PackedArrays, PackedArrays, Program]] = {}
 
-    def enqueue(self, lanes: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.floating]:
+    def enqueue(self, runs: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.floating]:
         """Enqueue a request; return where its values (2, n, CHUNK, A) will be when the device is done."""
-        size = filled_up(len(lanes))
+        size = filled_up(len(runs))
         if size not in self._programs:
             self._programs[size] = self._made(size)
         inputs, outputs, program = self._programs[size]
         # What fills up a program's size is evaluated too, so it has to be something that can be.
-        inputs.host["lanes"][len(lanes) :] = lanes[0]
-        inputs.host["lanes"][: len(lanes)] = lanes
-        inputs.host["rows"][len(lanes) :] = rows[0, 0]
-        inputs.host["rows"][: len(lanes)] = rows
+        inputs.host["runs"][len(runs) :] = runs[0]
+        inputs.host["runs"][: len(runs)] = runs
+        inputs.host["rows"][len(runs) :] = rows[0, 0]
+        inputs.host["rows"][: len(runs)] = rows
         program()
-        found: NDArray[np.floating] = outputs.host["values"][:, : len(lanes)]
+        found: NDArray[np.floating] = outputs.host["values"][:, : len(runs)]
         return found
 
     def _made(self, chunks: int) -> tuple[PackedArrays, PackedArrays, Program]:
-        inputs = PackedArrays({"lanes": ((chunks,), np.int64), "rows": ((chunks, CHUNK), np.int64)}, self._device)
+        inputs = PackedArrays({"runs": ((chunks,), np.int64), "rows": ((chunks, CHUNK), np.int64)}, self._device)
         outputs = PackedArrays({"values": ((2, chunks, CHUNK, self._actions), self._dtype)}, self._device)
 
         def program() -> None:
             inputs.send(self._move)
-            self._move(self._evaluate(inputs.device["lanes"], inputs.device["rows"]), outputs.pinned["values"])
+            self._move(self._evaluate(inputs.device["runs"], inputs.device["rows"]), outputs.pinned["values"])
 
         return inputs, outputs, self._record(program)
 

@@ -20,8 +20,8 @@ from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled.runs import NEW_PER_STEP
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.memory_budget import without_room
-from backsweep.agent.fleet.observation_room import Rooms
+from backsweep.agent.fleet.memory_budget import runs_to_drop
+from backsweep.agent.fleet.observation_limits import ObservationLimits
 from backsweep.agent.fleet.plain import retire, take_turn
 from backsweep.agent.fleet.run import Run, return_bounds
 from backsweep.agent.session import checkpoint
@@ -83,7 +83,7 @@ class Session:
     progress: Progress
     live: Live | None = None
     """The live page, if one is served."""
-    rooms: Rooms | None = None
+    limits: ObservationLimits | None = None
     """Space on the device for each run's observations; None if runs take plain turns."""
     clock: Clock = field(default_factory=Clock)
     stopped_by: int | None = None
@@ -120,22 +120,22 @@ class Session:
     def _move(self) -> None:
         """Take a turn, or with an engine as many turns as possible before something else is due."""
         fleet = self.fleet
-        if self.rooms is None:
+        if self.limits is None:
             take_turn(fleet, self.clock, self._failed)
             return
         steps = self._steps_until_due()
-        self._make_room(self.rooms, steps)
+        self._raise_limits(self.limits, steps)
         if not fleet.runs:
             return
         if self._engine is None:
-            rooms = [self.rooms.of(run) for run in fleet.runs]
+            limits = [self.limits.of(run) for run in fleet.runs]
             # Another process may have taken the memory since it was measured.
             with contextlib.suppress(torch.OutOfMemoryError):
-                self._engine = Engine(fleet, rooms, self.config.groups)
+                self._engine = Engine(fleet, limits, self.config.groups)
             self.clock.lap("other")
             if self._engine is None:
                 self._drop_engine()
-                self._retire_without_space([int(np.argmax(rooms))], self.rooms)
+                self._retire_without_space([int(np.argmax(limits))], self.limits)
                 self._move()
                 return
         self._engine.advance(steps, self.clock)
@@ -145,19 +145,19 @@ class Session:
             for index, error in reversed(failures):
                 retire(fleet, index, error, self._failed)
 
-    def _make_room(self, rooms: Rooms, steps: int) -> None:
+    def _raise_limits(self, limits: ObservationLimits, steps: int) -> None:
         """Reserve space for the observations of the next steps; runs that do not fit leave the fleet."""
         fleet = self.fleet
-        if not rooms.grow(fleet.runs, NEW_PER_STEP * steps):
+        if not limits.grow(fleet.runs, NEW_PER_STEP * steps):
             return
         self._hand_back()
         self._drop_engine()
-        self._retire_without_space(without_room(fleet, rooms, self.config), rooms)
+        self._retire_without_space(runs_to_drop(fleet, limits, self.config), limits)
 
-    def _retire_without_space(self, runs: Sequence[int], rooms: Rooms) -> None:
+    def _retire_without_space(self, runs: Sequence[int], limits: ObservationLimits) -> None:
         """Retire runs that do not fit on the device."""
         for index in sorted(runs, reverse=True):
-            needed = f"{rooms.of(self.fleet.runs[index]):,} distinct observations"
+            needed = f"{limits.of(self.fleet.runs[index]):,} distinct observations"
             error = RuntimeError(
                 f"{self.config.device} has no memory left for {needed}; put fewer runs on it, or lower capacity"
             )

@@ -14,7 +14,7 @@ import torch
 from backsweep.agent.config import RunConfig, SessionConfig
 from backsweep.agent.defaults import task_options
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.memory_budget import check_memory, rooms_on_device
+from backsweep.agent.fleet.memory_budget import check_memory, limits_on_device
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.evaluation import exact_evaluator
 from backsweep.agent.session.folder import (
@@ -169,7 +169,7 @@ def _run_session(
     session: SessionConfig,
     live: Live | None,
 ) -> list[RunResult]:
-    rooms = rooms_on_device(fleet, session)
+    limits = limits_on_device(fleet, session)
     with lane_threads(session.lane_threads):
         files: list[RunFiles] = []
         for name, position, digest, run in zip(names, positions, digests, fleet.runs, strict=True):
@@ -187,7 +187,7 @@ def _run_session(
             files.append(RunFiles(name, shown, place, run, writer, _last_evaluation(place) if position else None))
         total = max(run.config.steps for run in fleet.runs)
         progress = Progress(total, quiet=session.quiet)
-        return Session(folder, fleet, files, session, progress, live, rooms).run()
+        return Session(folder, fleet, files, session, progress, live, limits).run()
 
 
 def run_title(config: RunConfig) -> str:

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import backward_kernels
-from backsweep.agent.fleet.compiled.backward_kernels import COUNT, PLACE, WALK_COLUMNS, Walk
 from backsweep.agent.fleet.compiled.runs import CompiledRuns
+from backsweep.agent.learner.episodic import new_walk
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
 from backsweep.jit.array_table import array_row
 
 
 class Networks(Protocol):
-    """Evaluates bank rows with runs' networks."""
+    """Evaluates device rows with runs' networks."""
 
     def values(self, runs: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
         """Return the values (n, steps, actions) of rows (n, steps) by the target or online networks of runs (n,)."""
@@ -49,20 +49,17 @@ class BackwardWalks:
         """
         count, batch = runs.row.shape
         self._runs, self._walking, self._rule, self._known, self._alone = runs, walking, rule, known, alone
-        self.walk = np.zeros((count, WALK_COLUMNS), np.int64)
-        self.rows = np.zeros((count, longest), np.int64)
-        self.targets = np.zeros((count, longest), np.float64)
-        self.left_out = np.zeros((count, longest), np.bool_)
         # A batch can start as many episodes as it has rows.
-        self._steps = np.zeros((count, batch * longest), np.int64)
-        self._next_places = np.zeros_like(self._steps)
-        self._lengths = np.zeros((count, batch), np.int64)
+        empty = [new_walk(batch, longest, batch * longest) for _ in range(count)]
+        self._walked = np.zeros((count, batch), np.bool_)
+        self.walks = [
+            walk._replace(batch=row, walked=walked)
+            for walk, row, walked in zip(empty, runs.row, self._walked, strict=True)
+        ]
+        self._table = np.stack([array_row(walk) for walk in self.walks])
+        self._next_places = np.zeros((count, batch * longest), np.int64)
         self._found = np.zeros(count, np.int64)
         self._starts = np.zeros(count, np.int64)  # where a run's steps begin among the values
-        self._walked = np.zeros((count, batch), np.bool_)
-        own = self.walk, self.rows, self.targets, self.left_out
-        arrays = (*own, self._walked, self._steps, self._next_places, self._lengths)
-        self._table = np.stack([array_row(Walk(*(array[run] for array in arrays))) for run in range(count)])
 
     def begin(self, networks: Networks) -> bool:
         """Find the states that the last batches need evaluated; return whether a device is evaluating them.
@@ -71,8 +68,7 @@ class BackwardWalks:
         """
         runs = self._runs
         self._walked[:] = (runs.sources() == self._rule.backward_source) & self._walking[:, None]
-        self._lengths[:] = 0
-        backward_kernels.find_episodes(runs.table, self._table, self._found)
+        backward_kernels.find_episodes(runs.table, self._table, self._found, self._next_places)
         beginning = np.flatnonzero(self._found)
         if self._alone or not len(beginning):
             return False
@@ -98,8 +94,8 @@ class BackwardWalks:
         )
 
     def _in_chunks(self, beginning: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the steps of the runs' new episodes cut into chunks: their runs (n,) and bank rows (n, CHUNK)."""
-        totals = self._lengths[beginning].sum(axis=1)
+        """Return the steps of the runs' new episodes cut into chunks: their runs (n,) and device rows (n, CHUNK)."""
+        totals = self._totals(beginning)
         chunks = -(-totals // CHUNK)
         ends = chunks.cumsum()
         self._starts[beginning] = CHUNK * (ends - chunks)
@@ -116,7 +112,7 @@ class BackwardWalks:
             nothing = np.zeros((0, 1), self._known.dtype)
             return nothing, nothing
         if self._alone:
-            self._starts[beginning] = np.cumsum([0, *self._lengths[beginning[:-1]].sum(axis=1)])
+            self._starts[beginning] = np.cumsum([0, *self._totals(beginning[:-1])])
             target = self._one_by_one(networks, beginning, True)
             return target, self._one_by_one(networks, beginning, False) if self._rule.double else target
         target, online = networks.answers()
@@ -126,19 +122,12 @@ class BackwardWalks:
         parts = []
         for run in beginning.tolist():
             start = 0
-            for length in self._lengths[run, : self._found[run]].tolist():
+            for length in self.walks[run].lengths[: self._found[run]].tolist():
                 wanted = self._next_places[run : run + 1, start : start + length].copy()
                 parts.append(networks.values(np.array([run]), wanted, target=target)[0])
                 start += length
         return np.concatenate(parts)
 
-    def borrow(self, run: int, rows: NDArray[np.int64], targets: NDArray[Any], left_out: NDArray[np.bool_]) -> None:
-        """Restore the rest of a run's walk."""
-        count = len(rows)
-        self.walk[run, PLACE], self.walk[run, COUNT] = 0, count
-        self.rows[run, :count], self.targets[run, :count], self.left_out[run, :count] = rows, targets, left_out
-
-    def rest(self, run: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the rest of a run's walk: rows, targets, and which are skipped."""
-        part = slice(self.walk[run, PLACE], self.walk[run, COUNT])
-        return self.rows[run, part].copy(), self.targets[run, part].copy(), self.left_out[run, part].copy()
+    def _totals(self, beginning: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many steps the new episodes of runs have."""
+        return np.array([self.walks[run].lengths.sum() for run in beginning], np.int64)

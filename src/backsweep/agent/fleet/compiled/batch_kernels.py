@@ -1,4 +1,4 @@
-"""One lane's batch: rows from the parts of its sampler, what the learner needs of them, and TD errors back again."""
+"""One run's batch: rows from the parts of its sampler, what the learner needs of them, and TD errors back again."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -12,14 +12,6 @@ from backsweep.agent.fleet.compiled.codes import (
     BATCH,
     BUNDLES_PER_PART,
     EPISODES,
-    LANE,
-    LANE_BOOTSTRAP,
-    LANE_DISCOUNT,
-    LANE_FAILED_AT,
-    LANE_FIRST_ROW,
-    LANE_N_STEP,
-    LANE_PARTS,
-    LANE_STATE,
     NOT_FINITE,
     PART_ALPHA,
     PART_BETA,
@@ -38,12 +30,21 @@ from backsweep.agent.fleet.compiled.codes import (
     PART_SHUFFLE_GENERATOR,
     PARTS,
     PRIORITIZED,
+    RUN,
+    RUN_BOOTSTRAP,
+    RUN_DISCOUNT,
+    RUN_FAILED_AT,
+    RUN_FIRST_ROW,
+    RUN_N_STEP,
+    RUN_PARTS,
+    RUN_STATE,
     SWEEP,
     UNIFORM,
     Batch,
-    Lane,
     Part,
+    RunArrays,
 )
+from backsweep.agent.learner.episodic_kernels import stops
 from backsweep.jit.array_table import Row, Table, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import next_word
@@ -57,9 +58,7 @@ from backsweep.store.store_kernels import (
     NEXT_OBSERVATION,
     OBSERVATION,
     RING,
-    TERMINATED,
     TOTAL,
-    TRUNCATED,
     Ring,
     draw_uniform,
 )
@@ -69,7 +68,7 @@ from backsweep.sweep.window_kernels import exchange
 
 @inlined
 def part_of(arrays: Table, number: int) -> Part:
-    """Return a part of the lane's sampler."""
+    """Return a part of the run's sampler."""
     return unpack(Part, arrays[PARTS + BUNDLES_PER_PART * number])
 
 
@@ -148,46 +147,40 @@ def draw_part(arrays: Table, number: int, row: NDArray[np.int64], weight: NDArra
 
 
 @kernel
-def draw_lane(arrays: Table) -> None:
-    """Draw a batch: its rows, and what the learner needs of them, observations by their rows in the bank."""
-    lane, batch, ring = unpack(Lane, arrays[LANE]), unpack(Batch, arrays[BATCH]), unpack(Ring, arrays[RING])
+def draw_run(arrays: Table) -> None:
+    """Draw a batch: its rows, and what the learner needs of them, observations by their device rows."""
+    run, batch, ring = unpack(RunArrays, arrays[RUN]), unpack(Batch, arrays[BATCH]), unpack(Ring, arrays[RING])
     batch.weight[:] = 1.0
     place = 0
-    for number in range(lane.ints[LANE_PARTS]):
-        share = lane.shares[number]
+    for number in range(run.ints[RUN_PARTS]):
+        share = run.shares[number]
         if share > 0:
             draw_part(arrays, number, batch.row[place : place + share], batch.weight[place : place + share])
             place += share
     rows, values, actions = ring.rows, ring.values, ring.actions.view(np.int64)
-    capacity, offset = rows.shape[0], lane.ints[LANE_FIRST_ROW]
-    gamma, bootstrap = lane.floats[LANE_DISCOUNT], lane.ints[LANE_BOOTSTRAP] != 0
+    capacity, offset = rows.shape[0], run.ints[RUN_FIRST_ROW]
+    gamma, bootstrap = run.floats[RUN_DISCOUNT], run.ints[RUN_BOOTSTRAP] != 0
     for i in range(batch.row.shape[0]):
         slot = batch.row[i] % capacity
-        last, reward, discount = fold_steps(slot, lane.ints[LANE_N_STEP], gamma, rows, values)
-        batch.bank_rows[0, i] = offset + rows[slot, OBSERVATION]
-        batch.bank_rows[1, i] = offset + rows[last, NEXT_OBSERVATION]
+        last, reward, discount = fold_steps(slot, run.ints[RUN_N_STEP], gamma, rows, values)
+        batch.device_rows[0, i] = offset + rows[slot, OBSERVATION]
+        batch.device_rows[1, i] = offset + rows[last, NEXT_OBSERVATION]
         batch.action[i] = actions[slot, 0]
         batch.reward[i] = reward
         batch.discount[i] = 0.0 if stops(rows[last, FLAGS], bootstrap) else discount
 
 
-@inlined
-def stops(flags: int, bootstrap_at_timeout: bool) -> bool:
-    """Say whether no value comes after a row: it terminates, or a time limit ended it and that counts as an end."""
-    return (flags & TERMINATED) != 0 or (not bootstrap_at_timeout and (flags & TRUNCATED) != 0)
-
-
 @kernel
-def apply_lane(step: int, arrays: Table) -> None:
-    """Set priorities from the TD errors of the last batch; an error that is not a number stops the lane."""
-    lane, batch = unpack(Lane, arrays[LANE]), unpack(Batch, arrays[BATCH])
+def apply_run(step: int, arrays: Table) -> None:
+    """Set priorities from the TD errors of the last batch; an error that is not a number stops the run."""
+    run, batch = unpack(RunArrays, arrays[RUN]), unpack(Batch, arrays[BATCH])
     for i in range(batch.td_error.shape[0]):
         if not np.isfinite(batch.td_error[i]):
-            lane.ints[LANE_STATE] = NOT_FINITE
-            lane.ints[LANE_FAILED_AT] = step
+            run.ints[RUN_STATE] = NOT_FINITE
+            run.ints[RUN_FAILED_AT] = step
             return
     capacity = unpack(Ring, arrays[RING]).rows.shape[0]
-    for number in range(lane.ints[LANE_PARTS]):
+    for number in range(run.ints[RUN_PARTS]):
         part = part_of(arrays, number)
         if part.ints[PART_KIND] == PRIORITIZED:
             part.floats[PART_LARGEST] = update_priorities(

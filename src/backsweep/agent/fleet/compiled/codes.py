@@ -18,16 +18,16 @@ from backsweep.jit.array_table import (
 from backsweep.store.ingest_kernels import REPLAY_BUNDLES
 from backsweep.tasks.lanes_kernels import TASK_BUNDLES
 
-# Bundles of a lane, in the order of its table: the replay's, then these.
+# Bundles of a run, in the order of its table: the replay's, then these.
 TASK = REPLAY_BUNDLES  # the task's own table
-LANE = TASK + TASK_BUNDLES
-BATCH = LANE + 1
+RUN = TASK + TASK_BUNDLES
+BATCH = RUN + 1
 PARTS = BATCH + 1  # two for each part of the sampler: the part, and the arrays of its kind
 BUNDLES_PER_PART = 2
 
 
-class Lane(NamedTuple):
-    """The lane's own data."""
+class RunArrays(NamedTuple):
+    """The run's own data."""
 
     ints: Int64Vector
     floats: Float64Vector
@@ -41,7 +41,7 @@ class Lane(NamedTuple):
     resting: BoolVector
     chosen: BoolVector
     observation: ByteVector
-    """The lane's current observation, of any dtype, as bytes."""
+    """The run's current observation, of any dtype, as bytes."""
 
 
 class Batch(NamedTuple):
@@ -50,11 +50,11 @@ class Batch(NamedTuple):
     best: Int64Vector
     """In: the greedy action."""
     current: Int64Vector
-    """Out: the bank's row of what the lane sees now."""
+    """Out: the device row of what the run sees now."""
     row: Int64Vector
     """Out, as are all that follow but the last: serial numbers."""
-    bank_rows: Int64Matrix
-    """The bank's rows of observations and of their successors."""
+    device_rows: Int64Matrix
+    """The device rows of observations and of their successors."""
     action: Int64Vector
     reward: Float32Vector
     discount: Float32Vector
@@ -110,31 +110,31 @@ PART_GENERATOR = 0
 PART_SHUFFLE_GENERATOR = 1
 PART_GENERATORS = 2
 
-# Whole numbers of a lane.
-LANE_FAMILY = 0
-LANE_ACTIONS = 1  # how many
-LANE_BYTES = 2  # of an observation
-LANE_KEY = 3  # how observations become keys, see `store.ingest`
-LANE_PARTS = 4
-LANE_FIRST_ROW = 5  # where the lane's observations begin in the bank
-LANE_MOST_ROWS = 6  # how many it may have there; the row behind them is for first observations
-LANE_BOOTSTRAP = 7  # whether values after a time limit count
-LANE_NEW = 8  # out: observations that the last step saw for the first time
-LANE_BEGAN = 9  # out: whether the last step ended an episode, so that another has begun
-LANE_EPISODES = 10  # in and out: episodes ended so far
-LANE_LOGGED = 11  # out: entries in the log of ended episodes
-LANE_STATE = 12  # see below
-LANE_FAILED_AT = 13  # step of the failure
-LANE_START = 14  # the number of the episode's first observation if it is stored already, else -1
-LANE_N_STEP = 15  # steps that are folded into a transition
-LANE_INTS = 16
-# Numbers of a lane.
-LANE_DISCOUNT = 0
-LANE_RETURN = 1  # of the running episode
-LANE_LENGTH = 2
-LANE_FLOATS = 3
-# States of a lane.
+# Whole numbers of a run.
+RUN_FAMILY = 0
+RUN_ACTIONS = 1  # how many
+RUN_BYTES = 2  # of an observation
+RUN_KEY = 3  # how observations become keys, see `store.ingest`
+RUN_PARTS = 4
+RUN_FIRST_ROW = 5  # where the run's observations begin on the device
+RUN_MOST_ROWS = 6  # how many it may have there; one more row is for first observations
+RUN_BOOTSTRAP = 7  # whether values after a time limit count
+RUN_NEW = 8  # out: observations that the last step saw for the first time
+RUN_BEGAN = 9  # out: whether the last step ended an episode, so that another has begun
+RUN_EPISODES = 10  # in and out: episodes ended so far
+RUN_LOGGED = 11  # out: entries in the log of ended episodes
+RUN_STATE = 12  # see below
+RUN_FAILED_AT = 13  # step of the failure
+RUN_START = 14  # the number of the episode's first observation if it is stored already, else -1
+RUN_N_STEP = 15  # steps that are folded into a transition
+RUN_INTS = 16
+# Numbers of a run.
+RUN_DISCOUNT = 0
+RUN_RETURN = 1  # of the running episode
+RUN_LENGTH = 2
+RUN_FLOATS = 3
+# States of a run.
 GOING = 0
 NOT_FINITE = 1  # a TD error is not a number
 NO_LEVEL = 2  # the task found no level
-BANK_FULL = 3  # more distinct observations than the bank has rows for
+DEVICE_FULL = 3  # more distinct observations than the device has rows for

@@ -1,4 +1,4 @@
-"""Targets from graph values for lanes in lock-step."""
+"""Targets from graph values for runs in lock-step."""
 
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
 from __future__ import annotations
@@ -12,11 +12,11 @@ from backsweep.jit.compilation import kernel, threaded
 from backsweep.planning.model_kernels import Experience, Model
 from backsweep.planning.target_kernels import read_targets
 
-# Bundles of a lane.
+# Bundles of a run.
 MODEL = 0
 EXPERIENCE = 1
 # Columns of settings.
-PLANS = 0  # whether the lane has graph values
+PLANS = 0  # whether the run has graph values
 GAP = 1
 FLOOR = 2
 DISCOUNT = 3
@@ -24,10 +24,10 @@ SETTINGS = 4
 
 
 @kernel
-def read_lane_targets(
+def read_run_targets(
     row: NDArray[np.int64], settings: NDArray[np.float64], arrays: Table, target: NDArray[np.float32]
 ) -> None:
-    """Write the targets of one lane's batch, if it plans."""
+    """Write the targets of one run's batch, if it plans."""
     if settings[PLANS] == 0.0:
         return
     experience, model = unpack(Experience, arrays[EXPERIENCE]), unpack(Model, arrays[MODEL])
@@ -41,6 +41,6 @@ def read_all_targets(
     arrays: NDArray[np.int64],
     target: NDArray[np.float32],
 ) -> None:
-    """Write the targets of the lanes that plan, (lanes, batch); others keep what is there."""
-    for lane in prange(row.shape[0]):
-        read_lane_targets(row[lane], settings[lane], arrays[lane], target[lane])
+    """Write the targets of the runs that plan, (runs, batch); others keep what is there."""
+    for run in prange(row.shape[0]):
+        read_run_targets(row[run], settings[run], arrays[run], target[run])

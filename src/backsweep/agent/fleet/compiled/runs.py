@@ -25,7 +25,7 @@ FAMILIES = {"nchain": codes.CHAIN, "minigrid": codes.MINIGRID, "sokoban": codes.
 FAILURES = {
     codes.NOT_FINITE: "the TD error is not a number",
     codes.NO_LEVEL: "the task found no level that can be played",
-    codes.BANK_FULL: "it has seen more distinct observations than the device has memory for; "
+    codes.DEVICE_FULL: "it has seen more distinct observations than the device has memory for; "
     "raise observations_per_run, or lower capacity",
 }
 MOST_SOURCES = 64  # cached ways of dividing batches
@@ -42,9 +42,9 @@ class Member:
     """Of one run."""
     explorer: np.random.Generator
     first_row: int
-    """The first bank row of the run's observations."""
+    """The first device row of the run's observations."""
     most_rows: int
-    """The number of its bank rows; one more row after them is for first observations of episodes."""
+    """The number of its device rows; one more row after them is for first observations of episodes."""
     bootstrap_at_timeout: bool = True
     running_return: float = 0.0
     running_length: int = 0
@@ -52,20 +52,20 @@ class Member:
 
 
 class Buffers(Protocol):
-    """What a turn exchanges with the learner: L runs, B rows of a batch."""
+    """What a turn exchanges with the learner: R runs, B rows of a batch."""
 
     best: NDArray[np.int64]
-    """In: the greedy action of each run, (L,)."""
+    """In: the greedy action of each run, (R,)."""
     current: NDArray[np.int64]
-    """Out: the bank's row of what each run sees now, (L,)."""
+    """Out: the device row of what each run sees now, (R,)."""
     rows: NDArray[np.int64]
-    """Out, as are all that follow but the last: the bank's rows of observations and of their successors, (L, 2, B).
+    """Out, as are all that follow but the last: the device rows of observations and of their successors, (R, 2, B).
 
     In one piece: two halves of it would be neighbours in memory for a single run only, which is another type for
     compiled code, and so another minute of compiling.
     """
     action: NDArray[np.int64]
-    """(L, B), as are all that follow."""
+    """(R, B), as are all that follow."""
     reward: NDArray[np.floating]
     discount: NDArray[np.floating]
     weight: NDArray[np.floating]
@@ -74,7 +74,7 @@ class Buffers(Protocol):
 
     @property
     def scales(self) -> NDArray[np.float64]:
-        """In: the factor from each run's rewards to the networks' units, (L,)."""
+        """In: the factor from each run's rewards to the networks' units, (R,)."""
         ...
 
 
@@ -103,8 +103,8 @@ class CompiledRuns:
         count = len(self.members)
         self.batch_size = batch_size
         self.row = np.zeros((count, batch_size), np.int64)
-        self.ints = np.zeros((count, codes.LANE_INTS), np.int64)
-        self.floats = np.zeros((count, codes.LANE_FLOATS), np.float64)
+        self.ints = np.zeros((count, codes.RUN_INTS), np.int64)
+        self.floats = np.zeros((count, codes.RUN_FLOATS), np.float64)
         self._log = np.zeros((count, longest + 1, 2), np.float64)
         self._epsilon = epsilon
         self._explorers = np.zeros((count, 4), np.uint64)
@@ -125,15 +125,15 @@ class CompiledRuns:
         self._resting, self._chosen = np.zeros(1, np.bool_), np.ones(1, np.bool_)
         for run, (member, machine) in enumerate(zip(self.members, machines, strict=True)):
             ints = self.ints[run]
-            ints[codes.LANE_FAMILY] = FAMILIES[member.task.FAMILY]
-            ints[codes.LANE_ACTIONS] = member.task.single_action_space.n
-            ints[codes.LANE_BYTES] = member.task.observations.nbytes
-            ints[codes.LANE_KEY] = keys[run][0]
-            ints[codes.LANE_PARTS] = len(self._parts[run])
-            ints[codes.LANE_FIRST_ROW], ints[codes.LANE_MOST_ROWS] = member.first_row, member.most_rows
-            ints[codes.LANE_BOOTSTRAP] = member.bootstrap_at_timeout
-            ints[codes.LANE_N_STEP] = machine.n_step
-            self.floats[run, codes.LANE_DISCOUNT] = machine.gamma
+            ints[codes.RUN_FAMILY] = FAMILIES[member.task.FAMILY]
+            ints[codes.RUN_ACTIONS] = member.task.single_action_space.n
+            ints[codes.RUN_BYTES] = member.task.observations.nbytes
+            ints[codes.RUN_KEY] = keys[run][0]
+            ints[codes.RUN_PARTS] = len(self._parts[run])
+            ints[codes.RUN_FIRST_ROW], ints[codes.RUN_MOST_ROWS] = member.first_row, member.most_rows
+            ints[codes.RUN_BOOTSTRAP] = member.bootstrap_at_timeout
+            ints[codes.RUN_N_STEP] = machine.n_step
+            self.floats[run, codes.RUN_DISCOUNT] = machine.gamma
         self.buffers = buffers
         # Kernels are compiled for one precision; learners have one of two.
         self._errors = np.zeros((count, batch_size), np.float64)
@@ -151,13 +151,13 @@ class CompiledRuns:
         """All arrays whose addresses are in the table; this keeps them alive."""
         self.table = array_tables(self._bundles)
         self._new_places = np.zeros(NEW_PER_STEP * count, np.int64)
-        self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.LANE_BYTES].max())), np.uint8)
+        self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.RUN_BYTES].max())), np.uint8)
         self.borrow()
 
     def _bundles_of(self, run: int, machine: ReplayMachinery, projection: Projection | None) -> list[Bundle | None]:
         """Return the bundles of a run, in the order of its table."""
         task, buffers = self.members[run].task, self.buffers
-        own = codes.Lane(
+        own = codes.RunArrays(
             self.ints[run],
             self.floats[run],
             self._explorers[run],
@@ -202,7 +202,7 @@ class CompiledRuns:
         chances = {self._epsilon(number) for number in range(step, step + steps)}
         if steps > 1 and chances != {1.0}:
             raise ValueError(f"steps must be 1 unless all actions are random, got {steps} from step {step} on")
-        turn_kernels.turn_lanes(what, step, steps, min(chances, default=0.0), self.table)
+        turn_kernels.turn_runs(what, step, steps, min(chances, default=0.0), self.table)
         buffers = self.buffers
         if draw and self._numbers[0] is not buffers.reward:
             buffers.reward[:], buffers.discount[:], buffers.weight[:] = self._numbers
@@ -226,15 +226,15 @@ class CompiledRuns:
         return self._sources[divided]
 
     def new_observations(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return the new observations of the last step: their bank rows, and their bytes (count, bytes)."""
+        """Return the new observations of the last step: their device rows, and their bytes (count, bytes)."""
         count = turn_kernels.collect_new(self.table, self._new_places, self._new_bytes)
         return self._new_places[:count], self._new_bytes[:count]
 
     def all_observations(self, run: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-        """Yield all observations of a run for the bank: the current one, then the stored ones in chunks."""
+        """Yield all observations of a run for the device: the current one, then the stored ones in chunks."""
         member = self.members[run]
         store = member.replay.machinery.store
-        size = int(self.ints[run, codes.LANE_BYTES])
+        size = int(self.ints[run, codes.RUN_BYTES])
         yield np.array([member.first_row + member.most_rows]), member.task.observations.reshape(1, -1).view(np.uint8)
         for first in range(0, store.observations_high, PIECE):
             numbers = np.arange(first, min(first + PIECE, store.observations_high))
@@ -245,9 +245,9 @@ class CompiledRuns:
     def failures(self) -> list[tuple[int, str]]:
         """Return the failed runs, and why."""
         found = []
-        for run in np.flatnonzero(self.ints[:, codes.LANE_STATE] != codes.GOING).tolist():
-            reason = FAILURES[int(self.ints[run, codes.LANE_STATE])]
-            found.append((run, f"at step {self.ints[run, codes.LANE_FAILED_AT]}: {reason}"))
+        for run in np.flatnonzero(self.ints[:, codes.RUN_STATE] != codes.GOING).tolist():
+            reason = FAILURES[int(self.ints[run, codes.RUN_STATE])]
+            found.append((run, f"at step {self.ints[run, codes.RUN_FAILED_AT]}: {reason}"))
         return found
 
     # -- borrowing and handing back -------------------------------------------------------------------------------
@@ -264,13 +264,13 @@ class CompiledRuns:
                     self._part_generators[run, place],
                 )
             ints = self.ints[run]
-            self.floats[run, codes.LANE_RETURN] = member.running_return
-            self.floats[run, codes.LANE_LENGTH] = member.running_length
-            ints[codes.LANE_EPISODES], ints[codes.LANE_LOGGED] = member.episodes, 0
+            self.floats[run, codes.RUN_RETURN] = member.running_return
+            self.floats[run, codes.RUN_LENGTH] = member.running_length
+            ints[codes.RUN_EPISODES], ints[codes.RUN_LOGGED] = member.episodes, 0
             store = member.replay.machinery.store
             last = (store.total - 1) % store.capacity
-            ints[codes.LANE_START] = -1
-            ints[codes.LANE_BEGAN] = not store.total or bool(store.rows[last, FLAGS] & ENDED)
+            ints[codes.RUN_START] = -1
+            ints[codes.RUN_BEGAN] = not store.total or bool(store.rows[last, FLAGS] & ENDED)
             self.buffers.current[run] = turn_kernels.current_row(self.table[run])
 
     def hand_back(self, finished: Callable[[int, NDArray[np.float64], NDArray[np.int64]], None]) -> None:
@@ -285,12 +285,12 @@ class CompiledRuns:
                     self._part_generators[run, place],
                 )
             ints = self.ints[run]
-            member.running_return = float(self.floats[run, codes.LANE_RETURN])
-            member.running_length = int(self.floats[run, codes.LANE_LENGTH])
-            member.episodes = int(ints[codes.LANE_EPISODES])
-            logged = int(ints[codes.LANE_LOGGED])
+            member.running_return = float(self.floats[run, codes.RUN_RETURN])
+            member.running_length = int(self.floats[run, codes.RUN_LENGTH])
+            member.episodes = int(ints[codes.RUN_EPISODES])
+            logged = int(ints[codes.RUN_LOGGED])
             finished(run, self._log[run, :logged, 0].copy(), self._log[run, :logged, 1].astype(np.int64))
-            ints[codes.LANE_LOGGED] = 0
+            ints[codes.RUN_LOGGED] = 0
         for leader, followers in self._leaders:
             sampler = self._samplers[leader]
             for follower in followers:
@@ -300,7 +300,7 @@ class CompiledRuns:
 
 
 def supported(replay: Replay, task: Lanes) -> bool:
-    """Return whether the kernels can step such a run."""
+    """Return whether the kernels can step a run with this replay and task."""
     machine = replay.machinery
     return (
         task.num_lanes == 1

@@ -1,11 +1,11 @@
-"""One lane's task: carry out an action, begin the next episode."""
+"""One run's task: carry out an action, begin the next episode."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
 
 from __future__ import annotations
 
-from backsweep.agent.fleet.compiled.codes import CHAIN, MINIGRID, Lane
+from backsweep.agent.fleet.compiled.codes import CHAIN, MINIGRID, RunArrays
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import inlined
 from backsweep.tasks.chain import moves_kernels as chain
@@ -17,24 +17,24 @@ from backsweep.tasks.sokoban import moves_kernels as sokoban
 
 
 @inlined
-def move_task(family: int, lane: Lane, task: Table) -> None:
-    """Carry out the lane's action."""
+def move_task(family: int, run: RunArrays, task: Table) -> None:
+    """Carry out the run's action."""
     if family == MINIGRID:
-        minigrid.move_lanes(lane.action, lane.resting, task)
+        minigrid.move_lanes(run.action, run.resting, task)
     elif family == CHAIN:
-        chain.move_lanes(lane.action, lane.resting, task)
+        chain.move_lanes(run.action, run.resting, task)
     else:
-        sokoban.move_lanes(lane.action, lane.resting, task)
+        sokoban.move_lanes(run.action, run.resting, task)
 
 
 @inlined
-def reset_task(family: int, lane: Lane, task: Table) -> bool:
-    """Begin the lane's next episode; return False if there is no level for it."""
+def reset_task(family: int, run: RunArrays, task: Table) -> bool:
+    """Begin the run's next episode; return False if there is no level for it."""
     if family == MINIGRID:
-        minigrid_levels.begin_episodes(lane.chosen, task)
+        minigrid_levels.begin_episodes(run.chosen, task)
         return True
     if family == CHAIN:
-        chain.begin_episodes(lane.chosen, task)
+        chain.begin_episodes(run.chosen, task)
         return True
     streams = unpack(Outcomes, task[OUTCOMES]).streams
-    return sokoban_rooms.begin_episodes(lane.chosen, streams, task) == sokoban.ABSENT
+    return sokoban_rooms.begin_episodes(run.chosen, streams, task) == sokoban.ABSENT

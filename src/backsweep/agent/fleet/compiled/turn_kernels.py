@@ -1,15 +1,15 @@
-"""One turn of many lanes: TD errors to priorities, act, move the task, add what came of it, draw the next batch.
+"""One turn of many runs: set priorities from TD errors, act, step the task, add the transition, draw the next batch.
 
-Every lane is the plain objects of a run (environments, replay, sampler, generators), which know nothing of this. Their
-arrays are used in place through tables, and the few numbers that live in Python objects (generators, the largest
-priority, cursors) are borrowed as arrays and handed back. So a lane can be saved, looked at or carried on one by one
-whenever it has been handed back, and a turn here leaves it exactly as the plain calls would.
+A run's plain objects (environments, replay, sampler, generators) are used in place: tables hold the addresses of their
+arrays. The few numbers that are not in arrays (generators, the largest priority, cursors) are copied into arrays and
+handed back afterwards. A turn leaves a run exactly as the plain calls would, so a run that was handed back can be
+saved, inspected or continued alone.
 
-    lanes[lane, bundle]    where the arrays of a bundle lie (see `codes` and `jit.array_table`)
+    runs[run, bundle]    the addresses of a bundle's arrays (see `codes` and `jit.array_table`)
 
         STAGED RING FRAMES STACKS GRAPH PROJECTION    its replay
         TASK ...                                       its task
-        LANE BATCH                                     its own numbers, and what it exchanges with the learner
+        RUN BATCH                                     its own numbers, and what it exchanges with the learner
         PARTS ...                                      its sampler: for each part the part, and a tree or a sweep
 """
 
@@ -22,38 +22,38 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from backsweep.agent.fleet.compiled.batch_kernels import apply_lane, draw_lane, part_of, sampler_row
+from backsweep.agent.fleet.compiled.batch_kernels import apply_run, draw_run, part_of, sampler_row
 from backsweep.agent.fleet.compiled.codes import (
     APPLY,
-    BANK_FULL,
     BATCH,
+    DEVICE_FULL,
     DRAW,
     GOING,
-    LANE,
-    LANE_ACTIONS,
-    LANE_BEGAN,
-    LANE_BYTES,
-    LANE_EPISODES,
-    LANE_FAILED_AT,
-    LANE_FAMILY,
-    LANE_FIRST_ROW,
-    LANE_KEY,
-    LANE_LENGTH,
-    LANE_LOGGED,
-    LANE_MOST_ROWS,
-    LANE_NEW,
-    LANE_PARTS,
-    LANE_RETURN,
-    LANE_START,
-    LANE_STATE,
     NO_LEVEL,
     PART_KIND,
     PART_LARGEST,
     PRIORITIZED,
+    RUN,
+    RUN_ACTIONS,
+    RUN_BEGAN,
+    RUN_BYTES,
+    RUN_EPISODES,
+    RUN_FAILED_AT,
+    RUN_FAMILY,
+    RUN_FIRST_ROW,
+    RUN_KEY,
+    RUN_LENGTH,
+    RUN_LOGGED,
+    RUN_MOST_ROWS,
+    RUN_NEW,
+    RUN_PARTS,
+    RUN_RETURN,
+    RUN_START,
+    RUN_STATE,
     STEP,
     TASK,
     Batch,
-    Lane,
+    RunArrays,
 )
 from backsweep.agent.fleet.compiled.task_kernels import move_task, reset_task
 from backsweep.jit.array_table import Table, unpack
@@ -99,12 +99,12 @@ def copy_bytes(source: NDArray[np.uint8], target: NDArray[np.uint8], size: int) 
 
 @kernel
 def add_transition(arrays: Table) -> None:
-    """Add the staged transition to the lane's replay."""
-    lane, ring = unpack(Lane, arrays[LANE]), unpack(Ring, arrays[RING])
+    """Add the staged transition to the run's replay."""
+    run, ring = unpack(RunArrays, arrays[RUN]), unpack(Ring, arrays[RING])
     first = ring.counters[TOTAL]
-    new = add_staged(lane.ints[LANE_KEY], arrays)
-    lane.ints[LANE_NEW] = new if new >= 0 else -1 - new
-    for number in range(lane.ints[LANE_PARTS]):
+    new = add_staged(run.ints[RUN_KEY], arrays)
+    run.ints[RUN_NEW] = new if new >= 0 else -1 - new
+    for number in range(run.ints[RUN_PARTS]):
         part = part_of(arrays, number)
         if part.ints[PART_KIND] == PRIORITIZED:
             last, capacity = ring.counters[TOTAL], ring.rows.shape[0]
@@ -112,118 +112,118 @@ def add_transition(arrays: Table) -> None:
 
 
 @kernel
-def step_lane(step: int, epsilon: float, arrays: Table) -> None:
-    """Act, move the task and add what came of it."""
-    lane, staging, ring = unpack(Lane, arrays[LANE]), unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
+def step_run(step: int, epsilon: float, arrays: Table) -> None:
+    """Act, step the task and add the transition."""
+    run, staging, ring = unpack(RunArrays, arrays[RUN]), unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
     task = arrays[TASK : TASK + TASK_BUNDLES]
     outcomes = unpack(Outcomes, task[OUTCOMES])
-    ints, floats, staged = lane.ints, lane.floats, staging.observations.view(np.uint8)
-    family, size = ints[LANE_FAMILY], ints[LANE_BYTES]
-    # What a lane sees within an episode is its last successor, which the store has; the last of one row it has not.
-    known = not ints[LANE_BEGAN] and ring.rows.shape[0] > 1
+    ints, floats, staged = run.ints, run.floats, staging.observations.view(np.uint8)
+    family, size = ints[RUN_FAMILY], ints[RUN_BYTES]
+    # Within an episode the observation is the last successor, which is stored, unless the store has a single row.
+    known = not ints[RUN_BEGAN] and ring.rows.shape[0] > 1
     if not known:
-        copy_bytes(lane.observation, staged[0], size)
+        copy_bytes(run.observation, staged[0], size)
     greedy = unpack(Batch, arrays[BATCH]).best[0]
-    action = choose_action(epsilon, greedy, ints[LANE_ACTIONS], lane.explorer)
-    lane.action[0] = action
-    move_task(family, lane, task)
-    copy_bytes(lane.observation, staged[1], size)
+    action = choose_action(epsilon, greedy, ints[RUN_ACTIONS], run.explorer)
+    run.action[0] = action
+    move_task(family, run, task)
+    copy_bytes(run.observation, staged[1], size)
     reward, terminated, truncated = outcomes.rewards[0], outcomes.terminated[0], outcomes.truncated[0]
     staging.actions.view(np.int64)[0, 0] = action
     staging.rewards[0] = reward
     staging.flags[0] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0) | (CONTINUES if known else 0)
     add_transition(arrays)
-    floats[LANE_RETURN] += reward
-    floats[LANE_LENGTH] += 1
-    ints[LANE_BEGAN] = 0
+    floats[RUN_RETURN] += reward
+    floats[RUN_LENGTH] += 1
+    ints[RUN_BEGAN] = 0
     if terminated or truncated:
-        logged = ints[LANE_LOGGED]
-        lane.log[logged, 0] = floats[LANE_RETURN]
-        lane.log[logged, 1] = floats[LANE_LENGTH]
-        ints[LANE_LOGGED] += 1
-        ints[LANE_EPISODES] += 1
-        ints[LANE_BEGAN] = 1
-        floats[LANE_RETURN] = 0.0
-        floats[LANE_LENGTH] = 0.0
-        if not reset_task(family, lane, task):
-            ints[LANE_STATE] = NO_LEVEL
-            ints[LANE_FAILED_AT] = step + 1
-        copy_bytes(lane.observation, staged[0], size)
-        ints[LANE_START] = find(staging.observations[0], unpack(Records, arrays[FRAMES]))
+        logged = ints[RUN_LOGGED]
+        run.log[logged, 0] = floats[RUN_RETURN]
+        run.log[logged, 1] = floats[RUN_LENGTH]
+        ints[RUN_LOGGED] += 1
+        ints[RUN_EPISODES] += 1
+        ints[RUN_BEGAN] = 1
+        floats[RUN_RETURN] = 0.0
+        floats[RUN_LENGTH] = 0.0
+        if not reset_task(family, run, task):
+            ints[RUN_STATE] = NO_LEVEL
+            ints[RUN_FAILED_AT] = step + 1
+        copy_bytes(run.observation, staged[0], size)
+        ints[RUN_START] = find(staging.observations[0], unpack(Records, arrays[FRAMES]))
 
 
 @kernel
 def current_row(arrays: Table) -> int:
-    """Return the bank's row of what the lane sees now: its last successor, or the first observation of an episode."""
-    ints, ring = unpack(Lane, arrays[LANE]).ints, unpack(Ring, arrays[RING])
-    if ints[LANE_BEGAN]:
-        return ints[LANE_FIRST_ROW] + (ints[LANE_MOST_ROWS] if ints[LANE_START] < 0 else ints[LANE_START])
+    """Return the device row of what the run sees now: its last successor, or the first observation of an episode."""
+    ints, ring = unpack(RunArrays, arrays[RUN]).ints, unpack(Ring, arrays[RING])
+    if ints[RUN_BEGAN]:
+        return ints[RUN_FIRST_ROW] + (ints[RUN_MOST_ROWS] if ints[RUN_START] < 0 else ints[RUN_START])
     slot = (ring.counters[TOTAL] - 1) % ring.rows.shape[0]
-    return ints[LANE_FIRST_ROW] + ring.rows[slot, NEXT_OBSERVATION]
+    return ints[RUN_FIRST_ROW] + ring.rows[slot, NEXT_OBSERVATION]
 
 
 @inlined
-def check_bank(step: int, arrays: Table) -> None:
-    """Stop the lane if an observation has a number that the bank has no row for."""
-    ints, fresh = unpack(Lane, arrays[LANE]).ints, unpack(Staged, arrays[STAGED]).fresh
-    for i in range(ints[LANE_NEW]):
-        if fresh[i, 1] >= ints[LANE_MOST_ROWS]:
-            ints[LANE_STATE] = BANK_FULL
-            ints[LANE_FAILED_AT] = step + 1
+def check_room(step: int, arrays: Table) -> None:
+    """Stop the run if an observation has a number that the device has no row for."""
+    ints, fresh = unpack(RunArrays, arrays[RUN]).ints, unpack(Staged, arrays[STAGED]).fresh
+    for i in range(ints[RUN_NEW]):
+        if fresh[i, 1] >= ints[RUN_MOST_ROWS]:
+            ints[RUN_STATE] = DEVICE_FULL
+            ints[RUN_FAILED_AT] = step + 1
 
 
-# -- all lanes --------------------------------------------------------------------------------------------------------
+# -- all runs --------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def turn_lane(what: int, step: int, steps: int, epsilon: float, arrays: Table) -> None:
-    """Take a turn with one lane, unless it has failed."""
-    ints = unpack(Lane, arrays[LANE]).ints
-    if ints[LANE_STATE] == GOING and what & APPLY:
-        apply_lane(step, arrays)
+def turn_run(what: int, step: int, steps: int, epsilon: float, arrays: Table) -> None:
+    """Take a turn with one run, unless it has failed."""
+    ints = unpack(RunArrays, arrays[RUN]).ints
+    if ints[RUN_STATE] == GOING and what & APPLY:
+        apply_run(step, arrays)
     if what & STEP:
         for ahead in range(steps):
-            if ints[LANE_STATE] == GOING:
-                step_lane(step + ahead, epsilon, arrays)
-                check_bank(step + ahead, arrays)
-        if ints[LANE_STATE] == GOING:
+            if ints[RUN_STATE] == GOING:
+                step_run(step + ahead, epsilon, arrays)
+                check_room(step + ahead, arrays)
+        if ints[RUN_STATE] == GOING:
             unpack(Batch, arrays[BATCH]).current[0] = current_row(arrays)
-    if ints[LANE_STATE] == GOING and what & DRAW:
-        draw_lane(arrays)
+    if ints[RUN_STATE] == GOING and what & DRAW:
+        draw_run(arrays)
 
 
 @threaded
-def turn_lanes(what: int, step: int, steps: int, epsilon: float, lanes: NDArray[np.int64]) -> None:
-    """Take a turn with every lane that is still going, lanes shared out among threads.
+def turn_runs(what: int, step: int, steps: int, epsilon: float, runs: NDArray[np.int64]) -> None:
+    """Take a turn with every run that has not failed, on several threads.
 
     `what` adds up APPLY, STEP and DRAW, which are done in that order. With STEP, `steps` steps are taken, the first of
     them number `step`, with random actions by chance `epsilon`; more than one only while all actions are random.
     """
-    for lane in prange(lanes.shape[0]):
-        turn_lane(what, step, steps, epsilon, lanes[lane])
+    for run in prange(runs.shape[0]):
+        turn_run(what, step, steps, epsilon, runs[run])
 
 
 @kernel
-def collect_new(lanes: NDArray[np.int64], places: NDArray[np.int64], observations: NDArray[np.uint8]) -> int:
-    """Gather what the bank does not have yet: observations stored for the first time, and first ones not stored yet.
+def collect_new(runs: NDArray[np.int64], places: NDArray[np.int64], observations: NDArray[np.uint8]) -> int:
+    """Gather what the device does not have yet: observations stored for the first time, and first ones not stored yet.
 
-    Returns how many there are: at most three for each lane.
+    Returns how many there are: at most three for each run.
     """
     count = 0
-    for number in range(lanes.shape[0]):
-        arrays = lanes[number]
-        lane, fresh = unpack(Lane, arrays[LANE]), unpack(Staged, arrays[STAGED]).fresh
-        ints = lane.ints
-        if ints[LANE_STATE] != GOING:
+    for number in range(runs.shape[0]):
+        arrays = runs[number]
+        run, fresh = unpack(RunArrays, arrays[RUN]), unpack(Staged, arrays[STAGED]).fresh
+        ints = run.ints
+        if ints[RUN_STATE] != GOING:
             continue
-        size, offset = ints[LANE_BYTES], ints[LANE_FIRST_ROW]
+        size, offset = ints[RUN_BYTES], ints[RUN_FIRST_ROW]
         stored = unpack(Records, arrays[FRAMES]).records.view(np.uint8)
-        for i in range(ints[LANE_NEW]):
+        for i in range(ints[RUN_NEW]):
             places[count] = offset + fresh[i, 1]
             copy_bytes(stored[fresh[i, 1]], observations[count], size)
             count += 1
-        if ints[LANE_BEGAN] and ints[LANE_START] < 0:
-            places[count] = offset + ints[LANE_MOST_ROWS]
-            copy_bytes(lane.observation, observations[count], size)
+        if ints[RUN_BEGAN] and ints[RUN_START] < 0:
+            places[count] = offset + ints[RUN_MOST_ROWS]
+            copy_bytes(run.observation, observations[count], size)
             count += 1
     return count

@@ -1,4 +1,4 @@
-"""What an update does besides its networks, by kernels of its own."""
+"""The parts of an update other than its networks, as Triton kernels."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ MOVE_BLOCK = 256
 
 
 class FusedArithmetic(Arithmetic):
-    """The arithmetic of one learner over one bank. `PreparedRows.prepared` holds row numbers (L, 2 B)."""
+    """The arithmetic of one learner. `PreparedRows.prepared` holds row numbers (R, 2 B)."""
 
-    def __init__(self, learner: Learner, bank: DeviceObservations) -> None:
-        self.network: FusedNetwork = FusedNetwork(learner.network, bank)
+    def __init__(self, learner: Learner, observations: DeviceObservations) -> None:
+        self.network: FusedNetwork = FusedNetwork(learner.network, observations)
         self.error_network: FusedNetwork = self.network
         if learner.errors is not None:
-            self.error_network = FusedNetwork(learner.errors.network, bank)
-        self.target_branch, self.error_branch = Branch(bank.device), Branch(bank.device)
+            self.error_network = FusedNetwork(learner.errors.network, observations)
+        self.target_branch, self.error_branch = Branch(observations.device), Branch(observations.device)
 
     def move(self, source: torch.Tensor, out: torch.Tensor) -> None:
-        """Copy, by a kernel: in a recorded program that begins without the ten microseconds that a copy takes to."""
+        """Copy with a kernel, which starts ten microseconds sooner than a copy in a recorded program."""
         numbers = source.numel()
         triton_batches.move[(parts(numbers, MOVE_BLOCK),)](source, out, numbers, BLOCK=MOVE_BLOCK)
 
     def act(self, parameters: Parameters, prepared: torch.Tensor, best: PackedArrays) -> None:
-        """Write the best actions for one row of each lane into the host's memory."""
+        """Write the best actions for one row of each run into the host's memory."""
         self.network.best(parameters, prepared, best.pinned["best"])
 
     def weigh(self, looked: Looked, rows: PreparedRows, found: Errors) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return weights (L, B) and the error networks' gradient (L, B, A), before the softplus."""
-        (lanes, size), actions = rows.action.shape, looked.values.shape[-1]
+        """Return weights (R, B) and the error networks' gradient (R, B, A), before the softplus."""
+        (runs, size), actions = rows.action.shape, looked.values.shape[-1]
         weight, gradient = torch.empty_like(rows.weight), torch.empty_like(looked.values)
         assert found.next_action is not None
-        triton_batches.discor_weights[(lanes,)](
+        triton_batches.discor_weights[(runs,)](
             looked.values,
             looked.following,
             rows.action,
@@ -66,12 +66,12 @@ class FusedArithmetic(Arithmetic):
     def errors(
         self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows, shares: torch.Tensor
     ) -> Errors:
-        """Return the TD errors of values (L, 2 B, A), the successors' behind the observations'."""
+        """Return the TD errors of values (R, 2 B, A), the observations' followed by the successors'."""
         assert next_target is not None
-        (lanes, size), actions = rows.action.shape, values.shape[-1]
+        (runs, size), actions = rows.action.shape, values.shape[-1]
         chosen, target, error = (torch.empty_like(rows.reward) for _ in range(3))
         next_action = torch.empty_like(rows.action)
-        triton_batches.td_errors[(lanes,)](
+        triton_batches.td_errors[(runs,)](
             values,
             next_target,
             rows.action,
@@ -94,10 +94,10 @@ class FusedArithmetic(Arithmetic):
     def gradient(
         self, found: Errors, weight: torch.Tensor, action: torch.Tensor, actions: int, sums: torch.Tensor
     ) -> torch.Tensor:
-        """Return the gradient (L, B, A) of the weighted Huber loss, and add this update's statistics to `sums`."""
-        lanes, size = weight.shape
-        gradient = weight.new_empty(lanes, size, actions)
-        triton_batches.huber_and_statistics[(lanes,)](
+        """Return the gradient (R, B, A) of the weighted Huber loss, and add this update's statistics to `sums`."""
+        runs, size = weight.shape
+        gradient = weight.new_empty(runs, size, actions)
+        triton_batches.huber_and_statistics[(runs,)](
             found.td_error,
             weight,
             found.chosen,

@@ -23,7 +23,7 @@ class Gather:
     pitch: int
     step_y: int
     step_x: int
-    run: int
+    span: int
     inner: int
     across: int
     places: int
@@ -62,7 +62,7 @@ def patches(shape: Convolution) -> Gather:
         pitch=pitch,
         step_y=shape.stride * pitch,
         step_x=shape.stride * shape.channels,
-        run=shape.kernel * shape.channels,
+        span=shape.kernel * shape.channels,
         inner=shape.patch,
         across=shape.out_width,
         places=shape.places,
@@ -75,7 +75,7 @@ def patches_of_words(shape: Convolution, block: int, at_once: int) -> WordGather
     """Return the same for images of bytes in blocks, where a program reads `at_once` words of a patch at a time.
 
     With blocks as large as the stride, the convolution is one with a stride of one over an image whose pixels are
-    blocks: a patch is then a few long runs of bytes.
+    blocks: a patch is then a few long spans of bytes.
     """
     blocks = Convolution(
         shape.height // block,
@@ -86,11 +86,11 @@ def patches_of_words(shape: Convolution, block: int, at_once: int) -> WordGather
         shape.stride // block,
     )
     numbers = asdict(patches(blocks))
-    lengths = ("image", "pitch", "step_y", "step_x", "run")
+    lengths = ("image", "pitch", "step_y", "step_x", "span")
     for name in (*lengths, "inner"):
         numbers[name] //= WORD
     aligned = power_in(math.gcd(*(numbers[name] for name in lengths)))
-    neighbours = power_in(math.gcd(numbers["run"], at_once))
+    neighbours = power_in(math.gcd(numbers["span"], at_once))
     return WordGather(
         **numbers,
         neighbours=neighbours,
@@ -106,7 +106,7 @@ def layers_of(network: Network) -> list[Layer]:
     layers = []
     for index, stage in enumerate(network.stages):
         whole = index > 0 and stage.kernel == stage.height == stage.width
-        # A kernel as large as the picture is a linear layer.
+        # A kernel as large as the image is a linear layer.
         shape = Convolution(1, 1, stage.patch, stage.outputs, 1, 1) if whole else stage
         layers.append(Layer(f"conv{index}", shape, False))
     widths = network.widths
@@ -116,7 +116,7 @@ def layers_of(network: Network) -> list[Layer]:
 
 
 def first_block(network: Network) -> int:
-    """Return in blocks of how many pixels pictures should lie for a network: of its first stride, where that fits."""
+    """Return the side of the blocks that images should lie in for a network: its first stride, where that fits."""
     stage = network.stages[0]
     fits = all(size % stage.stride == 0 for size in (stage.height, stage.width, stage.kernel))
     return stage.stride if fits else 1

@@ -1,4 +1,4 @@
-"""A network of many lanes by kernels of its own."""
+"""The networks of many runs, as Triton kernels."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
 
 
 class FusedNetwork:
-    """A network whose inputs are row numbers (L, n) of a bank, which it lets lie as it reads it best.
+    """A network whose inputs are row numbers (R, n) of a `DeviceObservations`, which it cuts into blocks.
 
     Values that a network passes through a softplus are those before it.
     """
 
-    def __init__(self, network: Network, bank: DeviceObservations) -> None:
+    def __init__(self, network: Network, observations: DeviceObservations) -> None:
         self.scale = network.scale
         self.layers = layers_of(network)
-        bank.cut_into_blocks(first_block(network))
-        self._block = bank.block
-        self._words = bank.rows.view(len(bank.rows), -1).view(torch.int32)
-        self._branch = Branch(bank.device)
+        observations.cut_into_blocks(first_block(network))
+        self._block = observations.block
+        self._words = observations.rows.view(len(observations.rows), -1).view(torch.int32)
+        self._branch = Branch(observations.device)
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
-        """Return the values (L, n, A)."""
+        """Return the values (R, n, A)."""
         return self.forward_with_tape(parameters, prepared)[0]
 
     def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
-        """Return the values (L, n, A) and what `backward` needs."""
+        """Return the values (R, n, A) and what `backward` needs."""
         inputs = self._up_to_the_last(parameters, prepared)
         return self._forward_layer(self.layers[-1], parameters, inputs[-1], torch.float32), Tape(tuple(inputs))
 
@@ -48,7 +48,7 @@ class FusedNetwork:
         return inputs
 
     def best(self, parameters: Parameters, rows: torch.Tensor, out: torch.Tensor) -> None:
-        """Write the best actions (L,) for one row (L, 1) of each lane. Both may lie in page-locked host memory."""
+        """Write the best actions (R,) for one row (R, 1) of each run. Both may be in page-locked host memory."""
         last = self.layers[-1]
         weight, bias = parameters[f"{last.name}.weight"], parameters[f"{last.name}.bias"]
         triton_batches.best_actions[(len(rows),)](
@@ -64,16 +64,16 @@ class FusedNetwork:
         )
 
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
-        """Write the gradient of every parameter into `out`, given the gradient (L, B, A) of the values."""
+        """Write the gradient of every parameter into `out`, given the gradient (R, B, A) of the values."""
         inputs = list(tape.inputs)
         flowing, undo = _scaled(gradient)
-        read_beside = [flowing]  # memory of what a branch reads must not be given to others before its end
+        in_use = [flowing]  # the memory of what a branch reads must not be reused before the branch ends
         for index in range(len(self.layers) - 1, 0, -1):
             layer, went_in = self.layers[index], inputs.pop()
             with self._branch:
                 self._weight_gradient(layer, went_in, flowing, undo, out)
             flowing = self._input_gradient(layer, parameters, went_in, flowing)
-            read_beside.append(flowing)
+            in_use.append(flowing)
         self._first_weight_gradient(self.layers[0], inputs.pop(), flowing, undo, out)
         self._branch.join()
 
@@ -82,12 +82,12 @@ class FusedNetwork:
     def _forward_first(
         self, layer: Layer, parameters: Parameters, rows: torch.Tensor, dtype: torch.dtype
     ) -> torch.Tensor:
-        (lanes, images), shape = rows.shape, layer.shape
+        (runs, images), shape = rows.shape, layer.shape
         weight, bias = parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"]
         total = images * shape.places
-        out = torch.empty(lanes, images, shape.places * shape.outputs, dtype=dtype, device=weight.device)
-        tiles = cuts.first_forward_tiles(layer, total, lanes)
-        triton_pictures.first_forward[(tiles.programs(total), parts(shape.outputs, tiles.n), lanes)](
+        out = torch.empty(runs, images, shape.places * shape.outputs, dtype=dtype, device=weight.device)
+        tiles = cuts.first_forward_tiles(layer, total, runs)
+        triton_pictures.first_forward[(tiles.programs(total), parts(shape.outputs, tiles.n), runs)](
             self._words,
             rows,
             rows.stride(0),
@@ -106,12 +106,12 @@ class FusedNetwork:
     def _forward_layer(
         self, layer: Layer, parameters: Parameters, inputs: torch.Tensor, dtype: torch.dtype
     ) -> torch.Tensor:
-        (lanes, images), shape = inputs.shape[:2], layer.shape
+        (runs, images), shape = inputs.shape[:2], layer.shape
         weight, bias = parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"]
         total = images * shape.places
-        out = torch.empty(lanes, images, shape.places * shape.outputs, dtype=dtype, device=inputs.device)
-        tiles = cuts.forward_tiles(layer, total, lanes)
-        triton_layers.forward[(tiles.programs(total), parts(shape.outputs, tiles.n), lanes)](
+        out = torch.empty(runs, images, shape.places * shape.outputs, dtype=dtype, device=inputs.device)
+        tiles = cuts.forward_tiles(layer, total, runs)
+        triton_layers.forward[(tiles.programs(total), parts(shape.outputs, tiles.n), runs)](
             inputs,
             inputs.stride(0),
             weight,
@@ -129,10 +129,10 @@ class FusedNetwork:
     def _weight_gradient(
         self, layer: Layer, inputs: torch.Tensor, gradient: torch.Tensor, undo: torch.Tensor, out: Parameters
     ) -> None:
-        (lanes, images), shape = inputs.shape[:2], layer.shape
+        (runs, images), shape = inputs.shape[:2], layer.shape
         weight, bias = out[f"{layer.name}.weight"], out[f"{layer.name}.bias"]
         tiles = cuts.weight_gradient_tiles(layer, images * shape.places)
-        triton_layers.weight_gradient[(parts(shape.patch, tiles.k), parts(shape.outputs, tiles.n), lanes)](
+        triton_layers.weight_gradient[(parts(shape.patch, tiles.k), parts(shape.outputs, tiles.n), runs)](
             inputs,
             inputs.stride(0),
             gradient,
@@ -150,13 +150,13 @@ class FusedNetwork:
     def _input_gradient(
         self, layer: Layer, parameters: Parameters, inputs: torch.Tensor, gradient: torch.Tensor
     ) -> torch.Tensor:
-        (lanes, images), shape = inputs.shape[:2], layer.shape
+        (runs, images), shape = inputs.shape[:2], layer.shape
         weight = parameters[f"{layer.name}.weight"]
         out = torch.empty(inputs.shape, dtype=torch.float16, device=inputs.device)
         tall, wide = parts(shape.height, shape.stride), parts(shape.width, shape.stride)
-        tiles = cuts.input_gradient_tiles(layer, images * tall * wide, lanes)
+        tiles = cuts.input_gradient_tiles(layer, images * tall * wide, runs)
         across = shape.stride**2 * parts(shape.channels, tiles.k)
-        triton_layers.input_gradient[(tiles.programs(images * tall * wide), across, lanes)](
+        triton_layers.input_gradient[(tiles.programs(images * tall * wide), across, runs)](
             gradient,
             weight,
             weight.stride(0),
@@ -174,20 +174,20 @@ class FusedNetwork:
     def _first_weight_gradient(
         self, layer: Layer, rows: torch.Tensor, gradient: torch.Tensor, undo: torch.Tensor, out: Parameters
     ) -> None:
-        (lanes, images), shape = rows.shape, layer.shape
+        (runs, images), shape = rows.shape, layer.shape
         weight, bias = out[f"{layer.name}.weight"], out[f"{layer.name}.bias"]
         total, inner = images * shape.places, shape.patch // WORD
         tiles = cuts.first_weight_gradient_tiles(layer)
         programs = parts(inner, tiles.k)
-        # A lane's rows are done in pieces that are added up in the end, so that all multiprocessors have work.
+        # A run's rows are done in pieces that are added up in the end, so that all multiprocessors have work.
         blocks = parts(total, tiles.m)
-        pieces = max(1, min(blocks // 4, parts(ENOUGH_PROGRAMS, programs * lanes)))
+        pieces = max(1, min(blocks // 4, parts(ENOUGH_PROGRAMS, programs * runs)))
         per_piece = parts(blocks, pieces) * tiles.m
         between = bias.storage_offset() - weight.storage_offset()  # the weight, and padding up to the bias
         span = between + shape.outputs
         make = torch.empty if between == shape.patch * shape.outputs else torch.zeros
-        partial = make((lanes, pieces, span), dtype=torch.float32, device=rows.device)
-        triton_pictures.first_weight_gradient[(programs, pieces, lanes)](
+        partial = make((runs, pieces, span), dtype=torch.float32, device=rows.device)
+        triton_pictures.first_weight_gradient[(programs, pieces, runs)](
             self._words,
             rows,
             rows.stride(0),
@@ -203,11 +203,11 @@ class FusedNetwork:
             TILES=tiles,
             **tiles.options,
         )
-        torch.sum(partial, dim=1, out=weight.as_strided((lanes, span), (weight.stride(0), 1)))
+        torch.sum(partial, dim=1, out=weight.as_strided((runs, span), (weight.stride(0), 1)))
 
 
 def _scaled(gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradient with each lane's largest number brought to between 1 and 2, and what undoes that."""
+    """Return the gradient with each run's largest number brought to between 1 and 2, and what undoes that."""
     out, undo = torch.empty_like(gradient), gradient.new_empty(len(gradient))
     numbers = gradient[0].numel()
     triton_batches.scale_gradient[(len(gradient),)](gradient, out, undo, numbers, BLOCK=power(numbers))

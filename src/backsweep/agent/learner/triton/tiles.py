@@ -26,7 +26,7 @@ class Tiles:
     repeats: int = 0
 
     def programs(self, rows: int) -> int:
-        """Return how many programs do so many rows."""
+        """Return the number of programs for a number of rows."""
         return parts(rows, self.m * max(1, self.repeats))
 
     @property
@@ -35,23 +35,23 @@ class Tiles:
         return {"num_warps": self.warps, "num_stages": self.stages}
 
 
-def first_forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
+def first_forward_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
     """Return the tiles of the first convolution; inner numbers are words."""
     outputs = min(64, power(layer.shape.outputs))
     if rows <= 512:
         return Tiles(64, outputs, 16, 4, 1, 1)
-    return Tiles(128, outputs, 16, 4, 1, 4 if rows * lanes > 192_000 else 1)
+    return Tiles(128, outputs, 16, 4, 1, 4 if rows * runs > 192_000 else 1)
 
 
-def forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
+def forward_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
     """Return the tiles of another layer."""
     outputs, inner = min(64, power(layer.shape.outputs)), power(layer.shape.patch)
     if layer.last:
-        if rows <= 64 or rows * lanes <= 2_048:
+        if rows <= 64 or rows * runs <= 2_048:
             return Tiles(16, outputs, min(64, inner), 4, 3)
         return (
             Tiles(32, outputs, min(64, inner), 2, 3)
-            if rows * lanes <= 4_096
+            if rows * runs <= 4_096
             else Tiles(64, outputs, min(64, inner), 4, 3)
         )
     if rows <= 16:
@@ -59,7 +59,7 @@ def forward_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
             return Tiles(16, min(16, outputs), min(256, inner), 4, 2)
         return Tiles(16, min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
     if layer.shape.stride > 1 and inner * outputs <= MOST_KEPT:
-        small = rows * lanes <= 36_000
+        small = rows * runs <= 36_000
         return Tiles(64 if small else 128, outputs, min(128 if small else 64, inner), 4, 1, 2)
     wide = layer.shape.patch >= 512 and layer.shape.stride == 1
     return Tiles(between(16, rows, 64 if wide and rows <= 128 else 128), outputs, min(128 if wide else 64, inner), 4, 2)
@@ -79,7 +79,7 @@ def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
     return replace(tiles, stages=min(tiles.stages, parts(rows, tiles.m)))
 
 
-def input_gradient_tiles(layer: Layer, rows: int, lanes: int) -> Tiles:
+def input_gradient_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
     """Return the tiles of an input gradient."""
     shape = layer.shape
     outputs, channels = min(64, power(shape.outputs)), power(shape.channels)

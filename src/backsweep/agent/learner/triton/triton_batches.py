@@ -1,4 +1,4 @@
-"""Kernels for what a batch of many lanes needs besides layers: moving, acting, errors, weights, gradients of losses."""
+"""Kernels for the parts of an update other than layers: copies, actions, errors, weights, gradients of losses."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import triton.language as tl
 
 @triton.jit
 def scale_gradient(gradient, out, undo, numbers, BLOCK: tl.constexpr):
-    """Multiply each lane's gradient with the power of two that brings its largest number to 1..2; `undo` divides."""
-    lane = tl.program_id(0).to(tl.int64)
+    """Multiply each run's gradient with the power of two that brings its largest number to 1..2; `undo` divides."""
+    run = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, BLOCK)
-    found = tl.load(gradient + lane * numbers + place, mask=place < numbers, other=0.0)
+    found = tl.load(gradient + run * numbers + place, mask=place < numbers, other=0.0)
     largest = tl.max(tl.abs(found), axis=0)
     exponent = largest.to(tl.int32, bitcast=True) >> 23
     exponent = tl.where((exponent > 0) & (exponent < 254), exponent, 127)
     scale = ((254 - exponent) << 23).to(tl.float32, bitcast=True)
-    tl.store(out + lane * numbers + place, found * scale, mask=place < numbers)
-    tl.store(undo + lane, (exponent << 23).to(tl.float32, bitcast=True))
+    tl.store(out + run * numbers + place, found * scale, mask=place < numbers)
+    tl.store(undo + run, (exponent << 23).to(tl.float32, bitcast=True))
 
 
 @triton.jit
@@ -32,28 +32,28 @@ def best_actions(
     inputs,
     weight,
     bias,
-    lane_stride,
+    run_stride,
     out,
     INNER: tl.constexpr,
     ACTIONS: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_A: tl.constexpr,
 ):
-    """Apply the last layer to one row of each lane and write the action of the largest value, the first of equals."""
-    lane = tl.program_id(0).to(tl.int64)
+    """Apply the last layer to one row of each run and write the action of the largest value, the first of equals."""
+    run = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK_I)
     a = tl.arange(0, BLOCK_A)
-    flowing = tl.load(inputs + lane * INNER + i, mask=i < INNER, other=0.0)
+    flowing = tl.load(inputs + run * INNER + i, mask=i < INNER, other=0.0)
     weights = tl.load(
-        weight + lane * lane_stride + i[:, None] * ACTIONS + a[None, :],
+        weight + run * run_stride + i[:, None] * ACTIONS + a[None, :],
         mask=(i < INNER)[:, None] & (a < ACTIONS)[None, :],
         other=0.0,
     )
     values = tl.sum(flowing[:, None] * weights, axis=0)
-    values += tl.load(bias + lane * lane_stride + a, mask=a < ACTIONS, other=0.0)
-    # A lane whose values are no numbers any more still has to take some action of the task.
+    values += tl.load(bias + run * run_stride + a, mask=a < ACTIONS, other=0.0)
+    # A run whose values are NaN still has to take a valid action.
     values = tl.where((a < ACTIONS) & (values == values), values, float("-inf"))
-    tl.store(out + lane, tl.argmax(values, axis=0).to(tl.int64))
+    tl.store(out + run, tl.argmax(values, axis=0).to(tl.int64))
 
 
 @triton.jit
@@ -86,13 +86,13 @@ def td_errors(
     BLOCK: tl.constexpr,
     BLOCK_A: tl.constexpr,
 ):
-    """Write each row's value, Double DQN target (or the known one), TD error and best next action; a lane a program."""
-    lane = tl.program_id(0).to(tl.int64)
+    """Write each row's value, Double DQN target (or the known one), TD error and best next action; a run a program."""
+    run = tl.program_id(0).to(tl.int64)
     b = tl.arange(0, BLOCK)
     a = tl.arange(0, BLOCK_A)
     inside = b < size
-    row = lane * size + b
-    values += lane * 2 * size * ACTIONS
+    row = run * size + b
+    values += run * 2 * size * ACTIONS
     following = tl.load(
         values + (size + b)[:, None] * ACTIONS + a[None, :],
         mask=inside[:, None] & (a < ACTIONS)[None, :],
@@ -103,7 +103,7 @@ def td_errors(
     target = tl.load(reward + row, mask=inside, other=0.0) + tl.load(discount + row, mask=inside, other=0.0) * after
     if KNOWN:
         given = tl.load(known + row, mask=inside, other=0.0)
-        share = tl.load(shares + lane)
+        share = tl.load(shares + run)
         target = tl.where(given == given, share * given + (1.0 - share) * target, target)
     chosen = tl.load(values + b * ACTIONS + tl.load(action + row, mask=inside, other=0), mask=inside, other=0.0)
     tl.store(chosen_out + row, chosen, mask=inside)
@@ -138,11 +138,11 @@ def discor_weights(
     BLOCK: tl.constexpr,
     BLOCK_A: tl.constexpr,
 ):
-    """Write DisCor's weights and the gradient of its error networks' loss, before their softplus; a lane a program."""
-    lane = tl.program_id(0).to(tl.int64)
+    """Write DisCor's weights and the gradient of its error networks' loss, before their softplus; a run a program."""
+    run = tl.program_id(0).to(tl.int64)
     b = tl.arange(0, BLOCK)
     inside = b < size
-    row = lane * size + b
+    row = run * size + b
     taken = tl.load(action + row, mask=inside, other=0)
     before = tl.load(values + row * ACTIONS + taken, mask=inside, other=0.0)
     predicted = _softplus(before)
@@ -158,7 +158,7 @@ def discor_weights(
         )
         after = tl.max(all_after, axis=1)
     next_error = tl.load(discount + row, mask=inside, other=0.0) * _softplus(after)
-    exponent = tl.where(inside, -next_error / tl.load(temperature + lane), float("-inf"))
+    exponent = tl.where(inside, -next_error / tl.load(temperature + run), float("-inf"))
     powers = tl.exp(exponent - tl.max(exponent, axis=0))
     weight = powers / tl.sum(powers, axis=0) * size * tl.load(share + row, mask=inside, other=0.0)
     tl.store(weight_out + row, weight, mask=inside)
@@ -166,7 +166,7 @@ def discor_weights(
     slope = 2.0 / size * difference * tl.sigmoid(before)
     _write_at_actions(gradient, row, taken, slope, inside, ACTIONS, BLOCK_A)
     mean = tl.sum(tl.where(inside, predicted, 0.0), axis=0) / size
-    tl.store(prediction_sum + lane, tl.load(prediction_sum + lane) + mean)
+    tl.store(prediction_sum + run, tl.load(prediction_sum + run) + mean)
 
 
 @triton.jit
@@ -183,11 +183,11 @@ def huber_and_statistics(
     BLOCK: tl.constexpr,
     BLOCK_A: tl.constexpr,
 ):
-    """Write the gradient of the weighted Huber loss, and add the lane's statistics to its sums."""
-    lane = tl.program_id(0).to(tl.int64)
+    """Write the gradient of the weighted Huber loss, and add the run's statistics to its sums."""
+    run = tl.program_id(0).to(tl.int64)
     b = tl.arange(0, BLOCK)
     inside = b < size
-    row = lane * size + b
+    row = run * size + b
     found = tl.load(error + row, mask=inside, other=0.0)
     share = tl.load(weight + row, mask=inside, other=0.0)
     slope = tl.minimum(tl.maximum(found, -1.0), 1.0) * share / size
@@ -197,7 +197,7 @@ def huber_and_statistics(
     inner = tl.minimum(off, 1.0)
     total = tl.sum(share, axis=0)
     effective = total * total / tl.sum(share * share, axis=0)
-    place = sums + lane * 5
+    place = sums + run * 5
     loss = tl.sum(share * (inner * (off - 0.5 * inner)), axis=0) / size
     tl.store(place, tl.load(place) + loss.to(tl.float64))
     tl.store(place + 1, tl.load(place + 1) + (tl.sum(off, axis=0) / size).to(tl.float64))

@@ -1,13 +1,13 @@
-"""Kernels for the layers of many lanes' networks on a GPU.
+"""Kernels for the layers of many runs' networks on a GPU.
 
 A layer is a convolution without patches in memory: row m of its matrix of patches is a place in an image, column k a
 number of the patch, and where the number lies is the sum of a term of m and a term of k:
 
-    place of (m, k) = image(m) + (y(m) * pitch + x(m)) * stride + (k // run) * pitch + k % run
+    place of (m, k) = image(m) + (y(m) * pitch + x(m)) * stride + (k // span) * pitch + k % span
 
-with `run` the numbers of one row of a patch and `pitch` those of one row of an image. A linear layer is the same with
-one place and one run. Lanes are always the last axis of the grid, and no two programs write the same number, so results
-do not depend on the order in which programs run.
+with `span` the numbers of one row of a patch and `pitch` those of one row of an image. A linear layer is the same with
+one place and one span. Runs are always the last axis of the grid, and no two programs write the same number, so results
+do not depend on the order of the programs.
 
 What a kernel is compiled for comes as frozen dataclasses: PATCHES is a `layers.Gather`, SHAPE a `patches.Convolution`,
 TILES a `tiles.Tiles`.
@@ -27,7 +27,7 @@ def forward(
     inputs_stride,
     weight,
     bias,
-    lane_stride,
+    run_stride,
     out,
     total,
     PATCHES: tl.constexpr,
@@ -41,11 +41,11 @@ def forward(
     BLOCK_M: tl.constexpr = TILES.m
     BLOCK_N: tl.constexpr = TILES.n
     BLOCK_K: tl.constexpr = TILES.k
-    lane = tl.program_id(2).to(tl.int64)
+    run = tl.program_id(2).to(tl.int64)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    inputs += lane * inputs_stride
-    weight += lane * lane_stride
-    added = tl.load(bias + lane * lane_stride + n, mask=n < PATCHES.outputs, other=0.0)
+    inputs += run * inputs_stride
+    weight += run * run_stride
+    added = tl.load(bias + run * run_stride + n, mask=n < PATCHES.outputs, other=0.0)
     PARTS: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
     weights = ()
     if TILES.repeats > 0:
@@ -75,7 +75,7 @@ def forward(
         if not LAST:
             result = tl.minimum(tl.maximum(result, 0.0), LARGEST_HALF)
         tl.store(
-            out + (lane * total + m)[:, None] * PATCHES.outputs + n[None, :],
+            out + (run * total + m)[:, None] * PATCHES.outputs + n[None, :],
             result.to(out.dtype.element_ty),
             mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
         )
@@ -102,9 +102,9 @@ def _weights(weight, k, n, PATCHES: tl.constexpr, TILES: tl.constexpr):
 @triton.jit
 def _patch_offsets(first, k, PATCHES: tl.constexpr, TILES: tl.constexpr):
     """Return where numbers k = first..first + K of a patch lie, from its start."""
-    if PATCHES.run % TILES.k == 0:  # all in one run: written so that the compiler sees that they are neighbours
-        return (first // PATCHES.run) * PATCHES.pitch + first % PATCHES.run + tl.arange(0, TILES.k)
-    return (k // PATCHES.run) * PATCHES.pitch + k % PATCHES.run
+    if PATCHES.span % TILES.k == 0:  # all in one span: written so that the compiler sees that they are neighbours
+        return (first // PATCHES.span) * PATCHES.pitch + first % PATCHES.span + tl.arange(0, TILES.k)
+    return (k // PATCHES.span) * PATCHES.pitch + k % PATCHES.span
 
 
 @triton.jit
@@ -126,22 +126,22 @@ def weight_gradient(
     undo,
     weight_out,
     bias_out,
-    lane_stride,
+    run_stride,
     total,
     PATCHES: tl.constexpr,
     LAST: tl.constexpr,
     TILES: tl.constexpr,
 ):
-    """Write the gradient of a layer's weights and bias, times `undo` of the lane."""
+    """Write the gradient of a layer's weights and bias, times `undo` of the run."""
     BLOCK_M: tl.constexpr = TILES.m
     BLOCK_N: tl.constexpr = TILES.n
     BLOCK_K: tl.constexpr = TILES.k
-    lane = tl.program_id(2).to(tl.int64)
+    run = tl.program_id(2).to(tl.int64)
     first_k = tl.program_id(0) * BLOCK_K
     k = first_k + tl.arange(0, BLOCK_K)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     offsets = _patch_offsets(first_k, k, PATCHES, TILES)
-    inputs += lane * inputs_stride
+    inputs += run * inputs_stride
     sums = tl.zeros((BLOCK_K, BLOCK_N), tl.float32)
     bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for first in range(0, total, BLOCK_M):
@@ -153,7 +153,7 @@ def weight_gradient(
             inputs + offsets[:, None] + start[None, :], mask=(k < PATCHES.inner)[:, None] & inside[None, :], other=0.0
         )
         flowing = tl.load(
-            gradient + (lane * total + m)[:, None] * PATCHES.outputs + n[None, :],
+            gradient + (run * total + m)[:, None] * PATCHES.outputs + n[None, :],
             mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
             other=0.0,
         )
@@ -162,21 +162,21 @@ def weight_gradient(
         else:
             sums = tl.dot(found, flowing, sums)
         bias_sums += flowing.to(tl.float32)
-    factor = tl.load(undo + lane)
+    factor = tl.load(undo + run)
     tl.store(
-        weight_out + lane * lane_stride + k[:, None] * PATCHES.outputs + n[None, :],
+        weight_out + run * run_stride + k[:, None] * PATCHES.outputs + n[None, :],
         sums * factor,
         mask=(k < PATCHES.inner)[:, None] & (n < PATCHES.outputs)[None, :],
     )
     if tl.program_id(0) == 0:
-        tl.store(bias_out + lane * lane_stride + n, tl.sum(bias_sums, axis=0) * factor, mask=n < PATCHES.outputs)
+        tl.store(bias_out + run * run_stride + n, tl.sum(bias_sums, axis=0) * factor, mask=n < PATCHES.outputs)
 
 
 @triton.jit
 def input_gradient(
     gradient,
     weight,
-    lane_stride,
+    run_stride,
     inputs,
     inputs_stride,
     out,
@@ -194,7 +194,7 @@ def input_gradient(
     BLOCK_M: tl.constexpr = TILES.m
     BLOCK_N: tl.constexpr = TILES.n
     BLOCK_K: tl.constexpr = TILES.k
-    lane = tl.program_id(2).to(tl.int64)
+    run = tl.program_id(2).to(tl.int64)
     blocks = tl.cdiv(SHAPE.channels, BLOCK_K)
     c = (tl.program_id(1) % blocks) * BLOCK_K + tl.arange(0, BLOCK_K)
     remainder = tl.program_id(1) // blocks
@@ -204,7 +204,7 @@ def input_gradient(
     WIDE: tl.constexpr = (SHAPE.width + SHAPE.stride - 1) // SHAPE.stride
     TAPS: tl.constexpr = (SHAPE.kernel + SHAPE.stride - 1) // SHAPE.stride
     PARTS: tl.constexpr = (SHAPE.outputs + BLOCK_N - 1) // BLOCK_N
-    weight += lane * lane_stride
+    weight += run * run_stride
     weights = ()
     if TILES.repeats > 0:
         for index in tl.static_range(TAPS * TAPS * PARTS):
@@ -230,7 +230,7 @@ def input_gradient(
             out_x = wide - tap % TAPS
             hit = inside & (out_y >= 0) & (out_y < SHAPE.out_height) & (out_x >= 0) & (out_x < SHAPE.out_width)
             hit = hit & (kernel_y < SHAPE.kernel) & (kernel_x < SHAPE.kernel)
-            source = (lane * images + image) * (SHAPE.out_height * SHAPE.out_width) + out_y * SHAPE.out_width + out_x
+            source = (run * images + image) * (SHAPE.out_height * SHAPE.out_width) + out_y * SHAPE.out_width + out_x
             if TILES.repeats > 0:
                 for part in tl.static_range(PARTS):
                     n = part * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -249,10 +249,10 @@ def input_gradient(
                         sums = tl.dot(flowing, tl.trans(found.to(tl.float16)), sums)
         place = image * (SHAPE.height * SHAPE.width * SHAPE.channels) + (y * SHAPE.width + x) * SHAPE.channels
         mask = inside[:, None] & (c < SHAPE.channels)[None, :]
-        active = tl.load(inputs + lane * inputs_stride + place[:, None] + c[None, :], mask=mask, other=0.0)
+        active = tl.load(inputs + run * inputs_stride + place[:, None] + c[None, :], mask=mask, other=0.0)
         result = tl.where(active > 0, sums, 0.0)
         result = tl.minimum(tl.maximum(result, -LARGEST_HALF), LARGEST_HALF)
-        behind = lane * images * (SHAPE.height * SHAPE.width * SHAPE.channels)
+        behind = run * images * (SHAPE.height * SHAPE.width * SHAPE.channels)
         tl.store(out + behind + place[:, None] + c[None, :], result.to(out.dtype.element_ty), mask=mask)
 
 

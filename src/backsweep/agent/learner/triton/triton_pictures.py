@@ -1,4 +1,4 @@
-"""Kernels for the first convolution, which reads pictures of bytes from a bank; see `triton_layers`."""
+"""Kernels for the first convolution, which reads images of bytes by row number; see `triton_layers`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import triton.language as tl
 
 from backsweep.agent.learner.triton.triton_layers import LARGEST_HALF, patch_starts
 
-INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")  # Triton's interpreter knows no instructions
+INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")  # Triton's interpreter has no inline assembly
 
 
 @triton.jit
@@ -52,7 +52,7 @@ def _bytes(words):
 def _weight_row(number, PATCHES: tl.constexpr):
     """Return which row of the first convolution's weights belongs to a number of a patch.
 
-    Weights are in the order of the pixels of a kernel, row by row. Patches are too, unless pictures lie in blocks
+    Weights are in the order of the pixels of a kernel, row by row. Patches are too, unless images lie in blocks
     (`DeviceObservations.cut_into_blocks`); then a patch is block by block.
     """
     BLOCK: tl.constexpr = PATCHES.block
@@ -67,7 +67,7 @@ def _weight_row(number, PATCHES: tl.constexpr):
 @triton.jit
 def _word_offsets(k, PATCHES: tl.constexpr):
     """Return where words k of a patch lie, saying how many are neighbours, so that they are read together."""
-    offsets = (k // PATCHES.run) * PATCHES.pitch + k % PATCHES.run
+    offsets = (k // PATCHES.span) * PATCHES.pitch + k % PATCHES.span
     ALIGNED: tl.constexpr = PATCHES.aligned
     NEIGHBOURS: tl.constexpr = PATCHES.neighbours
     return tl.max_contiguous(tl.multiple_of(offsets, ALIGNED), NEIGHBOURS)
@@ -80,14 +80,14 @@ def first_forward(
     rows_stride,
     weight,
     bias,
-    lane_stride,
+    run_stride,
     out,
     total,
     scale,
     PATCHES: tl.constexpr,
     TILES: tl.constexpr,
 ):
-    """Convolve pictures of bytes that lie in a bank, found by row number, and apply the ReLU.
+    """Convolve images of bytes, found by row number, and apply the ReLU.
 
     Bytes are read as words of four; sizes and steps are in words. A program keeps its weights for TILES.repeats blocks
     of rows. PATCHES is a `layers.WordGather`.
@@ -95,9 +95,9 @@ def first_forward(
     BLOCK_M: tl.constexpr = TILES.m
     BLOCK_N: tl.constexpr = TILES.n
     BLOCK_K: tl.constexpr = TILES.k
-    lane = tl.program_id(2).to(tl.int64)
+    run = tl.program_id(2).to(tl.int64)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    weight += lane * lane_stride
+    weight += run * run_stride
     PARTS: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
     weights = ()
     for part in tl.static_range(PARTS):
@@ -108,12 +108,12 @@ def first_forward(
             other=0.0,
         )
         weights = weights + (kept.to(tl.float16),)
-    added = tl.load(bias + lane * lane_stride + n, mask=n < PATCHES.outputs, other=0.0)
+    added = tl.load(bias + run * run_stride + n, mask=n < PATCHES.outputs, other=0.0)
     for repeat in range(TILES.repeats):
         m = (tl.program_id(0) * TILES.repeats + repeat) * BLOCK_M + tl.arange(0, BLOCK_M)
         inside = m < total
         place = m % PATCHES.places
-        row = tl.load(rows + lane * rows_stride + m // PATCHES.places, mask=inside, other=0)
+        row = tl.load(rows + run * rows_stride + m // PATCHES.places, mask=inside, other=0)
         start = patch_starts(row, place, PATCHES)
         sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for part in tl.static_range(PARTS):
@@ -126,7 +126,7 @@ def first_forward(
             sums = tl.dot(_bytes(found), weights[part], sums)
         result = tl.minimum(tl.maximum(sums * scale + added[None, :], 0.0), LARGEST_HALF)
         tl.store(
-            out + (lane * total + m)[:, None] * PATCHES.outputs + n[None, :],
+            out + (run * total + m)[:, None] * PATCHES.outputs + n[None, :],
             result.to(out.dtype.element_ty),
             mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
         )
@@ -148,19 +148,19 @@ def first_weight_gradient(
     PATCHES: tl.constexpr,
     TILES: tl.constexpr,
 ):
-    """Write the gradient of the first convolution's weights and bias, of one part of the rows of each lane.
+    """Write the gradient of the first convolution's weights and bias, of one part of the rows of each run.
 
-    Part p of lane l is written behind the others, at (l * parts + p) * out_stride.
+    Part p of run r is written at (r * parts + p) * out_stride.
     """
     BLOCK_M: tl.constexpr = TILES.m
     BLOCK_N: tl.constexpr = TILES.n
     BLOCK_K: tl.constexpr = TILES.k
-    lane = tl.program_id(2).to(tl.int64)
+    run = tl.program_id(2).to(tl.int64)
     part = tl.program_id(1)
     k = tl.program_id(0) * BLOCK_K + tl.arange(0, BLOCK_K)
     n = tl.arange(0, BLOCK_N)
     offsets = _word_offsets(k, PATCHES)
-    rows += lane * rows_stride
+    rows += run * rows_stride
     sums = tl.zeros((4 * BLOCK_K, BLOCK_N), tl.float32)
     bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     stop = tl.minimum(total, (part + 1) * per_part)
@@ -173,14 +173,14 @@ def first_weight_gradient(
         mask = inside[:, None] & (k < PATCHES.inner)[None, :]
         found = tl.load(words + start[:, None] + offsets[None, :], mask=mask, other=0)
         flowing = tl.load(
-            gradient + (lane * total + m)[:, None] * PATCHES.outputs + n[None, :],
+            gradient + (run * total + m)[:, None] * PATCHES.outputs + n[None, :],
             mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
             other=0.0,
         )
         sums = tl.dot(tl.trans(_bytes(found)), flowing, sums)
         bias_sums += flowing.to(tl.float32)
-    factor = tl.load(undo + lane)
-    behind = (lane * tl.num_programs(1) + part) * out_stride
+    factor = tl.load(undo + run)
+    behind = (run * tl.num_programs(1) + part) * out_stride
     number = tl.program_id(0) * (4 * BLOCK_K) + tl.arange(0, 4 * BLOCK_K)
     tl.store(
         weight_out + behind + _weight_row(number, PATCHES)[:, None] * PATCHES.outputs + n[None, :],

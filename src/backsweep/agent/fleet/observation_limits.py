@@ -15,43 +15,43 @@ from backsweep.agent.defaults import task_options
 from backsweep.agent.fleet.run import Run
 from backsweep.tasks import exact, find_task
 
-FIRST_ROOM = 16_384
+FIRST_LIMIT = 16_384
 """Initial number of observations of a run, if their total is unknown."""
 
 
-class Rooms:
-    """The rooms of a fleet's runs."""
+class ObservationLimits:
+    """How many observations of each run of a fleet the device has memory for."""
 
     def __init__(self, runs: Sequence[Run], session: SessionConfig) -> None:
-        self._rooms = {run: first_room(run.config, session) for run in runs}
-        self._most = {run: most_room(run.config, session) for run in runs}
+        self._limits = {run: first_limit(run.config, session) for run in runs}
+        self._most = {run: largest_limit(run.config, session) for run in runs}
 
     def of(self, run: Run) -> int:
-        """Return for how many observations of a run there is room."""
-        return self._rooms[run]
+        """Return a run's limit."""
+        return self._limits[run]
 
     def grow(self, runs: Sequence[Run], new: int) -> bool:
-        """Make sure of room for `new` more observations of every run; say whether there was too little.
+        """Raise the limits if a run might reach its own with `new` more observations; return whether they were raised.
 
-        A device has to be set up again for it, so all runs get more when one must.
+        That sets up the device again, so the limits of all runs rise together.
         """
         used = {run: run.replay.machinery.store.observations_high for run in runs}
-        if all(min(used[run] + new, self._most[run]) <= self._rooms[run] for run in runs):
+        if all(min(used[run] + new, self._most[run]) <= self._limits[run] for run in runs):
             return False
         for run in runs:
-            self._rooms[run] = max(self._rooms[run], min(2 * (used[run] + new), self._most[run]))
+            self._limits[run] = max(self._limits[run], min(2 * (used[run] + new), self._most[run]))
         return True
 
 
-def first_room(config: RunConfig, session: SessionConfig) -> int:
-    """Return for how many observations of a run there is to be room from the start."""
-    most = most_room(config, session)
+def first_limit(config: RunConfig, session: SessionConfig) -> int:
+    """Return a run's limit at the start."""
+    most = largest_limit(config, session)
     bounded = session.observations_per_run is not None or known_observations(config) is not None
-    return most if bounded else min(FIRST_ROOM, most)
+    return most if bounded else min(FIRST_LIMIT, most)
 
 
-def most_room(config: RunConfig, session: SessionConfig) -> int:
-    """Return how many observations of a run there can be on the device."""
+def largest_limit(config: RunConfig, session: SessionConfig) -> int:
+    """Return the largest number of observations that a run can have on the device."""
     if session.observations_per_run is not None:
         return session.observations_per_run
     stored = 2 * config.capacity  # a row has two
