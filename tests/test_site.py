@@ -123,6 +123,12 @@ def test_every_name_of_the_reference_is_on_the_site(site: Path) -> None:
     assert 'id="backsweep.Replay.sample"' in pages  # a method that Replay inherits
 
 
+def test_parameters_described_together_have_their_own_types(site: Path) -> None:
+    page = re.sub(r"<[^>]+>|\s+", "", (site / "reference" / "replay.html").read_text())
+    assert "n_step(int,default:1)" in page
+    assert "gamma(float,default:0.99)" in page
+
+
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     loaded = re.compile(r"<(?:script|img|iframe|source)[^>]* src=\"(?:https?:)?//|<link[^>]* href=\"(?:https?:)?//")
     pages = sorted(site.rglob("*.html"))
