@@ -39,6 +39,7 @@ def interrupted_at(place: int, work: Callable[[], None]) -> bool:
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks for such a frame when tracing begins
     sys.settrace(trace)
     try:
         work()
