@@ -66,11 +66,15 @@ def write_report(report: Report, out: Path, processes: int = 1) -> Path:
 
 
 def write_markdown(report: Report, path: Path) -> None:
-    """Write the verdicts into a file, between its marked lines, and redraw those of its pictures that are charts."""
+    """Write the verdicts into a file, between its marked lines.
+
+    Charts that it shows, or that are already in the folder `images` next to it, are drawn again.
+    """
     text = replace_between(path.read_text(encoding="utf-8"), BEGIN, END, block(report))
     charts = [chart for answer in report.answers for chart in answer.charts]
     charts += [] if report.soonest is None else [soonest_chart(report.soonest)]
     for chart in charts:
-        if f"(images/{chart.name}.png)" in text:
-            draw(chart, path.parent / "images" / f"{chart.name}.png")
+        picture = path.parent / "images" / f"{chart.name}.png"
+        if picture.exists() or f"(images/{picture.name})" in text:
+            draw(chart, picture)
     path.write_text(text, encoding="utf-8")
