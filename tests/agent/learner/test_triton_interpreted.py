@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.agent.learner.arithmetic import PreparedRows
+from backsweep.agent.learner.arithmetic import Arithmetic, PreparedRows
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network
@@ -63,6 +63,7 @@ def test_an_update_is_the_plain_one(rule: str, kind: str) -> None:
 
     fused, plain, kept = learners(BLOCKS, RULES[rule], kind)
     arithmetic = FusedArithmetic(fused, kept)
+    patches = Arithmetic(BLOCKS, None if plain.errors is None else plain.errors.network)
     generator = np.random.default_rng(2)
     kept.write(np.arange(ROWS), observations_for(BLOCKS, generator))
     shape = (LANES, SIZE)
@@ -86,7 +87,7 @@ def test_an_update_is_the_plain_one(rule: str, kind: str) -> None:
         corrections = tuple(torch.tensor(pair, dtype=torch.float32) for pair in fused.count())
         found = fused.learn(arithmetic, PreparedRows(index, *rest), (corrections[0], corrections[1]))
         prepared = BLOCKS.prepare(kept.in_order(index), torch.float32)
-        expected = plain.learn(plain.arithmetic, PreparedRows(prepared, *rest), plain.count())
+        expected = plain.learn(patches, PreparedRows(prepared, *rest), plain.count())
         assert off(found, expected) < 3e-3, update
     expected_tensors = plain.tensors()
     for name, tensor in fused.tensors().items():
