@@ -71,3 +71,22 @@ def test_shipped_kernels_are_used_where_they_fit(tmp_path: Path) -> None:
         other = start(mode, folder, tmp_path / mode)
         assert "set_range" in other["compiled"], mode
         assert other["leaves"] == made["leaves"]
+
+
+def test_a_process_that_ships_kernels_reads_none_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that is written lies in the package, where kernels are looked for: reading them back broke wheels."""
+    looked = []
+
+    def look(function: object, digest: str, folder: Path) -> object:
+        looked.append(folder)
+        raise OSError
+
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    monkeypatch.setattr(shipped, "_runs_here", lambda: True)
+    monkeypatch.setattr(shipped, "_file_of", look)
+    monkeypatch.setattr(shipped, "_into", [])
+    assert shipped.load(None, "signature", None, "digest") is None
+    assert looked == [tmp_path]
+    shipped.ship_into(tmp_path)
+    assert shipped.load(None, "signature", None, "digest") is None
+    assert looked == [tmp_path]

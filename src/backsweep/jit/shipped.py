@@ -62,8 +62,8 @@ def _file_of(function: Any, digest: str, folder: Path) -> Any:
 
 def load(function: Any, signature: Any, target_context: Any, digest: str) -> Any:
     """Return the shipped code of a kernel for a signature, None if there is none that can be used here."""
-    if not FOLDER.is_dir() or not _runs_here():
-        return None
+    if _into or not FOLDER.is_dir() or not _runs_here():
+        return None  # what is being shipped is compiled, not read back
     try:
         found = _file_of(function, digest, FOLDER).load(str(signature))
         return None if found is None else CompileResult._rebuild(target_context, *found)
