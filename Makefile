@@ -84,6 +84,7 @@ bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peer
 	$(BIN)/python -m benchmarks.integrations --out benchmarks/results/integrations.json
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.view
+	$(BIN)/python -m benchmarks.first_use
 
 bench-gpu: $(READY) ## Measure a fleet and its networks on a GPU
 	$(BIN)/python -m benchmarks.learner --device cuda --streams 2 4
