@@ -38,6 +38,18 @@ def test_the_page_shows_the_recorded_campaigns() -> None:
     assert shown == torture.table(record)
 
 
+def test_a_round_leaves_no_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_process(name: str, seed: int, folder: str, context: object) -> str:
+        Path(folder, "left").write_text("by a process that was killed")
+        assert Path(folder).parent == tmp_path
+        return "it hung"
+
+    monkeypatch.setattr(torture, "IN_MEMORY", tmp_path)
+    monkeypatch.setattr(torture, "in_process", in_process)
+    assert torture.one_round("damaged files", 1, None) == "it hung"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_record_is_added_to(tmp_path: Path) -> None:
     record: list[torture.Campaign] = []
     for tried, code in ((3, "a"), (4, "b")):

@@ -84,20 +84,25 @@ class Campaign:
     attacks: dict[str, Score] = field(default_factory=dict)
 
 
-def play(name: str, seed: int, answer: Any) -> None:
+def play(name: str, seed: int, folder: str, answer: Any) -> None:
     """Carry out one round, and send how many tries it was, or what went wrong."""
     try:
-        place = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
-        with tempfile.TemporaryDirectory(prefix="backsweep-", dir=place) as folder:
-            answer.send(ATTACKS[name](random.Random(seed), Path(folder)))
+        answer.send(ATTACKS[name](random.Random(seed), Path(folder)))
     except BaseException:
         answer.send(traceback.format_exc())
 
 
 def one_round(name: str, seed: int, context: Any) -> int | str:
+    """Carry out one round in a process of its own, and remove its files however it ends."""
+    place = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="backsweep-", dir=place, ignore_cleanup_errors=True) as folder:
+        return in_process(name, seed, folder, context)
+
+
+def in_process(name: str, seed: int, folder: str, context: Any) -> int | str:
     """Carry out one round in a process of its own."""
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=play, args=(name, seed, theirs))
+    process = context.Process(target=play, args=(name, seed, folder, theirs))
     process.start()
     theirs.close()
     result: int | str = "it hung"
