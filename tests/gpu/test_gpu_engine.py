@@ -86,7 +86,7 @@ def test_the_same_steps_and_rows_while_actions_agree(task: str, method: str, mon
     assert len(apart) >= 20, "the lanes parted so early that nothing was compared"
     # Where two next actions are worth nearly the same, rounding decides which of them a target is made with, and the
     # target is another one. Parameters rounded to half precision on the CPU do the same to one row of 200 (Sokoban).
-    assert np.mean(apart) <= 0.03
+    assert np.mean(apart) <= 0.03  # 0.021 for DisCor, the largest seen
     assert max(apart) <= 0.25
 
 

@@ -153,8 +153,7 @@ def _run_here(parsed: argparse.Namespace) -> int:
     from backsweep.lab.runs.progress import JobProgress
 
     cores = usable_cores()
-    on_gpu = parsed.device.startswith("cuda")
-    one_per_core = parsed.engine == "process" or (on_gpu and gpu_sharing.can_be_shared(parsed.device))
+    one_per_core = parsed.engine == "process" or (parsed.device.startswith("cuda") and gpu_sharing.is_available())
     workers = parsed.jobs if parsed.jobs is not None else (cores if one_per_core else 1)
     found = _planned(parsed, parsed.results, workers)
     if parsed.dry_run:

@@ -19,9 +19,9 @@ def is_running() -> bool:
     return (pipes / "control").exists()
 
 
-def can_be_shared(device: str) -> bool:
-    """Return whether several processes can use this device at the same time."""
-    return not device.startswith("cuda") or is_running() or shutil.which(CONTROL) is not None
+def is_available() -> bool:
+    """Return whether MPS is running or can be started."""
+    return is_running() or shutil.which(CONTROL) is not None
 
 
 @contextlib.contextmanager

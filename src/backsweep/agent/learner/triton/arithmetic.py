@@ -13,7 +13,7 @@ from backsweep.agent.learner.optimisers import SMALLEST_SQUARE, Corrections, Opt
 from backsweep.agent.learner.packed import PackedArrays
 from backsweep.agent.learner.triton import triton_batches, triton_optimisers
 from backsweep.agent.learner.triton.network import FusedNetwork
-from backsweep.agent.learner.triton.sizes import parts, power
+from backsweep.agent.learner.triton.sizes import batch_shape, parts
 
 OPTIMISER_BLOCK = 1024
 MOVE_BLOCK = 256
@@ -47,7 +47,7 @@ class FusedArithmetic(Arithmetic):
             looked.values,
             looked.following,
             rows.action,
-            found.next_action,
+            found.next_action if looked.chosen_next else None,
             found.td_error,
             rows.discount,
             rows.weight,
@@ -55,11 +55,7 @@ class FusedArithmetic(Arithmetic):
             looked.prediction_sum,
             weight,
             gradient,
-            size,
-            ACTIONS=actions,
-            CHOSEN=looked.chosen_next,
-            BLOCK=power(size),
-            BLOCK_A=power(actions),
+            BATCH=batch_shape(size, actions),
         )
         return weight, gradient
 
@@ -77,17 +73,13 @@ class FusedArithmetic(Arithmetic):
             rows.action,
             rows.reward,
             rows.discount,
-            rows.reward if rows.known is None else rows.known,
+            rows.known,
             shares,
             chosen,
             target,
             error,
             next_action,
-            size,
-            ACTIONS=actions,
-            KNOWN=rows.known is not None,
-            BLOCK=power(size),
-            BLOCK_A=power(actions),
+            BATCH=batch_shape(size, actions),
         )
         return Errors(chosen, target, error, next_action.unsqueeze(-1))
 
@@ -105,10 +97,7 @@ class FusedArithmetic(Arithmetic):
             action,
             gradient,
             sums,
-            size,
-            ACTIONS=actions,
-            BLOCK=power(size),
-            BLOCK_A=power(actions),
+            BATCH=batch_shape(size, actions),
         )
         return gradient
 

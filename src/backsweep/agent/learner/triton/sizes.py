@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True)
+class BatchShape:
+    """The rows and actions of a batch, and the blocks that hold them; kernels are compiled for one."""
+
+    size: int
+    actions: int
+    block: int
+    block_of_actions: int
+
+
+@cache
+def batch_shape(size: int, actions: int) -> BatchShape:
+    """Return the shape of a batch of `size` rows."""
+    return BatchShape(size, actions, power(size), power(actions))
+
 
 def parts(whole: int, part: int) -> int:
     """Return how many parts of a size make up a whole, the last perhaps not full."""

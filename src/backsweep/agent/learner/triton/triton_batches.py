@@ -80,28 +80,28 @@ def td_errors(
     target_out,
     error_out,
     next_action_out,
-    size,
-    ACTIONS: tl.constexpr,
-    KNOWN: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCK_A: tl.constexpr,
+    BATCH: tl.constexpr,
 ):
     """Write each row's value, Double DQN target (or the known one), TD error and best next action; a run a program."""
+    SIZE: tl.constexpr = BATCH.size
+    ACTIONS: tl.constexpr = BATCH.actions
+    BLOCK: tl.constexpr = BATCH.block
+    BLOCK_A: tl.constexpr = BATCH.block_of_actions
     run = tl.program_id(0).to(tl.int64)
     b = tl.arange(0, BLOCK)
     a = tl.arange(0, BLOCK_A)
-    inside = b < size
-    row = run * size + b
-    values += run * 2 * size * ACTIONS
+    inside = b < SIZE
+    row = run * SIZE + b
+    values += run * 2 * SIZE * ACTIONS
     following = tl.load(
-        values + (size + b)[:, None] * ACTIONS + a[None, :],
+        values + (SIZE + b)[:, None] * ACTIONS + a[None, :],
         mask=inside[:, None] & (a < ACTIONS)[None, :],
         other=float("-inf"),
     )
     best = tl.argmax(following, axis=1)
     after = tl.load(next_target + row * ACTIONS + best, mask=inside, other=0.0)
     target = tl.load(reward + row, mask=inside, other=0.0) + tl.load(discount + row, mask=inside, other=0.0) * after
-    if KNOWN:
+    if known is not None:
         given = tl.load(known + row, mask=inside, other=0.0)
         share = tl.load(shares + run)
         target = tl.where(given == given, share * given + (1.0 - share) * target, target)
@@ -132,21 +132,21 @@ def discor_weights(
     prediction_sum,
     weight_out,
     gradient,
-    size,
-    ACTIONS: tl.constexpr,
-    CHOSEN: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCK_A: tl.constexpr,
+    BATCH: tl.constexpr,
 ):
     """Write DisCor's weights and the gradient of its error networks' loss, before their softplus; a run a program."""
+    SIZE: tl.constexpr = BATCH.size
+    ACTIONS: tl.constexpr = BATCH.actions
+    BLOCK: tl.constexpr = BATCH.block
+    BLOCK_A: tl.constexpr = BATCH.block_of_actions
     run = tl.program_id(0).to(tl.int64)
     b = tl.arange(0, BLOCK)
-    inside = b < size
-    row = run * size + b
+    inside = b < SIZE
+    row = run * SIZE + b
     taken = tl.load(action + row, mask=inside, other=0)
     before = tl.load(values + row * ACTIONS + taken, mask=inside, other=0.0)
     predicted = _softplus(before)
-    if CHOSEN:
+    if next_action is not None:
         chosen = tl.load(next_action + row, mask=inside, other=0)
         after = tl.load(following + row * ACTIONS + chosen, mask=inside, other=0.0)
     else:
@@ -160,12 +160,12 @@ def discor_weights(
     next_error = tl.load(discount + row, mask=inside, other=0.0) * _softplus(after)
     exponent = tl.where(inside, -next_error / tl.load(temperature + run), float("-inf"))
     powers = tl.exp(exponent - tl.max(exponent, axis=0))
-    weight = powers / tl.sum(powers, axis=0) * size * tl.load(share + row, mask=inside, other=0.0)
+    weight = powers / tl.sum(powers, axis=0) * SIZE * tl.load(share + row, mask=inside, other=0.0)
     tl.store(weight_out + row, weight, mask=inside)
     difference = predicted - tl.abs(tl.load(td_error + row, mask=inside, other=0.0)) - next_error
-    slope = 2.0 / size * difference * tl.sigmoid(before)
+    slope = 2.0 / SIZE * difference * tl.sigmoid(before)
     _write_at_actions(gradient, row, taken, slope, inside, ACTIONS, BLOCK_A)
-    mean = tl.sum(tl.where(inside, predicted, 0.0), axis=0) / size
+    mean = tl.sum(tl.where(inside, predicted, 0.0), axis=0) / SIZE
     tl.store(prediction_sum + run, tl.load(prediction_sum + run) + mean)
 
 
@@ -178,19 +178,20 @@ def huber_and_statistics(
     action,
     gradient,
     sums,
-    size,
-    ACTIONS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCK_A: tl.constexpr,
+    BATCH: tl.constexpr,
 ):
     """Write the gradient of the weighted Huber loss, and add the run's statistics to its sums."""
+    SIZE: tl.constexpr = BATCH.size
+    ACTIONS: tl.constexpr = BATCH.actions
+    BLOCK: tl.constexpr = BATCH.block
+    BLOCK_A: tl.constexpr = BATCH.block_of_actions
     run = tl.program_id(0).to(tl.int64)
     b = tl.arange(0, BLOCK)
-    inside = b < size
-    row = run * size + b
+    inside = b < SIZE
+    row = run * SIZE + b
     found = tl.load(error + row, mask=inside, other=0.0)
     share = tl.load(weight + row, mask=inside, other=0.0)
-    slope = tl.minimum(tl.maximum(found, -1.0), 1.0) * share / size
+    slope = tl.minimum(tl.maximum(found, -1.0), 1.0) * share / SIZE
     taken = tl.load(action + row, mask=inside, other=0)
     _write_at_actions(gradient, row, taken, slope, inside, ACTIONS, BLOCK_A)
     off = tl.abs(found)
@@ -198,11 +199,11 @@ def huber_and_statistics(
     total = tl.sum(share, axis=0)
     effective = total * total / tl.sum(share * share, axis=0)
     place = sums + run * 5
-    loss = tl.sum(share * (inner * (off - 0.5 * inner)), axis=0) / size
+    loss = tl.sum(share * (inner * (off - 0.5 * inner)), axis=0) / SIZE
     tl.store(place, tl.load(place) + loss.to(tl.float64))
-    tl.store(place + 1, tl.load(place + 1) + (tl.sum(off, axis=0) / size).to(tl.float64))
-    mean_chosen = tl.sum(tl.load(chosen + row, mask=inside, other=0.0), axis=0) / size
+    tl.store(place + 1, tl.load(place + 1) + (tl.sum(off, axis=0) / SIZE).to(tl.float64))
+    mean_chosen = tl.sum(tl.load(chosen + row, mask=inside, other=0.0), axis=0) / SIZE
     tl.store(place + 2, tl.load(place + 2) + mean_chosen.to(tl.float64))
-    mean_target = tl.sum(tl.load(target + row, mask=inside, other=0.0), axis=0) / size
+    mean_target = tl.sum(tl.load(target + row, mask=inside, other=0.0), axis=0) / SIZE
     tl.store(place + 3, tl.load(place + 3) + mean_target.to(tl.float64))
     tl.store(place + 4, tl.load(place + 4) + effective.to(tl.float64))

@@ -139,9 +139,8 @@ def first_weight_gradient(
     rows_stride,
     gradient,
     undo,
-    weight_out,
-    bias_out,
-    out_stride,
+    out,
+    bias_offset,
     total,
     scale,
     per_part,
@@ -150,7 +149,7 @@ def first_weight_gradient(
 ):
     """Write the gradient of the first convolution's weights and bias, of one part of the rows of each run.
 
-    Part p of run r is written at (r * parts + p) * out_stride.
+    Part p of run r is piece r * parts + p of `out`; in a piece the bias follows the weights at `bias_offset`.
     """
     BLOCK_M: tl.constexpr = TILES.m
     BLOCK_N: tl.constexpr = TILES.n
@@ -180,12 +179,12 @@ def first_weight_gradient(
         sums = tl.dot(tl.trans(_bytes(found)), flowing, sums)
         bias_sums += flowing.to(tl.float32)
     factor = tl.load(undo + run)
-    behind = (run * tl.num_programs(1) + part) * out_stride
+    behind = (run * tl.num_programs(1) + part) * (bias_offset + PATCHES.outputs)
     number = tl.program_id(0) * (4 * BLOCK_K) + tl.arange(0, 4 * BLOCK_K)
     tl.store(
-        weight_out + behind + _weight_row(number, PATCHES)[:, None] * PATCHES.outputs + n[None, :],
+        out + behind + _weight_row(number, PATCHES)[:, None] * PATCHES.outputs + n[None, :],
         sums * (scale * factor),
         mask=(number < 4 * PATCHES.inner)[:, None] & (n < PATCHES.outputs)[None, :],
     )
     if tl.program_id(0) == 0:
-        tl.store(bias_out + behind + n, tl.sum(bias_sums, axis=0) * factor, mask=n < PATCHES.outputs)
+        tl.store(out + behind + bias_offset + n, tl.sum(bias_sums, axis=0) * factor, mask=n < PATCHES.outputs)
