@@ -41,16 +41,16 @@ METHODS = {
 """In the order of the legend."""
 
 SPARE = (
-    ("#0369a1", "#7dd3fc"),
-    ("#4d7c0f", "#bef264"),
-    ("#6d28d9", "#c4b5fd"),
-    ("#0f766e", "#5eead4"),
-    ("#374151", "#d1d5db"),
-    ("#a21caf", "#f0abfc"),
-    ("#a16207", "#fbbf24"),
-    ("#be123c", "#fda4af"),
+    ("#155e75", "#67e8f9"),
+    ("#3f6212", "#bef264"),
+    ("#5b21b6", "#c4b5fd"),
+    ("#9d174d", "#f9a8d4"),
+    ("#713f12", "#fde047"),
+    ("#e11d48", "#fb7185"),
+    ("#1e3a8a", "#93c5fd"),
+    ("#7c2d12", "#fdba74"),
 )
-"""For lines that are no method: a setting of one, or a step of a study."""
+"""For lines that are no method: a setting of one, or a step of a study. None is the colour of a method."""
 
 
 def title_of(name: str) -> str:
@@ -59,7 +59,7 @@ def title_of(name: str) -> str:
         return METHODS[name].title
     method, comma, rest = name.partition(", ")
     if comma and method in METHODS:
-        return f"{METHODS[method].title} ({rest})"
+        return f"{METHODS[method].title} ({rest.removeprefix(f'{method}_').replace('_', ' ')})"
     method, at, rest = name.partition(" at ")
     return f"{METHODS[method].title} at {rest}" if at and method in METHODS else name
 
@@ -74,10 +74,8 @@ def in_order(names: Iterable[str]) -> list[str]:
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """Return how each line of a chart is shown, in the legend's order."""
     found = {name: METHODS[name] for name in in_order(names) if name in METHODS}
-    taken = {look.light for look in found.values()}
-    free = [pair for pair in SPARE if pair[0] not in taken] or list(SPARE)
     for place, name in enumerate(name for name in in_order(names) if name not in METHODS):
-        found[name] = Look(title_of(name), *free[place % len(free)])
+        found[name] = Look(title_of(name), *SPARE[place % len(SPARE)])
     return found
 
 

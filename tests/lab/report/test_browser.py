@@ -185,6 +185,35 @@ def test_wide_tables_scroll_by_themselves_and_say_so(running: Any, page: Path) -
         assert opened.locator("th.number").count() > 5
 
 
+def test_the_contents_mark_where_the_reader_is(running: Any, page: Path) -> None:
+    with visit(running, page) as opened:
+        current = "document.querySelector('#contents [aria-current]').hash"
+        assert opened.evaluate(current) == "#top"
+        for place in opened.evaluate("[...document.querySelectorAll('#contents li a')].map((link) => link.hash)"):
+            opened.locator(f"#contents li a[href='{place}']").click()
+            opened.wait_for_function(f"{current} === '{place}'")
+            shown = opened.locator("#contents [aria-current]").bounding_box()
+            assert 0 <= shown["y"] <= DESKTOP[1] - shown["height"]
+        opened.evaluate("scrollTo(0, 0)")
+        opened.wait_for_function(f"{current} === '#top'")
+
+
+def test_no_number_touches_the_next_column_and_no_label_is_cut(running: Any, page: Path) -> None:
+    with visit(running, page) as opened:
+        opened.evaluate(UNFOLD)
+        gap = opened.evaluate("""Math.min(...[...document.querySelectorAll("td.number + td:not(.number)")]
+            .map((cell) => parseFloat(getComputedStyle(cell).paddingLeft)))""")
+        assert 8 <= gap < 100
+        cut = opened.evaluate("""[...document.querySelectorAll(".plot svg")].flatMap((chart) => {
+            const { left, right } = chart.getBoundingClientRect();
+            return [...chart.querySelectorAll("text")].filter((text) => {
+              const box = text.getBoundingClientRect();
+              return box.left < left - 0.5 || box.right > right + 0.5;
+            }).map((text) => text.textContent);
+        })""")
+        assert cut == []
+
+
 def test_the_contents_on_a_phone(running: Any, page: Path) -> None:
     with visit(running, page, size=PHONE) as opened:
         menu = opened.get_by_role("button", name="Contents")

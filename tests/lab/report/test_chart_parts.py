@@ -40,9 +40,8 @@ def test_every_method_has_a_colour_that_can_be_seen_on_light_and_dark() -> None:
     pairs = [(look.light, look.dark) for look in METHODS.values()] + list(SPARE)
     assert min(contrast(light, "#ffffff") for light, _ in pairs) >= 3
     assert min(contrast(dark, "#1a2026") for _, dark in pairs) >= 3
-    assert (
-        len({look.light for look in METHODS.values()}) == len({look.dark for look in METHODS.values()}) == len(METHODS)
-    )
+    # Each method has a colour that nothing else has.
+    assert len({light for light, _ in pairs}) == len({dark for _, dark in pairs}) == len(pairs)
 
 
 def test_a_method_has_one_colour_and_one_place_whatever_else_is_shown() -> None:
@@ -57,6 +56,8 @@ def test_a_method_has_one_colour_and_one_place_whatever_else_is_shown() -> None:
     assert title_of("ebu, beta 0, no timeouts") == "EBU (beta 0, no timeouts)"
     assert title_of("uer at 0.25") == "uniform at 0.25"
     assert title_of("eta 0.5") == "eta 0.5"
+    assert title_of("per, per_alpha 0.6") == "PER (alpha 0.6)"
+    assert title_of("uer, learning_rate 0.001") == "uniform (learning rate 0.001)"
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,8 @@ def test_rounds_and_seeds_are_dots_not_lines() -> None:
     drawn = [*speeds(evidence), *coverage(evidence)]
     assert [chart.name for chart in drawn] == ["c11-sample", "c11-add", "c21-batches"]
     assert all(isinstance(chart, DotChart) for chart in drawn)
+    assert [chart.named for chart in drawn] == [True, True, False]  # type: ignore[union-attr]
+    assert drawn[0].lines == [row.dots[0].name for row in drawn[0].dot_rows]  # type: ignore[union-attr]
     rounds = {record["round"] for record in reported(evidence, "speed")}
     assert all(len(dots.values) == len(rounds) for row in drawn[0].dot_rows for dots in row.dots)  # type: ignore[union-attr]
     unmixed = drawn[2].dot_rows[0]  # type: ignore[union-attr]

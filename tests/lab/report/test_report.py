@@ -22,8 +22,10 @@ from backsweep.lab.report.chart import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
 from backsweep.lab.report.markdown import BEGIN, END, block
 from backsweep.lab.report.marked import replace_between, rewrite_between
-from backsweep.lab.report.tables import side_by_side
+from backsweep.lab.report.tables import shown, side_by_side
+from backsweep.lab.report.words import readable
 from backsweep.lab.report.writing import write_markdown, write_page
+from backsweep.lab.stats.intervals import Interval
 from result_folders import write_run
 
 
@@ -34,9 +36,10 @@ def test_the_page_is_whole_and_says_the_known_verdicts(folder: Path) -> None:
     assert page.cards["C1. Backups to solve a chain"][0] == "reproduced"
     minigrid = page.cards["C3. MiniGrid: who learns best?"]
     assert minigrid[:2] == [
-        "reproduced on 2 of 7 tasks",
+        "reproduced (2 of 7 tasks run)",
         "TER ends ahead of all 4 others on 2 of 2 tasks, behind one of them on none.",
     ]
+    assert "TER minus each other method: final score by task, with 95% intervals" in minigrid
     assert page.cards["C4. Sokoban: who learns best?"][0] == "reproduced"
     assert "C11" in page.ids  # not run: no card, but its rule can be read
     assert not [title for title in page.cards if title.startswith("C11")]
@@ -88,6 +91,28 @@ def test_successes_are_shown_seed_by_seed_where_they_are_known(report: Report, f
     (line,) = side_by_side(answer.successes)
     assert line["ter"] == "80 81 82 83 84"
     assert "80 81 82 83 84" in (folder / "index.html").read_text()
+
+
+def test_tables_have_methods_in_the_order_of_the_legend_and_readable_numbers() -> None:
+    rows = [{"task": "a", "method": name, "episodes that reach the goal": [0.5]} for name in ("uer", "ter", "graph")]
+    assert list(side_by_side(rows)[0]) == ["percent on", "graph", "ter", "uer"]
+    assert shown(Interval(0.000169, 4.31e-09, 0.000382)) == "0.000169 [0, 0.000382]"
+    assert shown(Interval(0.5, 0.25, math.inf)) == "0.5 [0.25, never]"
+    assert shown(Interval(0.0, 0.0, 0.0)) == "0 [0, 0]"
+
+
+def test_details_say_what_was_found_first_and_call_things_by_their_titles(folder: Path) -> None:
+    text = (folder / "index.html").read_text()
+    details = text[text.index('id="C3"') :]
+    assert (
+        "<dt>Found</dt><dd>TER ends ahead of all 4 others on 2 of 2 tasks, behind one of them on none.</dd>" in details
+    )
+    assert "<summary>How it is decided. All 8 parts hold.</summary>" in details
+    assert "2 of 7 tasks (DoorKey, Unlock)" in details
+    assert readable("one per backup: ter 35 [35, 35], per 1,313 [1,186, 1,466]") == (
+        "one per backup: TER 35 [35, 35], PER 1,313 [1,186, 1,466]"
+    )
+    assert readable("seconds/batch on minigrid/lavacrossing-hard.") == "seconds/batch on LavaCrossing-Hard."
 
 
 def test_runs_whose_values_run_away_are_counted(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from backsweep.agent.palette import in_order, title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.bounds import left_bounds, return_bounds
 from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence, settings_of
@@ -175,9 +176,10 @@ def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
 
     groups = complete(groups_for(question, evidence), question.compared)
     labels = comparable(question, groups)
-    for label in (variant.label for variant in question.variants):
-        if label not in labels and any(label in group.runs for group in groups.values()):
-            evidence.left_out.append(f"{question.id}: {label} lacks tasks or seeds that the others have, so no score")
+    names = in_order(variant.label for variant in question.variants if variant.label not in labels)
+    if lacking := [title_of(name) for name in names if any(name in group.runs for group in groups.values())]:
+        text = f"{', '.join(lacking)}: not on all tasks with all seeds that the others have, so no score"
+        evidence.left_out.append(f"{question.id}: {text}")
     rows = []
     for name, measure in (("final score", final_score), ("area under the curve", area)):
         values = scores(groups, labels, measure) if groups else {}

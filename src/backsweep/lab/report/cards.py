@@ -6,6 +6,7 @@ from html import escape
 
 from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.answers import Answer, Report, by_kind
+from backsweep.lab.report.chart import CARD_ROWS, AnyChart, DotChart
 
 
 def anchor(answer: Answer) -> str:
@@ -15,7 +16,8 @@ def anchor(answer: Answer) -> str:
 
 def badge(verdict: Verdict) -> str:
     """Return a verdict as a coloured badge."""
-    return f'<span class="badge {outcome_class(verdict)}">{escape(verdict.headline)}</span>'
+    text = f"{verdict.outcome} ({verdict.about} run)" if verdict.about else verdict.outcome
+    return f'<span class="badge {outcome_class(verdict)}">{escape(text)}</span>'
 
 
 def outcome_class(verdict: Verdict) -> str:
@@ -43,12 +45,23 @@ def cards_html(report: Report) -> str:
 
 def _card(answer: Answer) -> str:
     caution = f'<p class="caution">{escape(answer.caution)}</p>' if answer.caution else ""
-    picture = f'<figure data-chart="{answer.charts[0].name}" data-mini></figure>' if answer.charts else ""
+    picture = _small(answer.charts[0]) if answer.charts else ""
     return (
         f'<article class="card"><div>{badge(answer.verdict)}</div><h4>{answer.id}. {escape(answer.title)}</h4>'
         f"<p>{escape(answer.short)}</p>{caution}{picture}"
         f'<a class="more" href="#{anchor(answer)}">Details of {answer.id}</a></article>'
     )
+
+
+def _small(chart: AnyChart) -> str:
+    """Return a small chart; its caption says which of its views or rows it shows."""
+    shown = chart.title
+    if isinstance(chart, DotChart):
+        if len(chart.dot_rows) > CARD_ROWS:
+            shown += f"; the first {CARD_ROWS} of {len(chart.dot_rows)}"
+    elif len(chart.facets) > 1:
+        shown += f"; {chart.facets[chart.first].label}"
+    return f'<figure data-chart="{chart.name}" data-mini><figcaption>{escape(shown)}</figcaption></figure>'
 
 
 def contents_html(report: Report, with_chain: bool) -> str:

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from backsweep.agent.palette import in_order
+from backsweep.agent.palette import in_order, title_of
 
 Unit = Literal["", "percent"]
+CARD_ROWS = 8
+"""Rows of a dot chart that a card has room for."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,11 @@ class DotChart:
         """The names of all lines, in the legend's order."""
         return in_order(dots.name for row in self.dot_rows for dots in row.dots)
 
+    @property
+    def named(self) -> bool:
+        """Whether the label of each row names its only line, so that no legend is needed."""
+        return all([title_of(dots.name) for dots in row.dots] == [row.label] for row in self.dot_rows)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield every dot, for CSV."""
         for row in self.dot_rows:
@@ -135,7 +142,7 @@ class DotChart:
 
     def to_json(self) -> dict[str, Any]:
         """Return the chart as plain JSON; infinite values are null."""
-        return {"kind": "dots", **_short(dataclasses.asdict(self)), "lines": self.lines}
+        return {"kind": "dots", **_short(dataclasses.asdict(self)), "lines": self.lines, "named": self.named}
 
 
 AnyChart = Chart | DotChart

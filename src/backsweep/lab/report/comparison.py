@@ -28,8 +28,11 @@ def comparison_html(report: Report) -> str:
         "those of the comparison that is least in its favour, with its interval. What is measured without training "
         "stands in the first column of results."
     )
-    table = table_html(comparison_rows(report), TITLE)
-    return f'<section id="compared"><h2>{escape(TITLE)}</h2><p>{escape(text)}</p>{table}</section>'
+    rows = comparison_rows(report)
+    empty = {column for column in rows[0] if all(row[column] == _NONE for row in rows)}
+    table = table_html([{name: row[name] for name in row if name not in empty} for row in rows], TITLE)
+    fold = f'<details class="claim" id="compared"><summary><h3>{escape(TITLE)}</h3></summary>'
+    return f"<section>{fold}<div><p>{escape(text)}</p>{table}</div></details></section>"
 
 
 def _row(question: Question, report: Report) -> dict[str, str]:

@@ -11,6 +11,7 @@ from backsweep.lab.report.answers import Answer, Report
 from backsweep.lab.report.cards import anchor, badge
 from backsweep.lab.report.html_tables import table_html
 from backsweep.lab.report.tables import side_by_side, table_name
+from backsweep.lab.report.words import readable
 
 MARKS = {
     True: ("✓", "holds", "holds"),
@@ -35,7 +36,8 @@ def _claim(answer: Answer, files: bool) -> str:
     question, verdict = answer.question, answer.verdict
     first = (
         ("The paper says" if question.kind == "paper" else "The goal", question.claim),
-        ("Found", verdict.found),
+        ("Found", answer.short if verdict.short else verdict.found),
+        ("In numbers", verdict.summary if verdict.short else ""),
         ("Keep in mind", answer.caution),
         ("Missing", question.missing),
     )
@@ -51,7 +53,7 @@ def _claim(answer: Answer, files: bool) -> str:
             parts.append(f'<p class="soft small"><a href="{name}.png">PNG</a> · <a href="{name}.csv">CSV</a></p>')
     rule = _described((("Measured", question.metric), ("Decided by", question.decided_by)))
     parts.append(
-        _fold("How it is decided, part by part" if verdict.parts else "How it is decided", rule + _parts(verdict))
+        _fold(" ".join(("How it is decided.", escape(verdict.parts_in_words))).strip(), rule + _parts(verdict))
     )
     if tables := _tables(answer, files):
         parts.append(_fold("Show numbers", "".join(tables)))
@@ -60,7 +62,8 @@ def _claim(answer: Answer, files: bool) -> str:
 
 
 def _described(words: Sequence[tuple[str, str]]) -> str:
-    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in words if text) + "</dl>"
+    lines = (f"<dt>{name}</dt><dd>{escape(readable(text))}</dd>" for name, text in words if text)
+    return f"<dl>{''.join(lines)}</dl>"
 
 
 def _fold(title: str, body: str) -> str:
@@ -71,7 +74,7 @@ def _parts(verdict: Verdict) -> str:
     """Return the parts of a claim, each with whether it holds."""
     items = [
         f'<li><span class="{kind}" title="{said}" role="img" aria-label="{said}">{mark}</span>'
-        f'<span>{escape(part.text)}: <span class="found">{escape(part.found)}</span></span></li>'
+        f'<span>{escape(readable(part.text))}: <span class="found">{escape(readable(part.found))}</span></span></li>'
         for part in verdict.parts
         for mark, kind, said in [MARKS[part.holds]]
     ]

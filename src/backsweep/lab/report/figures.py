@@ -151,9 +151,10 @@ def _dots(plt: Any, chart: DotChart) -> Any:
         panel.set_xticks([*ticks, outside], [*(short_number(tick, chart.unit) for tick in ticks), chart.beyond])
     if low < 0:
         panel.axvline(0, color="0.6", linewidth=1)
-    legend_rows = -(-len(shown) // LEGEND_COLUMNS) if len(shown) > 1 else 0
+    legend = len(shown) > 1 and not chart.named
+    legend_rows = -(-len(shown) // LEGEND_COLUMNS) if legend else 0
     panel.set_title(chart.title, fontsize=10, pad=6 + 18 * legend_rows)
-    if len(shown) > 1:
+    if legend:
         from matplotlib.lines import Line2D
 
         handles = [Line2D([], [], color=look.light, marker="o", linewidth=2.4) for look in shown.values()]

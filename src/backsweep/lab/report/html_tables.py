@@ -6,7 +6,7 @@ import re
 from html import escape
 from typing import Any
 
-from backsweep.agent.palette import METHODS, title_of
+from backsweep.agent.palette import title_of
 from backsweep.lab.report.chart import task_title
 from backsweep.lab.report.tables import shown
 from backsweep.tasks import TASKS
@@ -39,9 +39,7 @@ def table_html(rows: list[dict[str, Any]], name: str) -> str:
 
 def _title(text: str) -> str:
     """Return the title of a method or a task; other text unchanged."""
-    if text in METHODS:
-        return title_of(text)
-    return task_title(text) if text in TASKS else text
+    return task_title(text) if text in TASKS else title_of(text)
 
 
 def _is_number(values: list[Any]) -> bool:

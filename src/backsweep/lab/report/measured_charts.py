@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from backsweep.agent.palette import title_of
+from backsweep.agent.palette import in_order, title_of
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.measured_rules import ORDER_TEXTS, reported
 from backsweep.lab.report.chart import AnyChart, DotChart, DotRow, Dots
@@ -21,7 +21,7 @@ def speeds(evidence: Evidence) -> list[AnyChart]:
     charts: list[AnyChart] = []
     for operation, what in (("sample", "Drawing a batch"), ("add", "Adding a step")):
         rows = []
-        for method in dict.fromkeys(record["method"] for record in records):
+        for method in in_order(record["method"] for record in records):
             rounds = [r for r in records if r["method"] == method and r["operation"] == operation]
             if rounds:
                 worst = float(np.median([r["max"] for r in rounds])) * 1e6

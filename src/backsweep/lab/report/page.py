@@ -10,7 +10,7 @@ from typing import Any
 from backsweep.agent.palette import METHODS, SPARE, looks
 from backsweep.lab.report.answers import Report
 from backsweep.lab.report.cards import cards_html, contents_html
-from backsweep.lab.report.chart import AnyChart, Chart
+from backsweep.lab.report.chart import CARD_ROWS, AnyChart, Chart
 from backsweep.lab.report.comparison import comparison_html
 from backsweep.lab.report.details import details_html, remarks_html
 from backsweep.lab.report.hero import chain_player, hero_html
@@ -69,6 +69,7 @@ def page_data(report: Report) -> dict[str, Any]:
     tasks = [task for chart in charts for task in _tasks(chart)]
     return {
         "charts": {chart.name: {**chart.to_json(), "looks": _looks(chart.lines)} for chart in charts},
+        "card_rows": CARD_ROWS,
         "chain": chain,
         "pictures": thumbnails(tasks),
     }

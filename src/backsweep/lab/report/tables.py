@@ -8,16 +8,19 @@ import re
 from pathlib import Path
 from typing import Any
 
+from backsweep.agent.palette import METHODS, in_order
 from backsweep.lab.stats.intervals import Interval, plain
 
 SUCCESS = "episodes that reach the goal"
 DIVERGED = "runs whose values diverged"
+NEGLIGIBLE = 5e-4
+"""Share of an interval's largest number below which another one is shown as 0."""
 
 
 def shown(value: Any) -> str:
     """Return a value as text for the reader."""
     if isinstance(value, Interval):
-        return str(value)
+        return _interval(value)
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
@@ -25,6 +28,13 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return plain(value)
     return str(value)
+
+
+def _interval(value: Interval) -> str:
+    """Return an interval as text; what is nothing next to its largest number is 0, not 4.31e-09."""
+    ends = (value.estimate, value.low, value.high)
+    largest = max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
+    return str(Interval(*(0.0 if abs(end) < NEGLIGIBLE * largest else end for end in ends)))
 
 
 def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -53,7 +63,15 @@ def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for row in rows:
             count = f"{row[DIVERGED]} of {row['runs']}"
             lines.setdefault((row["task"],), {"runs on": row["task"]})[row["method"]] = count
-    return list(lines.values()) or rows
+    return [_ordered(line) for line in lines.values()] or rows
+
+
+def _ordered(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line with its methods in the legend's order; the other columns come first, as they are."""
+    names = {column: column.removeprefix("over ") for column in line}
+    known = in_order(name for name in names.values() if name in METHODS)
+    columns = sorted(line, key=lambda column: known.index(names[column]) if names[column] in METHODS else -1)
+    return {column: line[column] for column in columns}
 
 
 def table_name(slug: str, title: str) -> str:

@@ -15,14 +15,20 @@
       this.body = html("div", { className: "plot" }, figure);
       this.tip = html("div", { className: "tip", hidden: true, role: "status" }, figure);
       this.draw();
-      if (this.mini && this.spec.lines.length > 1) this.addNames();
+      if (this.mini) this.addNames();
     }
 
     // A card has a legend but no room for buttons.
     addNames() {
+      const drawn = this.spec.kind === "dots" ? new Set(this.rowsShown().flatMap((row) => row.dots.map((dots) => dots.name))) : null;
+      const lines = this.spec.lines.filter((name) => !drawn || drawn.has(name));
+      if (this.spec.named || lines.length < 2) return;
       const names = html("div", { className: "legend" }, this.figure);
-      for (const name of this.spec.lines) html("span", { textContent: this.title(name) }, names).style.setProperty("--colour", this.colour(name));
+      for (const name of lines) html("span", { textContent: this.title(name) }, names).style.setProperty("--colour", this.colour(name));
     }
+
+    // A card has room for the first few rows.
+    rowsShown() { return this.mini ? this.spec.dot_rows.slice(0, data.card_rows) : this.spec.dot_rows; }
 
     colour(name) { return this.spec.looks[name].colour; }
 
@@ -38,7 +44,7 @@
         this.select.value = this.view;
         this.select.addEventListener("change", () => this.choose(this.select.value, true));
       } else if (facets) html("div", { className: "soft", textContent: facets[0].label }, this.figure);
-      if (this.spec.lines.length > 1) this.addLegend();
+      if (this.spec.lines.length > 1 && !this.spec.named) this.addLegend();
     }
 
     addLegend() {

@@ -3,7 +3,6 @@
 window.backsweep.dotRows = (() => {
   const { make, html, number, ticks } = window.backsweep;
   const data = window.backsweep.data;
-  const FEW = 8; // rows that a card has room for
 
   return function dotRows(place, chart, { width, mini }) {
     const { spec } = chart;
@@ -24,12 +23,15 @@ window.backsweep.dotRows = (() => {
     const px = (value) => value === null ? inner - (mini ? 8 : 22) : start + (value - low) / (high - low) * (end - start);
     const strip = mini ? 5 : spec.dot_rows.length * spec.lines.length > 40 ? 7.5 : 9; // many strips are drawn closer together
 
-    for (const row of mini ? spec.dot_rows.slice(0, FEW) : spec.dot_rows) {
+    const most = Math.max(2, Math.min(6, Math.floor(inner / 80))), few = ticks(low, high, most);
+    const marks = few.length > 1 ? few : ticks(low, high, 2 * most);
+    for (const row of chart.rowsShown()) {
       const label = html("div", { className: "dot-label" }, rows);
       if (row.task && data.pictures[row.task]) html("img", { src: data.pictures[row.task], alt: "", width: 44, height: 44, loading: "lazy" }, label);
       html("span", { textContent: row.label }, label);
       const shown = shownIn(row), height = Math.max(mini ? 14 : 26, shown.length * strip + 8);
       const svg = make("svg", { viewBox: `0 0 ${inner} ${height}`, width: inner, height, role: "img" }, rows);
+      for (const at of marks) make("line", { class: "grid faint", x1: px(at), x2: px(at), y1: 0, y2: height }, svg);
       if (low < 0) make("line", { class: "zero", x1: px(0), x2: px(0), y1: 0, y2: height }, svg);
       if (never) make("line", { class: "grid", x1: end + 10, x2: end + 10, y1: 0, y2: height }, svg);
       shown.forEach((dots, index) => drawStrip(svg, dots, (height - (shown.length - 1) * strip) / 2 + index * strip));
@@ -37,7 +39,7 @@ window.backsweep.dotRows = (() => {
       svg.setAttribute("aria-label", `${row.label}: ${words.join("; ")}`);
       if (!mini) listen(svg, row, shown);
     }
-    if (!mini) axis();
+    axis();
 
     function drawStrip(svg, dots, y) {
       const colour = chart.colour(dots.name), group = make("g", { "data-line": dots.name }, svg);
@@ -77,12 +79,13 @@ window.backsweep.dotRows = (() => {
       html("div", { className: "dot-label axis" }, rows);
       const svg = make("svg", { viewBox: `0 0 ${inner} 22`, width: inner, height: 22, "aria-hidden": "true" }, rows);
       make("line", { class: "grid", x1: start, x2: end, y1: 1, y2: 1 }, svg);
-      for (const at of ticks(low, high, Math.max(2, Math.min(6, Math.floor(inner / 80))))) {
+      for (const at of marks) {
         make("line", { class: "grid", x1: px(at), x2: px(at), y1: 1, y2: 5 }, svg);
         const anchor = px(at) < 14 ? "start" : px(at) > inner - 16 ? "end" : "middle";
         make("text", { class: "tick-x", x: px(at), y: 16, "text-anchor": anchor }, svg).textContent = number(at, spec.unit);
       }
       if (never) make("text", { x: inner - 1, y: 16, "text-anchor": "end" }, svg).textContent = "never";
+      if (mini) return;
       const caption = never ? `${spec.x}; “never”: ${spec.beyond}` : spec.x;
       rows.insertAdjacentElement("afterend", html("div", { className: "axis-name", textContent: caption }));
     }

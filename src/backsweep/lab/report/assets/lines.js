@@ -110,7 +110,7 @@ window.backsweep.linePanel = (() => {
   // Draws into `place`; `chart` knows colours, titles and where values are shown.
   return function linePanel(place, chart, facet, { width, height, size }) {
     const { spec } = chart;
-    const left = size === "mini" ? 34 : spec.log_y ? 72 : size === "full" ? 56 : 42;
+    const left = size === "mini" ? 38 : spec.log_y ? 72 : size === "full" ? 56 : 42;
     const box = { width, height, left, right: 10, top: 8, bottom: size === "full" ? 36 : 20 };
     const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img" }, place);
     const shown = facet.series.filter((line) => !chart.hidden.has(line.name));

@@ -34,16 +34,29 @@
     box.addEventListener("scroll", () => measure(box), { passive: true });
   }
 
-  // Marks the current section in the contents.
-  const links = new Map([...contents.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      const link = links.get(entry.target.id);
-      if (link && entry.isIntersecting) {
-        contents.querySelector("[aria-current]")?.removeAttribute("aria-current");
-        link.setAttribute("aria-current", "true");
-      }
-    }
-  }, { rootMargin: "-15% 0px -75% 0px" });
-  for (const id of links.keys()) if (id !== "chain" && id !== "soonest") { const part = document.getElementById(id); if (part) seen.observe(part); }
+  // Marks the current section in the contents: the last one that begins at or above where a link's target stops.
+  const links = new Map([...contents.querySelectorAll("li a")].map((link) => [link.hash.slice(1), link]));
+  const places = [...links.keys()].filter((id) => id !== "chain" && id !== "soonest").map((id) => document.getElementById(id)).filter(Boolean);
+  function mark() {
+    const line = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) + 8;
+    const page = document.documentElement, atEnd = window.scrollY > 0 && page.scrollHeight - page.clientHeight - window.scrollY < 2;
+    const top = (part) => part.checkVisibility() ? part.getBoundingClientRect().top : Infinity;
+    const begun = places.filter((part) => top(part) <= line);
+    let current = begun.sort((a, b) => top(a) - top(b)).at(-1) ?? places[0];
+    // What a link led to counts where it stopped, and at the end of the page, where it may not come up that far.
+    const led = links.has(location.hash.slice(1)) && document.getElementById(location.hash.slice(1));
+    if (led && Math.abs(top(led) - line) < 16) current = led;
+    else if (led && atEnd && top(led) > line && top(led) < page.clientHeight) current = led;
+    const link = links.get(current.id);
+    if (!link || link.getAttribute("aria-current")) return;
+    contents.querySelector("[aria-current]")?.removeAttribute("aria-current");
+    link.setAttribute("aria-current", "true");
+    const box = contents.getBoundingClientRect(), at = link.getBoundingClientRect();
+    if (at.bottom > box.bottom || at.top < box.top) contents.scrollTop += at.top - box.top - box.height / 3;
+  }
+  let asked = 0;
+  const later = () => { asked ||= requestAnimationFrame(() => { asked = 0; mark(); }); };
+  for (const event of ["scroll", "resize", "hashchange"]) window.addEventListener(event, later, { passive: true });
+  document.addEventListener("toggle", later, true);
+  mark();
 })();
