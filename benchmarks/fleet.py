@@ -1,11 +1,11 @@
 """How fast a fleet runs with everything included: environments, replay, learning, evaluation, records.
 
-    python -m benchmarks.fleet --device cuda --lanes 64 128      MiniGrid and Sokoban, TER with mixing
-    python -m benchmarks.fleet --quick                           a few lanes and steps, on the CPU
+    python -m benchmarks.fleet --device cuda --runs 64 128      MiniGrid and Sokoban, TER with mixing
+    python -m benchmarks.fleet --quick                           a few runs and steps, on the CPU
 
 The runs are the paper's (batch, network, ratio 0.25, capacity), shortened: learning begins after WARMUP steps, actions
 are the network's from then on, and what is timed are the steps after that. One evaluation is made half-way; "with
-evaluations" counts it at the share it has in a whole run, one per 100,000 steps of every lane.
+evaluations" counts it at the share it has in a whole run, one per 100,000 steps of every run.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ TASKS = {
 }
 
 
-def measure(family: str, method: str, lanes: int, steps: int, session: dict[str, Any]) -> dict[str, Any]:
+def measure(family: str, method: str, runs: int, steps: int, session: dict[str, Any]) -> dict[str, Any]:
     """Train a fleet for a while; return its speed and where the time went."""
     tasks, interval = TASKS[family], max(1, steps // 4)
     configs = {}
-    for lane in range(lanes):
-        configs[f"lane-{lane}"] = run_config(
-            tasks[lane % len(tasks)],
+    for run in range(runs):
+        configs[f"run-{run}"] = run_config(
+            tasks[run % len(tasks)],
             method=method,
-            seed=lane,
+            seed=run,
             steps=WARMUP + steps,
             warmup_steps=WARMUP,
             epsilon_steps=WARMUP,
@@ -58,7 +58,7 @@ def measure(family: str, method: str, lanes: int, steps: int, session: dict[str,
         results = train_fleet(configs, folder, quiet=True, checkpoint_interval=0, **session)
         spent: dict[str, float] = {}
         timed = 0
-        for record in RecordFile(Path(folder) / "lane-0"):
+        for record in RecordFile(Path(folder) / "run-0"):
             # The first intervals include warm-up, compilation and the recording of programs.
             if isinstance(record, TimingRecord) and record.step > WARMUP + interval:
                 timed += record.steps
@@ -67,17 +67,17 @@ def measure(family: str, method: str, lanes: int, steps: int, session: dict[str,
     assert all(result.finished for result in results)
     total = time.perf_counter() - started
     evaluation = spent.pop("evaluation", 0.0)
-    training = sum(spent.get(part, 0.0) for part in ("lanes", "environment", "replay", "network", "other"))
+    training = sum(spent.get(part, 0.0) for part in ("stepping", "environment", "replay", "network", "other"))
     between = STEPS_PER_EVALUATION * training / timed
     return {
         "family": family,
         "method": method,
-        "lanes": lanes,
+        "runs": runs,
         "steps": timed,
-        "training_steps_per_second": lanes * timed / training,
-        "steps_per_second_with_evaluations": lanes * STEPS_PER_EVALUATION / (between + evaluation),
+        "training_steps_per_second": runs * timed / training,
+        "steps_per_second_with_evaluations": runs * STEPS_PER_EVALUATION / (between + evaluation),
         "evaluation_seconds": evaluation,
-        "microseconds_per_step": {part: 1e6 * seconds / (lanes * timed) for part, seconds in spent.items()},
+        "microseconds_per_step": {part: 1e6 * seconds / (runs * timed) for part, seconds in spent.items()},
         "whole_seconds": total,
     }
 
@@ -88,27 +88,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--families", nargs="+", default=["minigrid", "sokoban"], choices=list(TASKS))
     parser.add_argument("--methods", nargs="+", default=["ter"])
-    parser.add_argument("--lanes", nargs="+", type=int, default=[64])
+    parser.add_argument("--runs", nargs="+", type=int, default=[64])
     parser.add_argument("--groups", nargs="+", type=int, default=[2])
-    parser.add_argument("--threads", nargs="+", type=int, default=[0], help="threads that step the lanes; 0 for all")
+    parser.add_argument("--threads", nargs="+", type=int, default=[0], help="threads that step the runs; 0 for all")
     parser.add_argument("--steps", type=int, default=4_000)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON lines")
     asked = parser.parse_args(arguments)
     if asked.quick:
-        asked.lanes, asked.steps, asked.families = [4], 200, ["minigrid"]
+        asked.runs, asked.steps, asked.families = [4], 200, ["minigrid"]
     print(facts())
     for family in asked.families:
         for method in asked.methods:
-            for lanes in asked.lanes:
+            for runs in asked.runs:
                 for groups in asked.groups:
                     for threads in asked.threads:
-                        session = {"device": asked.device, "groups": groups, "lane_threads": threads or None}
-                        found = measure(family, method, lanes, asked.steps, session)
+                        session = {"device": asked.device, "groups": groups, "fleet_threads": threads or None}
+                        found = measure(family, method, runs, asked.steps, session)
                         found.update(session)
                         parts = "  ".join(f"{k} {v:.2f}" for k, v in found["microseconds_per_step"].items())
                         print(
-                            f"{family} {method}: {lanes} lanes in {groups} groups, {threads or 'all'} threads: "
+                            f"{family} {method}: {runs} runs in {groups} groups, {threads or 'all'} threads: "
                             f"{found['training_steps_per_second']:,.0f} steps/s, "
                             f"{found['steps_per_second_with_evaluations']:,.0f} with evaluations "
                             f"of {found['evaluation_seconds']:.1f} s; us/step: {parts}; "

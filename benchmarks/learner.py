@@ -1,9 +1,9 @@
 """How long a fleet's act and update take on the learner's device.
 
-    python -m benchmarks.learner --device cuda --lanes 25 50 100 200
-    python -m benchmarks.learner --device cuda --lanes 25 100 --engines fused graphs compiled autotuned
+    python -m benchmarks.learner --device cuda --runs 25 50 100 200
+    python -m benchmarks.learner --device cuda --runs 25 100 --engines fused graphs compiled autotuned
 
-An environment step of every lane costs one act and a quarter of an update. The table says how many environment steps a
+An environment step of every run costs one act and a quarter of an update. The table says how many environment steps a
 second that allows in all, and which limit is the nearest: bytes that must move (each parameter, moment, gradient,
 picture and activation once for each use) over the memory's bandwidth, or products over the arithmetic's rate.
 """
@@ -54,7 +54,7 @@ TASKS = (
 )
 
 
-def operations_and_bytes(task: Task, lanes: int) -> tuple[float, float]:
+def operations_and_bytes(task: Task, runs: int) -> tuple[float, float]:
     """Return what one update must compute and move: three forward passes of the batch and one backward."""
     network, batch = task.network, task.batch_size
     layers = [stage.places * stage.patch * stage.outputs for stage in network.stages]
@@ -65,7 +65,7 @@ def operations_and_bytes(task: Task, lanes: int) -> tuple[float, float]:
     # Each activation is written and read by the next layer; in the backward pass so are gradients and the mask.
     activations = 2 * batch * flowing * (3 * 2 + 2 + 2)
     parameters = 4 * network.layout.size * (2 + 2 + 7)  # two networks read, once more back, gradients, Adam
-    return lanes * float(operations), lanes * float(activations + parameters + 4 * batch * picture)
+    return runs * float(operations), runs * float(activations + parameters + 4 * batch * picture)
 
 
 def median_seconds(call: Callable[[], None], wait: Callable[[], None], repeats: int, on_gpu: bool) -> float:
@@ -97,11 +97,11 @@ def compile_learner(learner: Learner, mode: str) -> None:
     learner.learn = torch.compile(learner.learn, **options)  # type: ignore[method-assign, call-overload]
 
 
-def filled(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> Executor:
+def filled(task: Task, runs: int, device: str, rule: TargetRule, engine: str) -> Executor:
     """Return an executor with random pictures and a random batch."""
     generator = np.random.default_rng(0)
     learner = Learner(task.network, rule, LearnerSettings(device=device), (0,))
-    learner.keep([0] * lanes)  # the same lane many times: drawing them all would take longer than the measurement
+    learner.keep([0] * runs)  # the same run many times: drawing them all would take longer than the measurement
     rows = KEPT_ROWS if device == "cuda" else 500
     kept = DeviceObservations(rows, task.network.input_shape, np.uint8, learner.device)
     kept.rows.random_(0, 256)
@@ -113,7 +113,7 @@ def filled(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -
     executor = Executor(learner, kept, task.batch_size, fused=fused, graphs=engine != "plain")
     shape = executor.action.shape
     executor.first[:], executor.second[:] = generator.integers(0, rows, (2, *shape))
-    executor.current[:] = generator.integers(0, rows, lanes)
+    executor.current[:] = generator.integers(0, rows, runs)
     executor.action[:] = generator.integers(0, task.network.actions, shape)
     executor.reward[:] = generator.normal(size=shape)
     executor.discount[:] = 0.99
@@ -123,26 +123,26 @@ def filled(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -
     return executor
 
 
-def row(task: Task, lanes: int, device: str, rule: TargetRule, engine: str) -> str:
+def row(task: Task, runs: int, device: str, rule: TargetRule, engine: str) -> str:
     """Return one line of the table."""
-    executor = filled(task, lanes, device, rule, engine)
+    executor = filled(task, runs, device, rule, engine)
     on_gpu = device == "cuda"
     repeats = 30 if on_gpu else 3
     act = median_seconds(executor.act, executor.wait, repeats, on_gpu)
     update = median_seconds(executor.update, executor.wait, repeats, on_gpu)
-    operations, moved = operations_and_bytes(task, lanes)
+    operations, moved = operations_and_bytes(task, runs)
     limits = {"bytes": moved / BANDWIDTH, "arithmetic": operations / RATE}
     nearest = max(limits, key=lambda name: limits[name])
-    steps = STEPS_PER_UPDATE * lanes / (STEPS_PER_UPDATE * act + update)
+    steps = STEPS_PER_UPDATE * runs / (STEPS_PER_UPDATE * act + update)
     return (
-        f"{task.name:9} {rule.kind:9} {engine:9} {lanes:5} {1e3 * act:9.3f} {1e3 * update:10.3f} {steps:13,.0f}"
+        f"{task.name:9} {rule.kind:9} {engine:9} {runs:5} {1e3 * act:9.3f} {1e3 * update:10.3f} {steps:13,.0f}"
         f"   {nearest} {1e3 * limits[nearest]:.3f} ms, {limits[nearest] / update:.0%} of it reached"
     )
 
 
-def side_by_side(task: Task, lanes: int, rule: TargetRule, streams: int) -> str:
+def side_by_side(task: Task, runs: int, rule: TargetRule, streams: int) -> str:
     """Return a line about several fleets that share a GPU, each with its own stream."""
-    executors = [filled(task, lanes, "cuda", rule, "fused") for _ in range(streams)]
+    executors = [filled(task, runs, "cuda", rule, "fused") for _ in range(streams)]
 
     def go() -> None:
         for executor in executors:
@@ -156,8 +156,8 @@ def side_by_side(task: Task, lanes: int, rule: TargetRule, streams: int) -> str:
 
     seconds = median_seconds(go, wait, 30, on_gpu=True)
     return (
-        f"{task.name:9} {rule.kind:9} {streams} x {lanes} lanes: {1e6 * seconds:.0f} us for an update and "
-        f"{STEPS_PER_UPDATE} acts of each, {STEPS_PER_UPDATE * streams * lanes / seconds:,.0f} env steps/s"
+        f"{task.name:9} {rule.kind:9} {streams} x {runs} runs: {1e6 * seconds:.0f} us for an update and "
+        f"{STEPS_PER_UPDATE} acts of each, {STEPS_PER_UPDATE * streams * runs / seconds:,.0f} env steps/s"
     )
 
 
@@ -165,7 +165,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--lanes", type=int, nargs="+", default=[25, 50, 100, 200])
+    parser.add_argument("--runs", type=int, nargs="+", default=[25, 50, 100, 200])
     parser.add_argument("--rules", nargs="+", default=["one-step"], choices=["one-step", "backward", "discor"])
     parser.add_argument("--engines", nargs="+", default=["fused"], choices=list(ENGINES), help=f"{ENGINES}")
     parser.add_argument("--tasks", nargs="+", default=[task.name for task in TASKS])
@@ -174,16 +174,16 @@ def main() -> None:
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{name}, torch {torch.__version__}")
     print(
-        f"{'task':9} {'rule':9} {'engine':9} {'lanes':>5} {'act ms':>9} {'update ms':>10} {'env steps/s':>13}"
+        f"{'task':9} {'rule':9} {'engine':9} {'runs':>5} {'act ms':>9} {'update ms':>10} {'env steps/s':>13}"
         "   nearest limit (H200)"
     )
     for task in [task for task in TASKS if task.name in options.tasks]:
         for kind in options.rules:
-            for lanes in options.lanes:
+            for runs in options.runs:
                 for engine in options.engines:
-                    print(row(task, lanes, options.device, TargetRule(kind=kind), engine), flush=True)
+                    print(row(task, runs, options.device, TargetRule(kind=kind), engine), flush=True)
                 for streams in options.streams if options.device == "cuda" else []:
-                    print(side_by_side(task, lanes, TargetRule(kind=kind), streams), flush=True)
+                    print(side_by_side(task, runs, TargetRule(kind=kind), streams), flush=True)
 
 
 if __name__ == "__main__":

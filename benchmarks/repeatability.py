@@ -61,7 +61,7 @@ def main() -> int:
     """Print a table; return 1 if anything differed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--lanes", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=2_000)
     parser.add_argument("--load", type=int, default=0, help="other processes that do the same at the same time")
     parser.add_argument("--engine", default="fused", choices=list(ENGINES))
@@ -70,7 +70,7 @@ def main() -> int:
     options = parser.parse_args()
     tasks = [task for task in TASKS if task.name in options.tasks]
     if options.seconds:
-        executor, end = filled(tasks[-1], options.lanes, options.device, TargetRule(), options.engine), 0.0
+        executor, end = filled(tasks[-1], options.runs, options.device, TargetRule(), options.engine), 0.0
         end = time.monotonic() + options.seconds
         while time.monotonic() < end:
             executor.act()
@@ -78,15 +78,15 @@ def main() -> int:
             executor.wait()
         return 0
     busy = [sys.executable, "-m", "benchmarks.repeatability", "--device", options.device, "--seconds", "600"]
-    others = [subprocess.Popen([*busy, "--lanes", str(options.lanes)]) for _ in range(options.load)]
+    others = [subprocess.Popen([*busy, "--runs", str(options.runs)]) for _ in range(options.load)]
     differed = 0
     try:
         for task in tasks:
-            executor = filled(task, options.lanes, options.device, TargetRule(), options.engine)
+            executor = filled(task, options.runs, options.device, TargetRule(), options.engine)
             if others:
                 time.sleep(15)  # until the others have compiled and begun
             found = differences(executor, options.repeats)
-            print(f"{task.name}, {options.engine}, {options.lanes} lanes, {options.load} other processes:")
+            print(f"{task.name}, {options.engine}, {options.runs} runs, {options.load} other processes:")
             for name, count in found.items():
                 print(f"  {name:28} differed {count} of {options.repeats} times", flush=True)
             differed += sum(found.values())

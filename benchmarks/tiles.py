@@ -1,6 +1,6 @@
 """The fastest tile sizes of the kernels of `agent.learner.triton`, for MiniGrid's network on this GPU.
 
-    python -m benchmarks.tiles --lanes 13 25 50 --out tiles.jsonl
+    python -m benchmarks.tiles --runs 13 25 50 --out tiles.jsonl
 
 For every place where a kernel is launched, candidates are timed on random data and compared with the current tiles; one
 whose results differ from that is reported and left out. `agent/learner/triton/tiles.py` holds what came of it.
@@ -38,7 +38,7 @@ except ModuleNotFoundError as missing:
 TASK = TASKS[0]
 KEPT_ROWS = 20_000
 SAME = 4e-3  # what two cuts' results may differ by, of the largest number: half precision, another order of sums
-COMPILED_WITH = 4  # lanes: kernels are the same for any number
+COMPILED_WITH = 4  # runs: kernels are the same for any number
 Some: TypeAlias = int | tuple[int, ...]
 
 
@@ -84,31 +84,31 @@ SITES = (
 
 
 class Workbench:
-    """A network of some lanes with everything that its kernels take."""
+    """A network of some runs with everything that its kernels take."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, runs: int) -> None:
         device = torch.device("cuda")
         network, batch = TASK.network, TASK.batch_size
         kept = DeviceObservations(KEPT_ROWS, network.input_shape, np.uint8, device)
         self.fused = FusedNetwork(network, kept)
         kept.rows.random_(0, 256)
-        flat = network.initial([np.random.default_rng(0)], torch.float32).to(device).repeat(lanes, 1)
+        flat = network.initial([np.random.default_rng(0)], torch.float32).to(device).repeat(runs, 1)
         parameters, self.gradients = network.layout.views(flat), network.layout.views(torch.zeros_like(flat))
         layers, half = self.fused.layers, torch.float16
 
         def random(*shape: int, dtype: torch.dtype = half) -> torch.Tensor:
             return torch.rand(*shape, device=device, dtype=dtype)
 
-        rows = torch.randint(0, KEPT_ROWS, (lanes, 2 * batch), device=device)
+        rows = torch.randint(0, KEPT_ROWS, (runs, 2 * batch), device=device)
         seen = rows[:, :1].contiguous()
         first, second = network.stages[0], network.stages[1]
-        after_first = random(lanes, 2 * batch, first.places * first.outputs) - 0.5
-        hidden = random(lanes, 2 * batch, network.linear[-1], dtype=torch.float32)
-        into_hidden = random(lanes, 2 * batch, network.widths[0])
-        back_first = random(lanes, batch, first.places * first.outputs)
-        back_second = random(lanes, batch, second.places * second.outputs)
-        back_hidden = random(lanes, batch, network.linear[0])
-        undo = torch.ones(lanes, device=device)
+        after_first = random(runs, 2 * batch, first.places * first.outputs) - 0.5
+        hidden = random(runs, 2 * batch, network.linear[-1], dtype=torch.float32)
+        into_hidden = random(runs, 2 * batch, network.widths[0])
+        back_first = random(runs, batch, first.places * first.outputs)
+        back_second = random(runs, batch, second.places * second.outputs)
+        back_hidden = random(runs, batch, network.linear[0])
+        undo = torch.ones(runs, device=device)
         net = self.fused
         self._calls: dict[str, Callable[[], torch.Tensor | None]] = {
             "first convolution": lambda: net._forward_first(layers[0], parameters, rows, half),
@@ -191,7 +191,7 @@ def compile_one(place: tuple[int, int]) -> str | None:
 def main() -> None:
     """Print the current tiles of every site, and faster ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lanes", type=int, nargs="+", default=[13, 25, 50])
+    parser.add_argument("--runs", type=int, nargs="+", default=[13, 25, 50])
     parser.add_argument("--jobs", type=int, default=8, help="processes that compile")
     parser.add_argument("--out", type=Path, help="write all times here as JSON lines")
     asked = parser.parse_args()
@@ -204,8 +204,8 @@ def main() -> None:
     for reason in filter(None, wrong.values()):
         print(f"left out: {reason}")
     print(f"{len(places)} candidates compiled in {time.perf_counter() - began:.0f} s", flush=True)
-    for lanes in asked.lanes:
-        bench = Workbench(lanes)
+    for runs in asked.runs:
+        bench = Workbench(runs)
         for number, site in enumerate(SITES):
             expected = bench.launch(site.name).float().clone()
             rows = [("as it is", bench.microseconds(site.name))]
@@ -220,11 +220,11 @@ def main() -> None:
                     rows.append((str(astuple(candidate)), bench.microseconds(site.name)))
             best = sorted(rows[1:], key=lambda row: row[1])[:3]
             shown = ", ".join(f"{name} {us:.1f}" for name, us in best)
-            print(f"{lanes:4} lanes  {site.name:29} as it is {rows[0][1]:.1f} us; {shown}", flush=True)
+            print(f"{runs:4} runs  {site.name:29} as it is {rows[0][1]:.1f} us; {shown}", flush=True)
             if asked.out is not None:
                 with open(asked.out, "a") as file:
                     for name, us in rows:
-                        line = {"site": site.name, "lanes": lanes, "tiles": name, "microseconds": us}
+                        line = {"site": site.name, "runs": runs, "tiles": name, "microseconds": us}
                         file.write(json.dumps(line) + "\n")
 
 

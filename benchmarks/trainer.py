@@ -85,14 +85,14 @@ def measure_ours(own: bool, steps: int) -> dict[str, float]:
 
         setattr(owner, name, wrapper)
 
-    lane = fleet.runs[0]
-    timed(lane.envs, "step", "environment")
+    run = fleet.runs[0]
+    timed(run.envs, "step", "environment")
     for name in ("add", "sample", "update_priorities"):
-        timed(lane.replay, name, "replay")
+        timed(run.replay, name, "replay")
     for name in ("greedy", "update", "copy_target"):
         timed(fleet.learner, name, "network")
 
-    def failed(lane: Any, error: Exception) -> None:
+    def failed(run: Any, error: Exception) -> None:
         raise error
 
     while fleet.step < WARMUP + 200:

@@ -45,14 +45,14 @@ def plain_tape(network: Network, prepared: torch.Tensor, fused: Tape) -> Tape:
 
 
 def check_gradients(network: Network, device: str) -> None:
-    """Compare gradients of all sizes: each lane's is scaled into the range of half precision.
+    """Compare gradients of all sizes: each run's is scaled into the range of half precision.
 
     With TRITON_INTERPRET=1 this works on a CPU too, slowly.
     """
     from backsweep.agent.learner.triton import FusedNetwork
 
     generator = torch.Generator(device).manual_seed(0)
-    parameters = network.initial([np.random.default_rng(lane) for lane in range(4)], torch.float32).to(device)
+    parameters = network.initial([np.random.default_rng(run) for run in range(4)], torch.float32).to(device)
     single, exact = network.layout.views(parameters), network.layout.views(parameters.double())
     kept = DeviceObservations(ROWS, network.input_shape, np.uint8, torch.device(device))
     rows = torch.randint(0, ROWS, (4, 34), device=device, generator=generator)
@@ -72,5 +72,5 @@ def check_gradients(network: Network, device: str) -> None:
     first = prepared[:, : prepared.shape[1] // 2]
     network.backward(exact, plain_tape(network, first, tape.first(1, 2)), gradient.double(), expected)
     for name, view in expected.items():
-        for lane in range(4):
-            assert off(found[name][lane], view[lane]) < 3e-3, (name, lane)
+        for run in range(4):
+            assert off(found[name][run], view[run]) < 3e-3, (name, run)

@@ -65,7 +65,7 @@ def comparable_records(folder: Path) -> list[dict[str, Any]]:
 def check_same_records(first: Path, second: Path) -> list[dict[str, Any]]:
     """Check that two runs recorded the same, up to what matrix products may round otherwise; return the records.
 
-    Sums of another shape (more lanes, other groups) may differ in their last bits from machine to machine. Runs in
+    Sums of another shape (more runs, other groups) may differ in their last bits from machine to machine. Runs in
     double precision carry that through a few hundred updates without a change of any action; what is really another
     number is further away.
     """

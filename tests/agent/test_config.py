@@ -70,8 +70,8 @@ def test_any_option_can_be_changed() -> None:
     assert method.sampler == Mixture([(0.9, Topological(roots=2, predecessors=1, trees="separate")), (0.1, Uniform())])
     assert isinstance(method_for(paper_config("nchain-20", eta=0.0)).sampler, Topological)
     assert method_for(paper_config("nchain-20", method="ebu", diffusion=0.0)).rule.diffusion == 0.0
-    lane = Run(paper_config("minigrid/doorkey", dimension=8, capacity=100))
-    assert lane.replay._encoder_config.dim == 8
+    run = Run(paper_config("minigrid/doorkey", dimension=8, capacity=100))
+    assert run.replay._encoder_config.dim == 8
 
 
 class TestEncoder:
@@ -87,17 +87,17 @@ class TestEncoder:
     def test_near_states_are_one(self) -> None:
         vertices = {}
         for encoder in ("projection", "quantized"):
-            lane = Run(paper_config("lunarlander", encoder=encoder, capacity=400))
+            run = Run(paper_config("lunarlander", encoder=encoder, capacity=400))
             for step in range(300):
-                lane.step(np.array([step % 4]), Clock())
-            vertices[encoder] = lane.replay.stats()["vertices"]
+                run.step(np.array([step % 4]), Clock())
+            vertices[encoder] = run.replay.stats()["vertices"]
         assert vertices["quantized"] < 0.9 * vertices["projection"]
 
     def test_state_numbers_need_none(self) -> None:
-        lane = Run(paper_config("nchain-10", encoder="quantized", capacity=100))
+        run = Run(paper_config("nchain-10", encoder="quantized", capacity=100))
         for _ in range(20):
-            lane.step(np.array([1]), Clock())
-        assert lane.replay.stats()["vertices"] <= 10
+            run.step(np.array([1]), Clock())
+        assert run.replay.stats()["vertices"] <= 10
 
     @pytest.mark.parametrize("cell", [(), (0.1, -1.0)])
     def test_cells_have_a_width(self, cell: tuple[float, ...]) -> None:
@@ -154,10 +154,10 @@ def test_a_timeout_is_bootstrapped_unless_told_otherwise() -> None:
         config = paper_config(
             "nchain-10", method="uer", bootstrap_at_timeout=bootstrap, task_options={"max_steps": 3}, batch_size=64
         )
-        lane = Run(config)
+        run = Run(config)
         for _ in range(9):
-            lane.step(np.array([1]), Clock())
-        batch = lane.sample()
+            run.step(np.array([1]), Clock())
+        batch = run.sample()
         cut = batch.row % 3 == 2
         assert cut.any()
         assert not batch.terminated.any()
@@ -241,10 +241,10 @@ def test_atari_frames_are_kept_once(tmp_path: Path) -> None:
         probe_size=4,
     )
     assert config.frame_stack == 4
-    lane = Run(config)
+    run = Run(config)
     for _ in range(50):
-        lane.step(np.array([0]), Clock())
-    stats = lane.replay.stats()
+        run.step(np.array([0]), Clock())
+    stats = run.replay.stats()
     assert stats["distinct_frames"] < 1.5 * stats["distinct_observations"]
     result = train(config, tmp_path / "run", quiet=True)
     assert result.finished
@@ -273,11 +273,11 @@ def test_reward_scales_are_given_known_or_estimated() -> None:
     low, high = find_task("minigrid/doorkey").return_bounds
     assert given_reward_scale(run_config("minigrid/doorkey")) == 1.0 / max(-low, high)
     assert given_reward_scale(run_config(env="CartPole-v1")) is None
-    lane = Run(run_config(env="CartPole-v1"))
+    run = Run(run_config(env="CartPole-v1"))
     for _ in range(3):
-        lane.replay.add(np.zeros(4, np.float32), 0, 2.0, np.zeros(4, np.float32), False, False)
-    assert lane.estimate_reward_scale() == pytest.approx(1 / 6)
-    lane.replay.add(np.zeros(4, np.float32), 0, 50.0, np.zeros(4, np.float32), False, False)
-    assert lane.estimate_reward_scale() == pytest.approx(1 / 6)  # stays what it was
+        run.replay.add(np.zeros(4, np.float32), 0, 2.0, np.zeros(4, np.float32), False, False)
+    assert run.estimate_reward_scale() == pytest.approx(1 / 6)
+    run.replay.add(np.zeros(4, np.float32), 0, 50.0, np.zeros(4, np.float32), False, False)
+    assert run.estimate_reward_scale() == pytest.approx(1 / 6)  # stays what it was
     with pytest.raises(ValueError, match="reward_scale must be 'auto' or above 0, got 0"):
         run_config("nchain-20", reward_scale=0)

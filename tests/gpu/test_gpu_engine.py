@@ -1,4 +1,4 @@
-"""A lane on a GPU takes the steps and draws the rows of the same run on a CPU for as long as their actions agree."""
+"""A run on a GPU takes the steps and draws the rows of the same run on a CPU for as long as their actions agree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS, WARMUP = 700, 300
 
 @dataclass
 class Diary:
-    """What happened in each turn: actions taken (lanes,), rows drawn and TD errors found (lanes, batch)."""
+    """What happened in each turn: actions taken (runs,), rows drawn and TD errors found (runs, batch)."""
 
     actions: list[Any] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
@@ -69,21 +69,21 @@ def test_the_same_steps_and_rows_while_actions_agree(task: str, method: str, mon
     runs = configs(task, method)
     cpu, gpu = keep_diary(runs, "cpu", monkeypatch), keep_diary(runs, "cuda", monkeypatch)
     apart = []  # of each batch, the share of rows whose TD errors are apart
-    for lane in range(len(runs)):
-        # Where a greedy action differs (two values were nearly the same), the lanes are in different places from there.
-        differs = [not np.array_equal(a[lane], b[lane]) for a, b in zip(cpu.actions, gpu.actions, strict=True)]
+    for run in range(len(runs)):
+        # Where a greedy action differs (two values were nearly the same), the runs are in different places from there.
+        differs = [not np.array_equal(a[run], b[run]) for a, b in zip(cpu.actions, gpu.actions, strict=True)]
         agree = differs.index(True) if any(differs) else len(differs)
         for place in range(agree // 4):
-            first, second = cpu.errors[place][lane], gpu.errors[place][lane]
+            first, second = cpu.errors[place][run], gpu.errors[place][run]
             scale = np.abs(first).max() + 1e-3
             if place == 0:
-                assert np.array_equal(cpu.rows[place][lane], gpu.rows[place][lane])
-            if not np.array_equal(cpu.rows[place][lane], gpu.rows[place][lane]):
+                assert np.array_equal(cpu.rows[place][run], gpu.rows[place][run])
+            if not np.array_equal(cpu.rows[place][run], gpu.rows[place][run]):
                 # Priorities are made of TD errors, which are rounded differently: a draw may fall on a neighbour.
                 assert method in ("ter", "per")
                 break
             apart.append(np.mean(np.abs(first - second) > 0.05 * scale))
-    assert len(apart) >= 20, "the lanes parted so early that nothing was compared"
+    assert len(apart) >= 20, "the runs parted so early that nothing was compared"
     # Where two next actions are worth nearly the same, rounding decides which of them a target is made with, and the
     # target is another one. Parameters rounded to half precision on the CPU do the same to one row of 200 (Sokoban).
     assert np.mean(apart) <= 0.03  # 0.021 for DisCor, the largest seen

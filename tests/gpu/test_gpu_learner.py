@@ -34,7 +34,7 @@ def made(
     rule: TargetRule,
     device: str,
     *,
-    lanes: int = 3,
+    runs: int = 3,
     size: int = 16,
     dtype: str = "float32",
     kind: str = "adam",
@@ -43,7 +43,7 @@ def made(
 ) -> Executor:
     optimiser = OptimiserSettings(kind=kind, learning_rate=1e-3, clip_norm=clip)
     settings = LearnerSettings(optimiser=optimiser, dtype=dtype, device=device)
-    learner = Learner(network, rule, settings, range(lanes))
+    learner = Learner(network, rule, settings, range(runs))
     observations = observations_for(network, np.random.default_rng(0))
     kept = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
     executor = Executor(learner, kept, size, **options)
@@ -118,8 +118,8 @@ def paths(network: Network, rule: TargetRule, kind: str) -> dict[str, tuple[floa
     runs = {name: updated(executor, 51) for name, executor in (("exact", exact), ("tf32", rounded), ("fused", fused))}
     states = {name: executor.learner.state()[1] for name, executor in (("exact", exact), ("fused", fused))}
     assert states["exact"] == states["fused"]
-    for lane, expected in zip(fused.learner.take_statistics(), exact.learner.take_statistics(), strict=True):
-        assert lane == pytest.approx(expected, rel=0.05, abs=0.05)
+    for run, expected in zip(fused.learner.take_statistics(), exact.learner.take_statistics(), strict=True):
+        assert run == pytest.approx(expected, rel=0.05, abs=0.05)
     return {
         name: (
             off(runs[name][0], runs["exact"][0]),
@@ -165,9 +165,9 @@ def test_recorded_and_direct_programs_do_the_same(rule: TargetRule, fused: bool)
 @pytest.mark.parametrize("fused", [False, True])
 def test_acting_and_values(fused: bool) -> None:
     on_gpu, on_cpu = made(MINIGRID, TargetRule(), "cuda", fused=fused), made(MINIGRID, TargetRule(), "cpu")
-    lanes, rows = np.array([2, 0]), np.random.default_rng(3).integers(0, ROWS, (2, 300))
+    runs, rows = np.array([2, 0]), np.random.default_rng(3).integers(0, ROWS, (2, 300))
     for target in (False, True):
-        found, expected = (executor.values(lanes, rows, target=target) for executor in (on_gpu, on_cpu))
+        found, expected = (executor.values(runs, rows, target=target) for executor in (on_gpu, on_cpu))
         assert off(found, expected) < 5e-4
     values = on_cpu.values(np.arange(3), np.tile(np.arange(ROWS), (3, 1)), target=False)
     for row in range(ROWS):
@@ -185,8 +185,8 @@ def test_large_values_keep_their_digits() -> None:
         views = MINIGRID.layout.views(executor.learner.online)
         views["linear1.weight"].mul_(5000)
     torch.cuda.synchronize()
-    lanes, rows = np.arange(3), np.tile(np.arange(ROWS), (3, 1))
-    found, expected = (executor.values(lanes, rows, target=False) for executor in (on_gpu, on_cpu))
+    runs, rows = np.arange(3), np.tile(np.arange(ROWS), (3, 1))
+    found, expected = (executor.values(runs, rows, target=False) for executor in (on_gpu, on_cpu))
     assert np.abs(expected).max() > 100
     assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
 
@@ -213,7 +213,7 @@ def test_many_writes_may_be_under_way(block: int) -> None:
     assert np.array_equal(kept.in_order(torch.arange(2000, device=device)).cpu().numpy(), expected)
 
 
-def test_state_moves_between_devices_and_lanes_can_go() -> None:
+def test_state_moves_between_devices_and_runs_can_go() -> None:
     on_gpu, on_cpu = made(ODD, RULES["discor"], "cuda"), made(ODD, RULES["discor"], "cpu")
     updated(on_gpu, 5)
     on_cpu.learner.load_state(*on_gpu.learner.state())
@@ -235,14 +235,14 @@ def test_what_the_fused_kernels_are_for() -> None:
 
 
 def test_recorded_values_of_episodes_are_those_of_the_networks() -> None:
-    executor = made(MINIGRID, RULES["backward"], "cuda", lanes=5)
+    executor = made(MINIGRID, RULES["backward"], "cuda", runs=5)
     updated(executor, 12)
     generator = np.random.default_rng(5)
     for count in (1, 3, 5, 20, 3, 1):
-        lanes, rows = generator.integers(0, 5, count), generator.integers(0, ROWS, (count, CHUNK))
-        executor.ask_both(lanes, rows)
+        runs, rows = generator.integers(0, 5, count), generator.integers(0, ROWS, (count, CHUNK))
+        executor.ask_both(runs, rows)
         executor.wait()
         target, online = executor.answers()
-        np.testing.assert_allclose(target, executor.values(lanes, rows, target=True), rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(online, executor.values(lanes, rows, target=False), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(target, executor.values(runs, rows, target=True), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(online, executor.values(runs, rows, target=False), rtol=1e-5, atol=1e-5)
         updated(executor, 1)

@@ -237,12 +237,12 @@ class SessionConfig:
     back. auto takes the fastest on this processor by a short measurement, which is kept. Results differ by rounding
     alone; a resumed run keeps what it started with."""
     engine: Literal["auto", "compiled", "plain"] = "auto"
-    """How lanes are stepped: together by compiled code and threads, or one by one by plain calls. The results are the
+    """How runs are stepped: together by compiled code and threads, or one by one by plain calls. The results are the
     same. auto uses compiled code for fleets of the project's own tasks."""
-    lane_threads: int | None = None
-    """Threads that step the lanes of a fleet; by default one per core."""
+    fleet_threads: int | None = None
+    """Threads that step the runs of a fleet; by default one per core."""
     groups: int = 2
-    """Groups of lanes that alternate on the device, so that it works for one while threads step another."""
+    """Groups of runs that alternate on the device, so that it works for one while threads step another."""
     observations_per_run: int | None = None
     """Distinct observations of each run that the device has memory for; by default all that the task has, if known;
     otherwise memory is allocated as they are seen."""
@@ -269,7 +269,7 @@ class SessionConfig:
             raise ValueError(f"threads must be 1 or more, got {self.threads}")
         if not 0 <= self.live_port < 1 << 16:
             raise ValueError(f"live_port must be from 0 to 65535, got {self.live_port}")
-        for name in ("lane_threads", "groups", "observations_per_run"):
+        for name in ("fleet_threads", "groups", "observations_per_run"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be 1 or more, got {value}")

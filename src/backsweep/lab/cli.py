@@ -9,7 +9,7 @@ from typing import Any
 
 SCALES = ("smoke", "laptop", "paper")
 CHECKPOINT_INTERVALS = {"process": 50_000, "fleet": 500_000}
-MOST_LANES = {"process": 1, "fleet": 128, "ray": 1}
+FLEET_SIZES = {"process": 1, "fleet": 128, "ray": 1}
 
 
 def add_commands(subparsers: Any) -> None:
@@ -42,7 +42,7 @@ def add_commands(subparsers: Any) -> None:
         help="a process for each run, fleets of runs that train together, or either on the nodes of a Ray cluster",
     )
     running.add_argument(
-        "--lanes", type=int, help="largest number of runs in a fleet (default: 128; 1 with --engine ray)"
+        "--fleet-size", type=int, help="largest number of runs in a fleet (default: 128; 1 with --engine ray)"
     )
     running.add_argument(
         "--results",
@@ -126,11 +126,11 @@ def run_command(parsed: argparse.Namespace) -> int:
     """Carry out the remaining runs of some questions."""
     from backsweep.lab.runs.remote_folder import is_url
 
-    for name in ("jobs", "lanes", "groups", "steps_per_second", "checkpoint_interval"):
+    for name in ("jobs", "fleet_size", "groups", "steps_per_second", "checkpoint_interval"):
         if (value := getattr(parsed, name)) is not None and not value > 0:
             raise ValueError(f"--{name.replace('_', '-')} must be above 0, got {value}")
-    if parsed.lanes is None:
-        parsed.lanes = MOST_LANES[parsed.engine]
+    if parsed.fleet_size is None:
+        parsed.fleet_size = FLEET_SIZES[parsed.engine]
     if parsed.engine != "ray":
         if is_url(parsed.results):
             raise ValueError(f"--results must be a folder, got {parsed.results}: URLs are for --engine ray")
@@ -214,8 +214,8 @@ def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
     chosen = parts(grids, parsed.tasks, parsed.lines, parsed.seeds)
     engine: Any = parsed.engine
     if engine == "ray":
-        engine = "process" if parsed.lanes == 1 else "fleet"
-    found = plan(root, [*chosen, *studies], engine, parsed.device, parsed.lanes, workers)
+        engine = "process" if parsed.fleet_size == 1 else "fleet"
+    found = plan(root, [*chosen, *studies], engine, parsed.device, parsed.fleet_size, workers)
     interval = parsed.checkpoint_interval
     if interval is None:
         interval = CHECKPOINT_INTERVALS[engine]
@@ -233,8 +233,8 @@ def _show_plan(parsed: argparse.Namespace, found: Any, workers: int) -> int:
 
     todo = found.jobs
     for job in todo:
-        lanes = f" in {job.runs} lanes" if job.runs > 1 else ""
-        print(f"  {'resumes' if job.resumed else 'new    '}  {job.name}  {job.steps_left:,} {_unit(job)}{lanes}")
+        runs = f" in {job.runs} runs" if job.runs > 1 else ""
+        print(f"  {'resumes' if job.resumed else 'new    '}  {job.name}  {job.steps_left:,} {_unit(job)}{runs}")
     to_do = sum(job.runs for job in todo)
     print(f"{found.total} runs, {found.finished} finished, {to_do} to do in {len(todo)} processes,")
     seconds = estimate(todo, workers, parsed.steps_per_second)

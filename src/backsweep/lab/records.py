@@ -91,8 +91,8 @@ class ArchivedRun:
         """Return the run that a line describes; raise ValueError if it is invalid."""
         data = json.loads(line)
         try:
-            run = cls(data["config"], data["finished"], data["records"])
-        except (TypeError, KeyError) as error:
+            run = cls(data["config"], data["finished"], _renamed(data["records"]))
+        except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a run: {error!r}") from None
         if not all(isinstance(part, dict) for part in (run.config, run.finished, run.columns)):
             raise ValueError("not a run: configuration, end and records must be objects")
@@ -130,6 +130,14 @@ def read_archive(path: Path) -> Iterator[ArchivedRun | None]:
             yield ArchivedRun.from_line(line) if whole else None
         except ValueError:
             yield None
+
+
+def _renamed(columns: Any) -> Any:
+    """Return columns with the name `runs` for the runs that shared a timing; older archives call them lanes."""
+    timing = columns.get("timing")
+    if isinstance(timing, dict) and "lanes" in timing:
+        columns["timing"] = {"runs" if name == "lanes" else name: values for name, values in timing.items()}
+    return columns
 
 
 def _columns(records: Sequence[dict[str, Any]]) -> Any:

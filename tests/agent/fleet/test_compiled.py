@@ -39,76 +39,76 @@ def made_up_errors(row: Any, step: int) -> Any:
 class Batches:
     """Buffers as a learner has them."""
 
-    def __init__(self, lanes: int, batch_size: int) -> None:
-        self.best, self.current = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
-        self.rows = np.zeros((lanes, 2, batch_size), np.int64)
-        self.action = np.zeros((lanes, batch_size), np.int64)
-        self.reward, self.discount, self.weight = (np.zeros((lanes, batch_size), np.float32) for _ in range(3))
-        self.td_error = np.zeros((lanes, batch_size), np.float32)
-        self.scales = np.ones(lanes)
+    def __init__(self, runs: int, batch_size: int) -> None:
+        self.best, self.current = np.zeros(runs, np.int64), np.zeros(runs, np.int64)
+        self.rows = np.zeros((runs, 2, batch_size), np.int64)
+        self.action = np.zeros((runs, batch_size), np.int64)
+        self.reward, self.discount, self.weight = (np.zeros((runs, batch_size), np.float32) for _ in range(3))
+        self.td_error = np.zeros((runs, batch_size), np.float32)
+        self.scales = np.ones(runs)
 
 
 class Alone:
     """A run moved by plain calls."""
 
     def __init__(self, config: RunConfig) -> None:
-        self.lane = Run(config)
+        self.only = Run(config)
         self.drawn: list[Any] = []
 
     def run(self, first: int, last: int) -> None:
-        lane = self.lane
+        run = self.only
         for step in range(first, last):
-            random, actions = lane.explorer.draw(lane.epsilon(step))
-            lane.step(np.where(random, actions, made_up_choice(step, lane.config.seed)), Clock())
-            if step >= lane.config.warmup_steps and step % 4 == 0:
-                batch = lane.sample()
+            random, actions = run.explorer.draw(run.epsilon(step))
+            run.step(np.where(random, actions, made_up_choice(step, run.config.seed)), Clock())
+            if step >= run.config.warmup_steps and step % 4 == 0:
+                batch = run.sample()
                 self.drawn.append(batch)
-                lane.replay.update_priorities(batch.row, made_up_errors(batch.row, step))
+                run.replay.update_priorities(batch.row, made_up_errors(batch.row, step))
 
 
 class Together:
     """The same runs in lock-step."""
 
     def __init__(self, configs: list[RunConfig]) -> None:
-        self.lanes = [Run(config) for config in configs]
+        self.runs = [Run(config) for config in configs]
         most = 2 * configs[0].capacity
         self.members = [
-            Member(lane.replay, lane.envs.lanes, lane.explorer.generator, place * (most + 1), most)
-            for place, lane in enumerate(self.lanes)
+            Member(run.replay, run.envs.lanes, run.explorer.generator, place * (most + 1), most)
+            for place, run in enumerate(self.runs)
         ]
         self.buffers = Batches(len(configs), configs[0].batch_size)
         self.kept = np.zeros((len(configs) * (most + 1), self.members[0].task.observations.nbytes), np.uint8)
-        self.together = CompiledRuns(self.members, self.lanes[0].epsilon, configs[0].batch_size, self.buffers, 400)
+        self.together = CompiledRuns(self.members, self.runs[0].epsilon, configs[0].batch_size, self.buffers, 400)
         self.drawn: list[list[dict[str, Any]]] = [[] for _ in configs]
         self.returns: list[list[float]] = [[] for _ in configs]
 
     def run(self, first: int, last: int) -> None:
         together, buffers = self.together, self.buffers
         pending = False
-        for lane in range(len(self.lanes)):
-            for places, content in together.all_observations(lane):
+        for run in range(len(self.runs)):
+            for places, content in together.all_observations(run):
                 self.kept[places] = content
         for step in range(first, last):
-            for lane, member in enumerate(self.lanes):
-                buffers.best[lane] = made_up_choice(step, member.config.seed)
+            for run, member in enumerate(self.runs):
+                buffers.best[run] = made_up_choice(step, member.config.seed)
                 now = member.envs.lanes.observations.reshape(-1).view(np.uint8)
-                assert np.array_equal(self.kept[buffers.current[lane]], now)
-            draw = step >= self.lanes[0].config.warmup_steps and step % 4 == 0
+                assert np.array_equal(self.kept[buffers.current[run]], now)
+            draw = step >= self.runs[0].config.warmup_steps and step % 4 == 0
             together.turn(step, steps=1, apply=pending, draw=draw)
             pending = draw
             places, content = together.new_observations()
             self.kept[places] = content
             if draw:
-                for lane in range(len(self.lanes)):
+                for run in range(len(self.runs)):
                     names = ("action", "reward", "discount", "weight")
-                    batch = {name: getattr(buffers, name)[lane].copy() for name in names}
-                    batch["row"] = together.row[lane].copy()
-                    batch["observation"], batch["next"] = self.kept[buffers.rows[lane]]
-                    self.drawn[lane].append(batch)
-                    buffers.td_error[lane] = made_up_errors(batch["row"], step)
+                    batch = {name: getattr(buffers, name)[run].copy() for name in names}
+                    batch["row"] = together.row[run].copy()
+                    batch["observation"], batch["next"] = self.kept[buffers.rows[run]]
+                    self.drawn[run].append(batch)
+                    buffers.td_error[run] = made_up_errors(batch["row"], step)
         if pending:
             together.turn(last, apply=True)
-        together.hand_back(lambda lane, returns, lengths: self.returns[lane].extend(returns.tolist()))
+        together.hand_back(lambda run, returns, lengths: self.returns[run].extend(returns.tolist()))
 
 
 def check_same(alone: Alone, together: Together, index: int) -> None:
@@ -120,7 +120,7 @@ def check_same(alone: Alone, together: Together, index: int) -> None:
         size = len(plain)
         assert np.array_equal(plain.observation.reshape(size, -1).view(np.uint8), batch["observation"])
         assert np.array_equal(plain.next_observation.reshape(size, -1).view(np.uint8), batch["next"])
-    first, second = alone.lane, together.lanes[index]
+    first, second = alone.only, together.runs[index]
     assert first.replay.stats() == second.replay.stats()
     assert first.finished_returns == together.returns[index]
     assert first.episodes == together.members[index].episodes
@@ -129,12 +129,12 @@ def check_same(alone: Alone, together: Together, index: int) -> None:
         assert np.array_equal(plain_array, array)
 
 
-def state_arrays(lane: Run) -> list[Any]:
-    machine = lane.replay.machinery
+def state_arrays(run: Run) -> list[Any]:
+    machine = run.replay.machinery
     sampler = machine.sampler.state()
     arrays = [array for _, array in sorted(sampler.arrays.items())]
     arrays += [] if machine.graph is None else [array for _, array in sorted(machine.graph.arrays().items())]
-    return arrays + [array for _, array in sorted(lane.envs.state()[0].items())]
+    return arrays + [array for _, array in sorted(run.envs.state()[0].items())]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -174,10 +174,10 @@ def test_sokoban_together_is_as_alone() -> None:
 
 
 @pytest.mark.skipif(interpreted(), reason="nothing is compiled")
-def test_one_lane_and_many_share_the_compiled_kernel() -> None:
+def test_one_run_and_many_share_the_compiled_kernel() -> None:
     """It takes a minute to compile, so no shape of its arguments should ask for another one."""
-    for lanes in (1, 2):
-        Together([small_config("minigrid/doorkey", "ter", seed) for seed in range(lanes)]).run(0, 150)
+    for runs in (1, 2):
+        Together([small_config("minigrid/doorkey", "ter", seed) for seed in range(runs)]).run(0, 150)
     assert len(turn_kernels.turn_runs.signatures) == 1
 
 
@@ -185,9 +185,9 @@ def test_many_random_steps_in_one_turn() -> None:
     config = small_config("minigrid/doorkey", "ter", 2, warmup_steps=100)
     alone, together = Alone(config), Together([config])
     together.together.turn(0, steps=60)
-    together.together.hand_back(lambda lane, returns, lengths: together.returns[lane].extend(returns.tolist()))
+    together.together.hand_back(lambda run, returns, lengths: together.returns[run].extend(returns.tolist()))
     alone.run(0, 60)
-    assert alone.lane.replay.stats() == together.lanes[0].replay.stats()
+    assert alone.only.replay.stats() == together.runs[0].replay.stats()
     together.together.borrow()
     together.run(60, 330)
     alone.run(60, 330)
@@ -198,10 +198,10 @@ def test_several_steps_in_one_turn_must_all_be_random() -> None:
     together = Together([small_config("nchain-6", "uer", 1)])
     with pytest.raises(ValueError, match="steps must be 1 unless all actions are random, got 2 from step 150 on"):
         together.together.turn(150, steps=2)
-    assert together.lanes[0].replay.stats()["rows_ever_added"] == 0
+    assert together.runs[0].replay.stats()["rows_ever_added"] == 0
 
 
-def test_a_lane_with_an_error_stops_and_the_others_go_on() -> None:
+def test_a_run_with_an_error_stops_and_the_others_go_on() -> None:
     configs = [small_config("nchain-6", "per", seed) for seed in (1, 2)]
     together = Together(configs)
     together.run(0, 101)
@@ -209,21 +209,21 @@ def test_a_lane_with_an_error_stops_and_the_others_go_on() -> None:
     together.buffers.td_error[:] = 1.0
     together.buffers.td_error[1, 3] = np.nan
     together.together.turn(101, steps=1, apply=True)
-    ((lane, reason),) = together.together.failures()
-    assert lane == 1
+    ((run, reason),) = together.together.failures()
+    assert run == 1
     assert reason == "at step 101: the TD error is not a number"
-    assert together.lanes[0].replay.stats()["rows_ever_added"] == 102
-    assert together.lanes[1].replay.stats()["rows_ever_added"] == 101
+    assert together.runs[0].replay.stats()["rows_ever_added"] == 102
+    assert together.runs[1].replay.stats()["rows_ever_added"] == 101
 
 
-def test_more_observations_than_rows_stop_a_lane() -> None:
+def test_more_observations_than_rows_stop_a_run() -> None:
     config = small_config("minigrid/doorkey", "uer", 1)
     together = Together([config])
     together.members[0] = dataclasses.replace(together.members[0], most_rows=5)
     always = EpsilonSchedule(start=1.0, end=1.0, steps=1, random_steps=0)
-    lanes = CompiledRuns(together.members, always, 16, together.buffers, 400)
-    lanes.turn(0, steps=200)
-    ((_, reason),) = lanes.failures()
+    runs = CompiledRuns(together.members, always, 16, together.buffers, 400)
+    runs.turn(0, steps=200)
+    ((_, reason),) = runs.failures()
     assert "more distinct observations than the device has memory for" in reason
 
 

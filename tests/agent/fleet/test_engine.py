@@ -97,9 +97,9 @@ def test_episodes_evaluated_together_in_chunks_give_the_same(
     def together(walks: BackwardWalks, *arguments: Any, **options: Any) -> None:
         made(walks, *arguments, **{**options, "alone": False})
 
-    def ask(executor: Executor, lanes: Any, rows: Any) -> None:
+    def ask(executor: Executor, runs: Any, rows: Any) -> None:
         asked.append(rows.shape)
-        ask_both(executor, lanes, rows)
+        ask_both(executor, runs, rows)
 
     ask_both = Executor.ask_both
     monkeypatch.setattr(BackwardWalks, "__init__", together)
@@ -176,7 +176,7 @@ def test_either_engine_goes_on_with_what_the_other_saved(
     check_all_records(tmp_path / "whole", tmp_path / "halved", runs)
 
 
-def test_a_lane_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {f"seed{seed}": small("per", seed) for seed in (1, 2, 3)}
     advance = backsweep.agent.fleet.engine.Engine.advance
 

@@ -1,4 +1,4 @@
-"""Nothing leaks between lanes: lane i of a fleet is that run alone."""
+"""Nothing leaks between runs: run i of a fleet is that run alone."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from backsweep.agent.fleet.run import Run
 from trainer_helpers import chain, comparable_records, grid, paper_config
 
 
-def _raise(lane: Run, error: Exception) -> None:
+def _raise(run: Run, error: Exception) -> None:
     raise error
 
 
 class Diary:
-    """Writes down which actions each lane takes and which rows it draws."""
+    """Writes down which actions each run takes and which rows it draws."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.actions: list[list[np.ndarray]] = [[] for _ in fleet.runs]
         self.rows: list[list[np.ndarray]] = [[] for _ in fleet.runs]
-        for index, lane in enumerate(fleet.runs):
-            self._listen(lane, index)
+        for index, run in enumerate(fleet.runs):
+            self._listen(run, index)
 
-    def _listen(self, lane: Run, index: int) -> None:
-        step, sample = lane.step, lane.sample
+    def _listen(self, run: Run, index: int) -> None:
+        step, sample = run.step, run.sample
 
         def listening_step(actions: np.ndarray, clock: Clock) -> None:
             self.actions[index].append(actions.copy())
@@ -42,7 +42,7 @@ class Diary:
             self.rows[index].append(batch.row.copy())
             return batch
 
-        lane.step, lane.sample = listening_step, listening_sample  # type: ignore[method-assign]
+        run.step, run.sample = listening_step, listening_sample  # type: ignore[method-assign]
 
 
 def _diary(configs: list[RunConfig]) -> tuple[Diary, Fleet]:
@@ -54,7 +54,7 @@ def _diary(configs: list[RunConfig]) -> tuple[Diary, Fleet]:
 
 
 @pytest.mark.parametrize("method", ["ter", "per", "ebu", "discor"])
-def test_a_lane_takes_the_same_actions_and_draws_the_same_rows_as_alone(method: str) -> None:
+def test_a_run_takes_the_same_actions_and_draws_the_same_rows_as_alone(method: str) -> None:
     # Different tasks of one form, different seeds, several environments each.
     first = grid(method=method, dtype="float64", num_envs=2, steps=360, seed=1)
     configs = [
@@ -96,7 +96,7 @@ def test_a_fleet_is_resumed_like_a_run(tmp_path: Path, monkeypatch: pytest.Monke
 
     def look_around(self: Session) -> None:
         original(self)
-        if self.fleet.step == 1013:  # the first lane has come to its end already
+        if self.fleet.step == 1013:  # the first run has come to its end already
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
@@ -108,7 +108,7 @@ def test_a_fleet_is_resumed_like_a_run(tmp_path: Path, monkeypatch: pytest.Monke
         assert comparable_records(tmp_path / "parts" / name) == comparable_records(tmp_path / "whole" / name)
 
 
-def test_a_lane_that_fails_is_reported_and_the_others_go_on(
+def test_a_run_that_fails_is_reported_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     original = Run.step
@@ -138,9 +138,9 @@ def test_a_network_that_blows_up_is_noticed(tmp_path: Path, monkeypatch: pytest.
         take_turn(fleet, Clock(), _raise)
     fleet.learner.online[0] = float("nan")
     while fleet.step < 750:
-        take_turn(fleet, Clock(), lambda lane, error: gone.append((lane.config.seed, str(error))))
+        take_turn(fleet, Clock(), lambda run, error: gone.append((run.config.seed, str(error))))
     assert gone == [(0, "the TD error is not a number")]
-    assert [lane.config.seed for lane in fleet.runs] == [1]
+    assert [run.config.seed for run in fleet.runs] == [1]
     monkeypatch.setattr(Run, "step", lambda self, actions, clock: 1 / 0)
     with pytest.raises(RunError, match="failed at step"):
         train(chain(), tmp_path / "run", quiet=True)

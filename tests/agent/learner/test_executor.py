@@ -57,18 +57,18 @@ def batches_of(executor: Executor, observations: np.ndarray) -> list[Batch]:
     """Return the same inputs as the learner's own update takes them."""
     return [
         Batch(
-            observation=observations[executor.first[lane]],
-            action=executor.action[lane],
-            reward=executor.reward[lane],
-            next_observation=observations[executor.second[lane]],
-            terminated=executor.discount[lane] == 0,
-            discount=executor.discount[lane],
-            weight=executor.weight[lane],
+            observation=observations[executor.first[run]],
+            action=executor.action[run],
+            reward=executor.reward[run],
+            next_observation=observations[executor.second[run]],
+            terminated=executor.discount[run] == 0,
+            discount=executor.discount[run],
+            weight=executor.weight[run],
             row=np.arange(SIZE),
             source=np.zeros(SIZE, np.int64),
             steps=np.ones(SIZE, np.int64),
         )
-        for lane in range(len(executor.first))
+        for run in range(len(executor.first))
     ]
 
 
@@ -94,9 +94,9 @@ def test_a_stepper_does_what_the_learner_does(network: Network, rule: TargetRule
         executor.current[:] = generator.integers(0, ROWS, len(SEEDS))
         executor.act()
         executor.wait()
-        for lane, seen in enumerate(observations[executor.current]):
-            values = alone.values(lane, seen[None])[0]
-            assert values[executor.best[lane]] == pytest.approx(values.max(), rel=rtol, abs=atol)
+        for run, seen in enumerate(observations[executor.current]):
+            values = alone.values(run, seen[None])[0]
+            assert values[executor.best[run]] == pytest.approx(values.max(), rel=rtol, abs=atol)
         fill(executor, generator, known_share=(0.0, 0.5, 1.0)[update % 3])
         executor.update()
         executor.wait()
@@ -116,7 +116,7 @@ def test_a_stepper_does_what_the_learner_does(network: Network, rule: TargetRule
 
 @pytest.mark.parametrize("target", [False, True])
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
-def test_values_are_each_lanes_own(network: Network, target: bool) -> None:
+def test_values_are_each_runs_own(network: Network, target: bool) -> None:
     generator = np.random.default_rng(2)
     learner = Learner(network, TargetRule(), LearnerSettings(), SEEDS)
     learner.target.normal_(generator=torch.Generator().manual_seed(0))
@@ -124,10 +124,10 @@ def test_values_are_each_lanes_own(network: Network, target: bool) -> None:
     kept = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
     executor = Executor(learner, kept, SIZE)
     executor.write(np.arange(ROWS), observations)
-    lanes, rows = np.array([2, 0]), generator.integers(0, ROWS, (2, 9))
-    found = executor.values(lanes, rows, target=target)
-    for place, lane in enumerate(lanes):
-        expected = learner.values(lane, observations[rows[place]], target=target)
+    runs, rows = np.array([2, 0]), generator.integers(0, ROWS, (2, 9))
+    found = executor.values(runs, rows, target=target)
+    for place, run in enumerate(runs):
+        expected = learner.values(run, observations[rows[place]], target=target)
         np.testing.assert_allclose(found[place], expected, rtol=1e-4, atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""The learner's updates against torch's autograd and optimisers, and lanes against the same lanes alone."""
+"""The learner's updates against torch's autograd and optimisers, and runs against the same runs alone."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ def _settings(**optimiser: object) -> LearnerSettings:
 
 @pytest.mark.parametrize("rule", RULES, ids=["one-step", "discor", "discor-released"])
 @pytest.mark.parametrize("network", [VECTOR, IMAGE, TABLE], ids=lambda network: network.form)
-def test_a_lane_learns_what_it_would_learn_alone(network: Network, rule: TargetRule) -> None:
+def test_a_run_learns_what_it_would_learn_alone(network: Network, rule: TargetRule) -> None:
     seeds = (5, 6, 7)
     fleet = Learner(network, rule, _settings(clip_norm=0.1), seeds)
     alone = [Learner(network, rule, _settings(clip_norm=0.1), (seed,)) for seed in seeds]
     for update in range(6):
-        batches = [_batch(network, 100 * update + lane) for lane in range(3)]
+        batches = [_batch(network, 100 * update + run) for run in range(3)]
         errors = fleet.update(batches).td_error
-        for lane, learner in enumerate(alone):
-            single = learner.update([batches[lane]]).td_error[0]
-            np.testing.assert_allclose(errors[lane], single, rtol=1e-9, atol=1e-12)
+        for run, learner in enumerate(alone):
+            single = learner.update([batches[run]]).td_error[0]
+            np.testing.assert_allclose(errors[run], single, rtol=1e-9, atol=1e-12)
         if update % 3 == 2:
             fleet.copy_target()
             for learner in alone:
                 learner.copy_target()
-    for lane, learner in enumerate(alone):
-        torch.testing.assert_close(fleet.online[lane], learner.online[0], rtol=1e-9, atol=1e-12)
+    for run, learner in enumerate(alone):
+        torch.testing.assert_close(fleet.online[run], learner.online[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["adam", "rmsprop", "sgd"])
@@ -103,7 +103,7 @@ def test_updates_are_torchs(kind: str) -> None:
         torch.testing.assert_close(views[name][0], leaf.detach(), rtol=1e-8, atol=1e-11)
 
 
-def test_gradient_clipping_is_per_lane_and_torchs() -> None:
+def test_gradient_clipping_is_per_run_and_torchs() -> None:
     gradient = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
     parameters = torch.zeros(2, 2)
     Optimiser(OptimiserSettings(kind="sgd", learning_rate=1.0, clip_norm=1.0), parameters).step(parameters, gradient)
@@ -159,10 +159,10 @@ def test_a_learner_goes_on_exactly_from_its_state() -> None:
         Learner(VECTOR, TargetRule(), _settings(), (0,)).load_state(*first.state())
 
 
-def test_lanes_that_have_finished_can_go() -> None:
+def test_runs_that_have_finished_can_go() -> None:
     learner = Learner(VECTOR, TargetRule(kind="discor"), _settings(), (0, 1, 2))
     alone = Learner(VECTOR, TargetRule(kind="discor"), _settings(), (2,))
-    learner.update([_batch(VECTOR, lane) for lane in range(3)])
+    learner.update([_batch(VECTOR, run) for run in range(3)])
     alone.update([_batch(VECTOR, 2)])
     learner.keep([2])
     learner.update([_batch(VECTOR, 7)])
@@ -172,11 +172,11 @@ def test_lanes_that_have_finished_can_go() -> None:
 
 def test_greedy_and_values_agree() -> None:
     learner = Learner(IMAGE, TargetRule(), _settings(), (0, 1))
-    observations = np.stack([_batch(IMAGE, lane).observation for lane in range(2)])
+    observations = np.stack([_batch(IMAGE, run).observation for run in range(2)])
     actions = learner.greedy(observations)
-    for lane in range(2):
-        values = learner.values(lane, observations[lane])
-        chosen = np.take_along_axis(values, actions[lane][:, None], axis=1)[:, 0]
+    for run in range(2):
+        values = learner.values(run, observations[run])
+        chosen = np.take_along_axis(values, actions[run][:, None], axis=1)[:, 0]
         np.testing.assert_allclose(chosen, values.max(axis=1), rtol=1e-12, atol=1e-14)
 
 

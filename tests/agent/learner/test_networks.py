@@ -21,24 +21,24 @@ TABLE = Network("table", (7,), 2)
 NETWORKS = [IMAGE, ODD, VECTOR, TABLE, error_network(ODD), error_network(VECTOR), error_network(TABLE)]
 
 
-def _inputs(network: Network, lanes: int, batch: int) -> torch.Tensor:
+def _inputs(network: Network, runs: int, batch: int) -> torch.Tensor:
     generator = named_generator(1, "inputs")
     if network.form == "image":
-        return torch.from_numpy(generator.integers(0, 256, (lanes, batch, *network.input_shape), np.uint8))
+        return torch.from_numpy(generator.integers(0, 256, (runs, batch, *network.input_shape), np.uint8))
     if network.form == "vector":
-        return torch.from_numpy(generator.normal(size=(lanes, batch, *network.input_shape)))
-    return torch.from_numpy(generator.integers(0, network.input_shape[0], (lanes, batch)))
+        return torch.from_numpy(generator.normal(size=(runs, batch, *network.input_shape)))
+    return torch.from_numpy(generator.integers(0, network.input_shape[0], (runs, batch)))
 
 
-def _flat(network: Network, lanes: int) -> torch.Tensor:
-    flat = network.initial([named_generator(lane, "network") for lane in range(lanes)], torch.float64)
+def _flat(network: Network, runs: int) -> torch.Tensor:
+    flat = network.initial([named_generator(run, "network") for run in range(runs)], torch.float64)
     return (
         flat if network.form != "table" else flat + torch.linspace(-1, 1, flat.numel(), dtype=flat.dtype).view_as(flat)
     )
 
 
 def _plain(network: Network, parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    """One lane with torch's own layers; parameters without the lane axis."""
+    """One run with torch's own layers; parameters without the run axis."""
     if network.form == "table":
         values = parameters["table"][x]
     else:
@@ -63,22 +63,22 @@ def _plain(network: Network, parameters: dict[str, torch.Tensor], x: torch.Tenso
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.form}{network.input_shape}")
 def test_values_and_gradients_are_torchs_own(network: Network) -> None:
-    lanes, batch = 3, 5
-    flat = _flat(network, lanes)
-    inputs = _inputs(network, lanes, batch)
+    runs, batch = 3, 5
+    flat = _flat(network, runs)
+    inputs = _inputs(network, runs, batch)
     views = network.layout.views(flat)
     values, tape = network.forward_with_tape(views, network.prepare(inputs, torch.float64))
     weights = torch.from_numpy(named_generator(2, "gradient").normal(size=tuple(values.shape)))
     gradient = torch.full_like(flat, torch.nan)
     gradient_views = network.layout.views(gradient)
     network.backward(views, tape, weights, gradient_views)
-    for lane in range(lanes):
-        leaves = {name: view[lane].clone().requires_grad_() for name, view in views.items()}
-        expected = _plain(network, leaves, inputs[lane])
-        torch.testing.assert_close(values[lane], expected.detach(), rtol=1e-10, atol=1e-12)
-        grads = torch.autograd.grad((expected * weights[lane]).sum(), list(leaves.values()))
+    for run in range(runs):
+        leaves = {name: view[run].clone().requires_grad_() for name, view in views.items()}
+        expected = _plain(network, leaves, inputs[run])
+        torch.testing.assert_close(values[run], expected.detach(), rtol=1e-10, atol=1e-12)
+        grads = torch.autograd.grad((expected * weights[run]).sum(), list(leaves.values()))
         for name, grad in zip(leaves, grads, strict=True):
-            torch.testing.assert_close(gradient_views[name][lane], grad, rtol=1e-9, atol=1e-11)
+            torch.testing.assert_close(gradient_views[name][run], grad, rtol=1e-9, atol=1e-11)
 
 
 def test_the_tape_of_a_first_half_gives_the_gradient_of_that_half() -> None:
@@ -93,7 +93,7 @@ def test_the_tape_of_a_first_half_gives_the_gradient_of_that_half() -> None:
     torch.testing.assert_close(half, whole)
 
 
-def test_a_lane_begins_as_it_would_alone() -> None:
+def test_a_run_begins_as_it_would_alone() -> None:
     together = IMAGE.initial([named_generator(seed, "network") for seed in (3, 4)], torch.float32)
     alone = IMAGE.initial([named_generator(4, "network")], torch.float32)
     assert torch.equal(together[1], alone[0])

@@ -36,7 +36,7 @@ def test_discor_weights_by_hand() -> None:
     assert weight[0].tolist() == pytest.approx([3 * part / sum(parts) for part in parts])
 
 
-def test_discor_lanes_have_their_own_temperature() -> None:
+def test_discor_runs_have_their_own_temperature() -> None:
     both = discor_weights(_t([1.0, 1.0], [1.0, 1.0]), _t([0.0, 1.0], [0.0, 1.0]), torch.tensor([1.0, 10.0]).double())
     assert both[1, 0] < both[0, 0]
     assert both.mean(dim=1).tolist() == pytest.approx([1.0, 1.0])

@@ -11,9 +11,9 @@ from backsweep.agent.learner.packed import copy
 from backsweep.agent.learner.value_programs import CHUNK, ValuePrograms, filled_up
 
 
-def evaluate(lanes: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """Made-up values that say which lane, row, action and network they are of."""
-    values = (lanes[:, None, None] * 1_000 + rows[:, :, None] * 10 + torch.arange(3)).float()
+def evaluate(runs: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Made-up values that say which run, row, action and network they are of."""
+    values = (runs[:, None, None] * 1_000 + rows[:, :, None] * 10 + torch.arange(3)).float()
     return torch.stack([values, -values])
 
 
@@ -27,9 +27,9 @@ def test_requests_are_filled_up_and_cut() -> None:
     programs = ValuePrograms(evaluate, record, copy, 3, np.float32, torch.device("cpu"))
     generator = np.random.default_rng(0)
     for count in (1, 5, 6, 4, 5, 1):
-        lanes, rows = generator.integers(0, 9, count), generator.integers(0, 50, (count, CHUNK))
-        target, online = programs.enqueue(lanes, rows)
-        expected = lanes[:, None, None] * 1_000 + rows[:, :, None] * 10 + np.arange(3)
+        runs, rows = generator.integers(0, 9, count), generator.integers(0, 50, (count, CHUNK))
+        target, online = programs.enqueue(runs, rows)
+        expected = runs[:, None, None] * 1_000 + rows[:, :, None] * 10 + np.arange(3)
         assert np.array_equal(target, expected)
         assert np.array_equal(online, -expected)
     assert len(recorded) == 3  # of 1, 6 and 4 chunks

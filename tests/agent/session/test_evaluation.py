@@ -34,7 +34,7 @@ def _rollouts(envs: Environments, values: Any, episodes: int, random_chance: flo
 
 
 def _alone(values: Any) -> Any:
-    return lambda lanes, observations: values(observations[0])[None]
+    return lambda runs, observations: values(observations[0])[None]
 
 
 def test_the_best_policy_on_a_chain() -> None:

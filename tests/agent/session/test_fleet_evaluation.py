@@ -35,27 +35,27 @@ def grid(task: str, seed: int, **options: Any) -> RunConfig:
     return paper_config(task, seed=seed, task_options={"size": 5, "max_steps": 40}, **{**SMALL_GRID, **options})
 
 
-def made_up_values(lane: int, observations: NDArray[Any]) -> NDArray[np.float64]:
-    """Return values that depend on the lane and on each observation, and on nothing else."""
-    table = named_generator(lane, "values").normal(size=(509, 6))
+def made_up_values(run: int, observations: NDArray[Any]) -> NDArray[np.float64]:
+    """Return values that depend on the run and on each observation, and on nothing else."""
+    table = named_generator(run, "values").normal(size=(509, 6))
     flat = observations.reshape(len(observations), -1).astype(np.int64)
     return table[(flat * np.arange(1, flat.shape[1] + 1)).sum(axis=1) % 509]
 
 
 class MadeUpValues:
-    """Made-up values of several lanes, and how many rows were asked for."""
+    """Made-up values of several runs, and how many rows were asked for."""
 
     def __init__(self, actions: int) -> None:
         self.actions = actions
         self.rows: list[int] = []
 
-    def __call__(self, lanes: Sequence[int], observations: NDArray[Any]) -> NDArray[np.float64]:
-        assert len(lanes) == len(observations)
-        self.rows.append(len(lanes) * observations.shape[1])
-        return np.stack([self.alone(lane, seen) for lane, seen in zip(lanes, observations, strict=True)])
+    def __call__(self, runs: Sequence[int], observations: NDArray[Any]) -> NDArray[np.float64]:
+        assert len(runs) == len(observations)
+        self.rows.append(len(runs) * observations.shape[1])
+        return np.stack([self.alone(run, seen) for run, seen in zip(runs, observations, strict=True)])
 
-    def alone(self, lane: int, observations: NDArray[Any]) -> NDArray[np.float64]:
-        return made_up_values(lane, observations)[:, : self.actions]
+    def alone(self, run: int, observations: NDArray[Any]) -> NDArray[np.float64]:
+        return made_up_values(run, observations)[:, : self.actions]
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_each_record_is_that_of_its_run_alone(configs: list[RunConfig]) -> None:
     if values.actions == 8:
         values.actions = 6  # the table has no more columns; two actions are then never the best
     together = evaluate_fleet(configs, values, step=300)
-    for lane, config in enumerate(configs):
-        assert together[lane] == evaluate(config, partial(values.alone, lane), step=300)
+    for run, config in enumerate(configs):
+        assert together[run] == evaluate(config, partial(values.alone, run), step=300)
     assert evaluate_fleet(configs, values, step=300) == together
     assert evaluate_fleet(configs, values, step=400) != together
 
 
 def test_finished_episodes_are_not_looked_at_again() -> None:
-    # Steps at random into lava end soon, in one lane after another.
+    # Steps at random into lava end soon, in one run after another.
     config = grid("minigrid/lavacrossing-easy", 0, exact=False, evaluation_random_chance=1.0)
     values = MadeUpValues(6)
     records = evaluate_fleet([dataclasses.replace(config, seed=seed) for seed in range(3)], values, step=0)
@@ -108,15 +108,15 @@ def test_environments_of_other_packages_are_evaluated_as_ever() -> None:
     config = paper_config(env="CartPole-v1", evaluation_episodes=3, probe_size=8)
     configs = [dataclasses.replace(config, seed=seed) for seed in range(2)]
     values = MadeUpValues(2)
-    expected = [evaluate(config, partial(values.alone, lane), step=1) for lane, config in enumerate(configs)]
+    expected = [evaluate(config, partial(values.alone, run), step=1) for run, config in enumerate(configs)]
     assert evaluate_fleet(configs, values, step=1) == expected
 
 
-def test_exact_scores_of_several_lanes() -> None:
+def test_exact_scores_of_several_runs() -> None:
     evaluator: ExactEvaluator = exact_evaluator("minigrid/doorkey", {"size": 5}, 0.99)
     values = MadeUpValues(6)
     together = evaluator.scores(values, [4, 2, 7], 0.05)
-    assert together == [evaluator.scores(values, [lane], 0.05)[0] for lane in (4, 2, 7)]
+    assert together == [evaluator.scores(values, [run], 0.05)[0] for run in (4, 2, 7)]
     assert len({scores.value_error for scores in together}) == 3
 
 
@@ -125,19 +125,19 @@ def comparable(record: EvaluationRecord) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("piece", [1 << 30, 1 << 20], ids=["in one piece", "in pieces"])
-@pytest.mark.parametrize("lanes", [[0, 1, 2, 3], [3, 0, 1]], ids=["all lanes", "some lanes"])
-def test_a_learners_lanes(lanes: list[int], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("runs", [[0, 1, 2, 3], [3, 0, 1]], ids=["all runs", "some runs"])
+def test_a_learners_runs(runs: list[int], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(run_values.PIECE_BYTES, "cpu", piece)
     fleet = Fleet([grid("minigrid/doorkey", seed) for seed in range(4)])
-    configs = [fleet.runs[lane].config for lane in lanes]
-    records = evaluate_runs(configs, fleet.learner, lanes, step=0)
-    for lane, config, record in zip(lanes, configs, records, strict=True):
-        alone = evaluate(config, partial(fleet.learner.values, lane), step=0)
+    configs = [fleet.runs[run].config for run in runs]
+    records = evaluate_runs(configs, fleet.learner, runs, step=0)
+    for run, config, record in zip(runs, configs, records, strict=True):
+        alone = evaluate(config, partial(fleet.learner.values, run), step=0)
         assert comparable(record) == pytest.approx(comparable(alone), rel=1e-9)
 
 
 @pytest.mark.parametrize("piece", [1 << 30, 1 << 17], ids=["in one piece", "in pieces"])
-def test_values_of_lanes_are_those_of_each(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_runs_are_those_of_each(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(run_values.PIECE_BYTES, "cpu", piece)
     generator = np.random.default_rng(0)
     chain = paper_config("nchain-10", seed=1)
@@ -149,10 +149,10 @@ def test_values_of_lanes_are_those_of_each(piece: int, monkeypatch: pytest.Monke
         learner = fleet.learner
         learner.online.normal_()
         observations = numbers.astype(fleet.runs[0].observations.dtype)
-        for lanes in ([0, 1], [2, 0]):
+        for runs in ([0, 1], [2, 0]):
             for seen in (observations, np.broadcast_to(observations[:1], observations.shape)):
-                found = values_of_runs(learner, lanes, seen)
-                for place, lane in enumerate(lanes):
-                    alone = learner.values(lane, seen[place].copy())
+                found = values_of_runs(learner, runs, seen)
+                for place, run in enumerate(runs):
+                    alone = learner.values(run, seen[place].copy())
                     np.testing.assert_allclose(found[place], alone, rtol=1e-10)
                     assert found.dtype == alone.dtype

@@ -21,7 +21,7 @@ from trainer_helpers import paper_config
 WITHOUT_MIXING = "ter-single"
 
 
-def _raise(lane: Run, error: Exception) -> None:
+def _raise(run: Run, error: Exception) -> None:
     raise error
 
 

@@ -1,4 +1,4 @@
-"""Which runs share a fleet, what fleets are called, and what becomes of a lane that failed."""
+"""Which runs share a fleet, what fleets are called, and what becomes of a run that failed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SMALL: dict[str, Any] = {
 }
 
 
-def plan(root: Path, grid: Grid, lanes: int = 128, workers: int = 1) -> list[jobs.Job]:
-    return jobs.plan(root, [grid], "fleet", lanes=lanes, workers=workers).jobs
+def plan(root: Path, grid: Grid, runs: int = 128, workers: int = 1) -> list[jobs.Job]:
+    return jobs.plan(root, [grid], "fleet", fleet_size=runs, workers=workers).jobs
 
 
 PAPER = Grid(MINIGRID, WITH_SHUFFLED, (100, 101, 102))
@@ -49,14 +49,14 @@ def test_methods_with_one_rule_share_a_fleet(tmp_path: Path) -> None:
     assert len({job.order["folder"] for job in found}) == 2
 
 
-def test_lanes_are_shared_out_evenly_and_long_runs_stay_together(tmp_path: Path) -> None:
-    first, second, *_ = plan(tmp_path, PAPER, lanes=60)  # 105 runs, 15 of them of 6M steps
+def test_runs_are_shared_out_evenly_and_long_runs_stay_together(tmp_path: Path) -> None:
+    first, second, *_ = plan(tmp_path, PAPER, runs=60)  # 105 runs, 15 of them of 6M steps
     assert (first.runs, second.runs) == (52, 53)
     assert sum(config["steps"] == 6_000_000 for config in first.order["configs"].values()) == 15
 
 
 @pytest.mark.parametrize(
-    ("lanes", "workers", "sizes"),
+    ("runs", "workers", "sizes"),
     [
         (128, 2, [105, 21]),
         (128, 3, [52, 53, 21]),
@@ -65,8 +65,8 @@ def test_lanes_are_shared_out_evenly_and_long_runs_stay_together(tmp_path: Path)
         (128, 1000, [1] * 126),
     ],
 )
-def test_every_worker_has_a_fleet(tmp_path: Path, lanes: int, workers: int, sizes: list[int]) -> None:
-    found = plan(tmp_path, PAPER, lanes, workers)  # 105 runs that learn alike, and 21 of DisCor
+def test_every_worker_has_a_fleet(tmp_path: Path, runs: int, workers: int, sizes: list[int]) -> None:
+    found = plan(tmp_path, PAPER, runs, workers)  # 105 runs that learn alike, and 21 of DisCor
     assert sorted(job.runs for job in found) == sorted(sizes)
 
 
@@ -76,7 +76,7 @@ def test_other_actions_are_another_fleet(tmp_path: Path) -> None:
     assert [job.runs for job in plan(tmp_path, grid)] == [6, 8]
 
 
-def test_two_settings_of_one_method_have_lanes_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_settings_of_one_method_have_runs_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "OWN_FIELDS", (*fleet.OWN_FIELDS, "eta"))
     grid = Grid(("nchain-6",), (variant("ter", "low", eta=0.1), variant("ter", "high", eta=0.7)), (100,), SMALL)
     (job,) = plan(tmp_path, grid)
@@ -116,18 +116,18 @@ def test_a_fleet_of_several_tasks_runs(tmp_path: Path) -> None:
     assert jobs.plan(tmp_path, [minigrid()], "process").finished == 4
 
 
-def test_a_lane_that_failed_begins_again_and_takes_nobody_with_it(tmp_path: Path) -> None:
+def test_a_run_that_failed_begins_again_and_takes_nobody_with_it(tmp_path: Path) -> None:
     (job,) = plan(tmp_path, minigrid())
     assert work(job.order) == 0
     place = Path(job.order["folder"])
-    lane = place / "unlock-uer-seed-100"
-    (lane / "finished.json").unlink()
-    with open(lane / "sessions.jsonl", "a") as file:
+    run = place / "unlock-uer-seed-100"
+    (run / "finished.json").unlink()
+    with open(run / "sessions.jsonl", "a") as file:
         file.write(json.dumps({"event": "failed"}) + "\n")
     (again,) = plan(tmp_path, minigrid())
-    assert (again.runs, again.resumed, again.order["removed"]) == (1, False, [str(lane)])
+    assert (again.runs, again.resumed, again.order["removed"]) == (1, False, [str(run)])
     assert work(again.order) == 0
-    assert not lane.exists()
+    assert not run.exists()
     assert len(list(place.glob("*/finished.json"))) == 3
     assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
 
@@ -138,7 +138,7 @@ def test_a_fleet_that_was_killed_early_begins_again(tmp_path: Path) -> None:
     for name, config in job.order["configs"].items():
         (place / name).mkdir(parents=True)
         (place / name / "config.json").write_text(json.dumps(config))
-    (place / "fleet.json").write_text(json.dumps({"lanes": list(job.order["configs"])}))
+    (place / "fleet.json").write_text(json.dumps({"runs": list(job.order["configs"])}))
     (again,) = plan(tmp_path, minigrid())
     assert len(again.order["removed"]) == 4
     assert work(again.order) == 0
@@ -146,7 +146,7 @@ def test_a_fleet_that_was_killed_early_begins_again(tmp_path: Path) -> None:
     assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
 
 
-def test_an_estimate_is_of_the_fleet_and_not_of_its_lanes_one_by_one(tmp_path: Path) -> None:
+def test_an_estimate_is_of_the_fleet_and_not_of_its_runs_one_by_one(tmp_path: Path) -> None:
     found = plan(tmp_path, PAPER)
     steps = sum(job.steps for job in found)
     assert estimate(found, 1, steps_per_second=1000.0) == pytest.approx(steps / 1000.0)

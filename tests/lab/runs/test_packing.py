@@ -44,7 +44,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run by itself, a fleet of two, one by a question, and one that did not come to its end."""
     root = tmp_path_factory.mktemp("runs")
     train(chain(100), root / "alone", quiet=True)
-    train_fleet({f"lane {seed}": chain(seed) for seed in (101, 102)}, root / "fleet", quiet=True)
+    train_fleet({f"run {seed}": chain(seed) for seed in (101, 102)}, root / "fleet", quiet=True)
     grid = Grid(("nchain-6",), (Variant("uer", "uer"),), (100,), OPTIONS)
     (job,) = jobs.plan(root / "question", [grid], "process").jobs
     assert work(job.order) == 0
@@ -106,8 +106,26 @@ def test_nothing_of_the_evaluations_or_the_seconds_is_lost(runs: Path, tmp_path:
 def test_a_fleets_seconds_say_how_many_shared_them(runs: Path, tmp_path: Path) -> None:
     pack([runs], tmp_path)
     found = packed_runs(tmp_path)
-    assert set(found["ter", 100].column("timing", "lanes")) == {None}
-    assert set(found["ter", 101].column("timing", "lanes")) == {2}
+    assert set(found["ter", 100].column("timing", "runs")) == {None}
+    assert set(found["ter", 101].column("timing", "runs")) == {2}
+
+
+def test_older_records_call_the_runs_that_shared_seconds_lanes(runs: Path, tmp_path: Path) -> None:
+    pack([runs / "fleet"], tmp_path / "new")
+    (path,) = archives_below(tmp_path / "new")
+    new = gzip.decompress(path.read_bytes())
+    assert b'"runs":[2,' in new
+    old = tmp_path / "old" / path.relative_to(tmp_path / "new")
+    old.parent.mkdir(parents=True)
+    old.write_bytes(gzip.compress(new.replace(b'"runs":[2,', b'"lanes":[2,')))
+    assert list(read_archive(old)) == list(read_archive(path))
+    again = pack([runs / "fleet"], tmp_path / "old")
+    assert (again.packed, again.known, again.refused) == (0, 2, [])
+    fleet = tmp_path / "fleet"
+    shutil.copytree(runs / "fleet", fleet)
+    names = json.loads((fleet / "fleet.json").read_text())["runs"]
+    (fleet / "fleet.json").write_text(json.dumps({"lanes": names}))
+    assert pack([fleet], tmp_path / "new").known == 2
 
 
 def test_seeds_for_tuning_lie_apart(runs: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from time import perf_counter
 
-PARTS = ("environment", "replay", "lanes", "values", "network", "evaluation", "checkpoint", "other")
+PARTS = ("environment", "replay", "stepping", "values", "network", "evaluation", "checkpoint", "other")
 
 
 class Clock:

@@ -43,7 +43,7 @@ OWN_FIELDS = (
 
 
 class Fleet:
-    """Lanes and the learner that holds a row for each of them."""
+    """Runs and the learner that holds a row for each of them."""
 
     def __init__(
         self,

@@ -79,14 +79,14 @@ class Group:
         self._together.turn(self.step, steps=steps)
         self.step += steps
         self._bank_is_complete = False
-        self.clock.lap("lanes")
+        self.clock.lap("stepping")
         return True
 
     def act(self) -> None:
         """Enqueue the computation of the best actions, unless all actions are random."""
         if not self._bank_is_complete:
             self._fill_bank()
-        self.clock.lap("lanes")
+        self.clock.lap("stepping")
         if self._epsilon(self.step) < 1.0:
             self._executor.act()
             self.waits = True
@@ -98,7 +98,7 @@ class Group:
         self._has_errors = False
         self._write_new()
         self.step += 1
-        self.clock.lap("lanes")
+        self.clock.lap("stepping")
 
     def prepare_to_learn(self) -> None:
         """Set reward scales, and renew graph values if they are due."""
@@ -116,13 +116,13 @@ class Group:
         if not first:
             self._together.turn(self.step, apply=True, draw=True)
         self.waits = self._walks is not None and self._walks.begin(self._executor)
-        self.clock.lap("lanes")
+        self.clock.lap("stepping")
 
     def update(self) -> None:
         """Enqueue the update; its TD errors go to the priorities later."""
         if self._walks is not None:
             self._walks.finish(self._executor)
-            self.clock.lap("lanes")
+            self.clock.lap("stepping")
         if self._graph_targets is not None:
             self._graph_targets.read()
             self.clock.lap("values")
@@ -135,14 +135,14 @@ class Group:
         self._executor.copy_target()
         for run in self._runs:
             run.values_due = run.method.values is not None
-        self.clock.lap("lanes")
+        self.clock.lap("stepping")
 
     def settle(self) -> None:
         """Update priorities with the last TD errors, and wait for the device."""
         if self._has_errors:
             self._together.turn(self.step, apply=True)
             self._has_errors = False
-            self.clock.lap("lanes")
+            self.clock.lap("stepping")
         self._executor.wait()
 
     # -- observations on the device -------------------------------------------------------------------------------

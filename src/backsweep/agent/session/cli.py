@@ -37,7 +37,7 @@ def add_commands(subparsers: Any) -> None:
     resuming.add_argument("--device", default="cpu", help="device of the networks")
     engines = ("auto", "compiled", "plain")
     resuming.add_argument("--engine", choices=engines, default="auto", help="how a fleet's runs are stepped")
-    resuming.add_argument("--lane-threads", type=int, help="threads that step a fleet's runs (default: all cores)")
+    resuming.add_argument("--fleet-threads", type=int, help="threads that step a fleet's runs (default: all cores)")
     resuming.add_argument("--groups", type=int, default=2, help="groups of runs that alternate on the device")
     resuming.add_argument("--observations-per-run", type=int, help="distinct observations per run on the device")
     resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between checkpoints")

@@ -111,7 +111,7 @@ def _begin(
     for name, config in configs.items():
         create_run(folder / name, config, convolutions=fleet.learner.convolutions)
     if list(configs) != [SINGLE]:
-        write_json(folder / FLEET, {"lanes": list(configs)})
+        write_json(folder / FLEET, {"runs": list(configs)})
     with locked(folder):
         return _run_session(folder, fleet, list(configs), [0] * len(configs), [None] * len(configs), session, live)
 
@@ -170,7 +170,7 @@ def _run_session(
     live: Live | None,
 ) -> list[RunResult]:
     limits = limits_on_device(fleet, session)
-    with lane_threads(session.lane_threads):
+    with fleet_threads(session.fleet_threads):
         files: list[RunFiles] = []
         for name, position, digest, run in zip(names, positions, digests, fleet.runs, strict=True):
             place = folder / name
@@ -232,7 +232,7 @@ def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sin
 
 
 @contextlib.contextmanager
-def lane_threads(count: int | None) -> Iterator[None]:
+def fleet_threads(count: int | None) -> Iterator[None]:
     """Step runs with `count` threads within the block; None uses all."""
     before = threads_in_use()
     use_threads(None if count is None else min(count, most_threads()))

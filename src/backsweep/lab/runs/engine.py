@@ -55,7 +55,7 @@ def run_jobs(
 ) -> tuple[list[Failure], bool]:
     """Do all jobs, `workers` at a time; return those that failed, and whether it was interrupted.
 
-    Fleets share the `cores`: each steps its lanes with its share of threads; networks use one thread.
+    Fleets share the `cores`: each steps its runs with its share of threads; networks use one thread.
 
     A failing job does not stop the others. Ctrl-C and SIGTERM stop every job cleanly: training writes a checkpoint,
     from which the same command resumes.

@@ -15,7 +15,7 @@ from backsweep.lab.claims.question import Study
 from backsweep.lab.runs.jobs import Job
 
 PROBE_WARMUP, PROBE_STEPS, PROBE_EPISODES = 40, 240, 10
-MOST_CPU_LANES = 8  # on a CPU time is proportional to lanes, so a few are enough
+MOST_CPU_RUNS = 8  # on a CPU time is proportional to runs, so a few are enough
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _study_seconds(job: Job) -> float:
 
 
 def _training_seconds(job: Job) -> float:
-    """Return the time of a run or of a fleet, in which all lanes share the time of a step."""
+    """Return the time of a run or of a fleet, in which all runs share the time of a step."""
     configs = list(job.order["configs"].values())
     pace = _pace(configs, job.order["device"])
     episodes = sum(
@@ -82,9 +82,9 @@ def _pace(configs: list[dict[str, Any]], device: str) -> Pace:
     )
     if device == "cpu":
         kinds = sorted(set(kinds))
-    name = json.dumps([kinds, device, min(len(configs), MOST_CPU_LANES)])
+    name = json.dumps([kinds, device, min(len(configs), MOST_CPU_RUNS)])
     if name not in _paces:
-        some = configs[:: max(1, len(configs) // MOST_CPU_LANES)] if device == "cpu" else configs
+        some = configs[:: max(1, len(configs) // MOST_CPU_RUNS)] if device == "cpu" else configs
         _paces[name] = _measure(some, device)
     return _paces[name]
 
@@ -94,7 +94,7 @@ def _measure(configs: list[dict[str, Any]], device: str) -> Pace:
     from backsweep.agent import RunConfig, train, train_fleet
 
     short = {
-        f"lane-{place}": dataclasses.replace(
+        f"run-{place}": dataclasses.replace(
             RunConfig.from_json(config),
             steps=PROBE_STEPS,
             warmup_steps=PROBE_WARMUP,
@@ -112,10 +112,10 @@ def _measure(configs: list[dict[str, Any]], device: str) -> Pace:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "run"
         if len(short) == 1:
-            train(short["lane-0"], place, **session)
+            train(short["run-0"], place, **session)
         else:
             train_fleet(short, place, **session)
-            place = place / "lane-0"
+            place = place / "run-0"
         lines = (place / "records.jsonl").read_text().splitlines()
     timings = [record["seconds"] for line in lines if (record := json.loads(line))["kind"] == "timing"]
     # The first records include compilation; an evaluation is in the record after it. An untrained agent plays to the

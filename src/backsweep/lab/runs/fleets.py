@@ -1,4 +1,4 @@
-"""Which runs may share a fleet, and the names of fleets and lanes."""
+"""Which runs may share a fleet, and the names of fleets and of their runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from backsweep.lab.claims.evidence import configuration_key
 from backsweep.lab.claims.question import Run
 
 FLEET_FILE = "fleet.json"
-MOST_LANES = 128
+MOST_RUNS = 128
+"""The largest size of a fleet by default."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,12 @@ def _spaces(task: str | None, env: str | None, options: tuple[tuple[str, Any], .
         envs.close()
 
 
-def group_into_fleets(members: Sequence[Member], lanes: int, workers: int = 1) -> list[list[Member]]:
-    """Group runs into fleets of at most `lanes` runs and about equal size, with one for each worker if possible."""
+def group_into_fleets(members: Sequence[Member], size: int, workers: int = 1) -> list[list[Member]]:
+    """Group runs into fleets of at most `size` runs and about equal size, with one for each worker if possible."""
     kinds: dict[str, list[Member]] = {}
     for member in members:
         kinds.setdefault(sharing_key(member.config), []).append(member)
-    counts = _fleet_counts([len(same) for same in kinds.values()], lanes, workers)
+    counts = _fleet_counts([len(same) for same in kinds.values()], size, workers)
     fleets = []
     for same, count in zip(kinds.values(), counts, strict=True):
         # Runs of equal length end together: a fleet that shrinks wastes most of its step.
@@ -82,9 +83,9 @@ def group_into_fleets(members: Sequence[Member], lanes: int, workers: int = 1) -
     return fleets
 
 
-def _fleet_counts(sizes: Sequence[int], lanes: int, workers: int) -> list[int]:
-    """Return the number of fleets of each kind: as `lanes` requires, and more of the largest for idle workers."""
-    counts = [-(-size // lanes) for size in sizes]
+def _fleet_counts(sizes: Sequence[int], most: int, workers: int) -> list[int]:
+    """Return the number of fleets of each kind: as `most` requires, and more of the largest for idle workers."""
+    counts = [-(-size // most) for size in sizes]
     for _ in range(min(workers, sum(sizes)) - sum(counts)):
         largest = max(range(len(sizes)), key=lambda kind: sizes[kind] / counts[kind])
         counts[largest] += 1
@@ -112,8 +113,8 @@ def fleet_folder(root: Path, members: Sequence[Member]) -> Path:
     return free
 
 
-def lane_names(members: Sequence[Member]) -> list[str]:
-    """Return a unique, descriptive name for each lane."""
+def run_names(members: Sequence[Member]) -> list[str]:
+    """Return a unique, descriptive name for each run."""
     if _same_settings(members):
         return [f"seed-{member.run.seed}" for member in members]
     names = [

@@ -25,13 +25,13 @@ from backsweep.lab.claims.question import Grid, Run, Study
 from backsweep.lab.records import archives_below, last_step, read_archive
 from backsweep.lab.runs.fleets import (
     FLEET_FILE,
-    MOST_LANES,
+    MOST_RUNS,
     Member,
     fleet_folder,
     fleet_title,
     group_into_fleets,
-    lane_names,
     run_folder,
+    run_names,
 )
 
 Engine = Literal["process", "fleet"]
@@ -99,7 +99,7 @@ def plan_study(root: Path, study: Study) -> Plan:
 
 
 def plan_training(
-    root: Path, runs: Iterable[Run], engine: Engine, device: str, lanes: int = MOST_LANES, workers: int = 1
+    root: Path, runs: Iterable[Run], engine: Engine, device: str, fleet_size: int = MOST_RUNS, workers: int = 1
 ) -> Plan:
     """Return the remaining training jobs; a run that is requested twice is run once."""
     known, archived = _known_runs(root), _archived_runs(root)
@@ -121,8 +121,8 @@ def plan_training(
         else:
             fresh.append(member)
             stale[key] = folder
-    jobs = [_resumed_job(place, lanes_there, device) for place, lanes_there in interrupted.items()]
-    fleets = group_into_fleets(fresh, lanes, workers) if engine == "fleet" else [[member] for member in fresh]
+    jobs = [_resumed_job(place, members, device) for place, members in interrupted.items()]
+    fleets = group_into_fleets(fresh, fleet_size, workers) if engine == "fleet" else [[member] for member in fresh]
     jobs += [_new_job(root, fleet, stale, device) for fleet in fleets]
     return Plan(jobs, finished, len(members))
 
@@ -141,7 +141,7 @@ def plan(
     work: Sequence[Grid | Study],
     engine: Engine,
     device: str = "cpu",
-    lanes: int = MOST_LANES,
+    fleet_size: int = MOST_RUNS,
     workers: int = 1,
 ) -> Plan:
     """Return the remaining jobs of several questions."""
@@ -149,7 +149,7 @@ def plan(
     plans = [plan_study(root, study) for study in studies]
     runs = [run for each in work if isinstance(each, Grid) for run in each.runs()]
     if runs:
-        plans.append(plan_training(root, runs, engine, device, lanes, workers))
+        plans.append(plan_training(root, runs, engine, device, fleet_size, workers))
     return Plan(
         [job for found in plans for job in found.jobs],
         sum(found.finished for found in plans),
@@ -161,7 +161,7 @@ def _new_job(root: Path, members: list[Member], stale: dict[str, Path], device: 
     if len(members) == 1:
         folder, names, title = run_folder(root, members[0].config), ["."], members[0].run.name
     else:
-        folder, names = fleet_folder(root, members), lane_names(members)
+        folder, names = fleet_folder(root, members), run_names(members)
         title = fleet_title(folder, members)
     configs = {name: member.config for name, member in zip(names, members, strict=True)}
     removed = [str(stale[member.key]) for member in members if member.key in stale]
@@ -170,14 +170,14 @@ def _new_job(root: Path, members: list[Member], stale: dict[str, Path], device: 
     return Job(title, order, steps, len(members), watched=[folder / name / "records.jsonl" for name in names])
 
 
-def _resumed_job(place: Path, lanes: dict[Path, Member], device: str) -> Job:
-    alone = place in lanes
-    members = list(lanes.values())
-    configs = {"." if alone else folder.name: member.config for folder, member in lanes.items()}
+def _resumed_job(place: Path, runs: dict[Path, Member], device: str) -> Job:
+    alone = place in runs
+    members = list(runs.values())
+    configs = {"." if alone else folder.name: member.config for folder, member in runs.items()}
     order = {"kind": "resume", "folder": str(place), "device": device, "configs": configs}
     title = members[0].run.name if alone else fleet_title(place, members)
     steps = sum(int(member.config["steps"]) for member in members)
-    return Job(title, order, steps, len(lanes), True, [folder / "records.jsonl" for folder in lanes])
+    return Job(title, order, steps, len(runs), True, [folder / "records.jsonl" for folder in runs])
 
 
 def _resume_folder(folder: Path) -> Path | None:

@@ -94,11 +94,11 @@ def archive_of(results: Path, config: dict[str, Any]) -> Path:
     return results / "runs" / f"{place}.{settings_of(config)}{tuning}{ARCHIVE}"
 
 
-def compact(records: Iterable[dict[str, Any]], lanes: int = 1) -> dict[str, list[dict[str, Any]]]:
+def compact(records: Iterable[dict[str, Any]], runs: int = 1) -> dict[str, list[dict[str, Any]]]:
     """Return the records of a run to keep, by kind.
 
     Every evaluation; timing records summed from one evaluation to the next, so that no second, step or update is lost
-    (`lanes` is the number of runs that shared the seconds); of the others the last before each evaluation, evenly
+    (`runs` is the number of runs that shared the seconds); of the others the last before each evaluation, evenly
     thinned.
     """
     kept: dict[str, list[dict[str, Any]]] = {}
@@ -109,7 +109,7 @@ def compact(records: Iterable[dict[str, Any]], lanes: int = 1) -> dict[str, list
         for kind, record in last.items():
             kept.setdefault(kind, []).append(record)
         if timings:
-            kept.setdefault("timing", []).append(_sum(timings, lanes))
+            kept.setdefault("timing", []).append(_sum(timings, runs))
         last.clear()
         timings.clear()
 
@@ -161,8 +161,13 @@ def _read_run(folder: Path) -> ArchivedRun:
     if source is None:
         raise RefusedError("no records")
     fleet = folder.parent / FLEET_FILE
-    lanes = len(_read(fleet)["lanes"]) if fleet.exists() else 1
-    return ArchivedRun.of(config, _read(folder / FINISHED), compact(_records(source), lanes))
+    runs = _size_of_fleet(_read(fleet)) if fleet.exists() else 1
+    return ArchivedRun.of(config, _read(folder / FINISHED), compact(_records(source), runs))
+
+
+def _size_of_fleet(described: dict[str, Any]) -> int:
+    """Return how many runs a fleet has; older releases called them lanes."""
+    return len(described["runs"] if "runs" in described else described["lanes"])
 
 
 def _check(run: ArchivedRun, there: dict[str, ArchivedRun], path: Path, result: Packing) -> bool:
@@ -210,8 +215,8 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _sum(timings: list[dict[str, Any]], lanes: int) -> dict[str, Any]:
-    """Return the sum of several timing records; a fleet's seconds are those of all its lanes together."""
+def _sum(timings: list[dict[str, Any]], runs: int) -> dict[str, Any]:
+    """Return the sum of several timing records; a fleet's seconds are those of all its runs together."""
     names = dict.fromkeys(name for record in timings for name in record["seconds"])
     seconds = {
         name: round(math.fsum(record["seconds"].get(name, 0.0) for record in timings), 6)  # to the microsecond
@@ -223,8 +228,9 @@ def _sum(timings: list[dict[str, Any]], lanes: int) -> dict[str, Any]:
         "steps": sum(record["steps"] for record in timings),
         "updates": sum(record["updates"] for record in timings),
     }
-    shared = timings[-1].get("lanes", lanes)  # packed already
-    return whole if shared == 1 else {**whole, "lanes": shared}
+    last = timings[-1]
+    shared = last.get("runs", last.get("lanes", runs))  # packed already, in older records as `lanes`
+    return whole if shared == 1 else {**whole, "runs": shared}
 
 
 def _read(path: Path) -> dict[str, Any]:
