@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import kernel
-from backsweep.jit.hash_table_kernels import after, close_gap, home, insert, place_of
+from backsweep.jit.hash_table_kernels import after, close_gap, home, insert, place_of, prefetch_home, prefetch_items
 
 pytestmark = pytest.mark.kernels
 PLACES = 16
@@ -61,3 +61,22 @@ def test_items_are_found_while_they_are_in_the_table(codes: list[int], changes: 
             if place >= 0:  # no empty place lies between an item and its home
                 between = (place - codes[other] % PLACES) % PLACES
                 assert all(table[(codes[other] % PLACES + step) % PLACES] for step in range(between))
+
+
+@kernel
+def hint(code: np.uint64, places: int, table: NDArray[np.int32], items: NDArray[np.int64]) -> None:
+    prefetch_home(code, table)
+    prefetch_items(code, places, table, items, 2)
+
+
+@given(
+    code=st.integers(0, 2**64 - 1),
+    places=st.integers(0, 20),
+    numbers=st.lists(st.integers(0, 15), min_size=PLACES, max_size=PLACES),
+)
+def test_prefetching_changes_nothing_and_stays_within_the_arrays(code: int, places: int, numbers: list[int]) -> None:
+    table, items = np.array(numbers, np.int32), np.arange(45, dtype=np.int64).reshape(15, 3)
+    before = table.copy(), items.copy()
+    hint(np.uint64(code), places, table, items)
+    np.testing.assert_array_equal(table, before[0])
+    np.testing.assert_array_equal(items, before[1])

@@ -146,17 +146,21 @@ def hash_edge(source: int, target: int) -> np.uint64:
 
 
 @inlined
+def has_key(vertex: int, key: NDArray[np.int64], vertices: NDArray[np.int64]) -> bool:
+    """Say whether a vertex has this key."""
+    for i in range(key.shape[0]):
+        if vertices[vertex, KEY + i] != key[i]:
+            return False
+    return True
+
+
+@inlined
 def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_table: NDArray[np.int32]) -> int:
     """Return the vertex with this key, or -1."""
     place = home(hash_key(key), vertex_table)
     while vertex_table[place] != 0:
         vertex = vertex_table[place] - 1
-        same = True
-        for i in range(key.shape[0]):
-            if vertices[vertex, KEY + i] != key[i]:
-                same = False
-                break
-        if same:
+        if has_key(vertex, key, vertices):
             return vertex
         place = after(place, vertex_table)
     return -1

@@ -40,8 +40,7 @@ from backsweep.graph.graph_kernels import (
     VERTICES_LIVE,
     VISITS,
     GraphArrays,
-    find_edge,
-    find_vertex,
+    has_key,
     hash_edge,
     hash_key,
     push,
@@ -52,9 +51,10 @@ from backsweep.graph.graph_kernels import (
 from backsweep.graph.weights_kernels import count_row, move_count, renew_score
 from backsweep.jit.array_table import Row, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import insert
+from backsweep.jit.hash_table_kernels import after, home, prefetch_home, prefetch_items
 from backsweep.store.store_kernels import (
     FLAGS,
+    LOOK_AHEAD,
     NEXT_OBSERVATION,
     OBSERVATION,
     PREVIOUS,
@@ -63,17 +63,21 @@ from backsweep.store.store_kernels import (
     STARTS_EPISODE,
     TERMINATED,
     Ring,
+    later_slot,
 )
 
 
 @kernel
 def find_or_make_vertex(key: NDArray[np.int64], graph: GraphArrays) -> int:
     """Return the vertex of a new observation's key. A known key is counted as a collision."""
-    vertices, counters = graph.vertices, graph.counters
-    vertex = find_vertex(key, vertices, graph.vertex_table)
-    if vertex >= 0:
-        counters[COLLISIONS] += 1
-        return vertex
+    vertices, table, counters = graph.vertices, graph.vertex_table, graph.counters
+    place = home(hash_key(key), table)
+    while table[place] != 0:
+        vertex = np.int64(table[place] - 1)
+        if has_key(vertex, key, vertices):
+            counters[COLLISIONS] += 1
+            return vertex
+        place = after(place, table)
     if counters[VERTICES_FREE] != 0:
         vertex = counters[VERTICES_FREE] - 1
         counters[VERTICES_FREE] = vertices[vertex, STAMP]
@@ -88,7 +92,7 @@ def find_or_make_vertex(key: NDArray[np.int64], graph: GraphArrays) -> int:
     graph.reward_sums[vertex] = 0.0
     counters[VERTICES_EVER] += 1
     counters[VERTICES_LIVE] += 1
-    insert(hash_key(key), vertex, graph.vertex_table)
+    table[place] = vertex + 1
     return vertex
 
 
@@ -150,6 +154,20 @@ def remove_row(slot: int, graph_row: Row) -> None:
 
 
 @inlined
+def prefetch_overwritten(slot: int, graph: GraphArrays) -> None:
+    """Prefetch the places of edges and vertices that will be removed soon, after those of the row in `slot`."""
+    edges, vertices, rows, capacity = graph.edges, graph.vertices, graph.rows, graph.rows.shape[0]
+    edge = rows[later_slot(slot, LOOK_AHEAD, capacity), ROW_EDGE]
+    source = edges[edge, SOURCE]
+    prefetch_items(hash_edge(source, edges[edge, TARGET]), 3, graph.edge_table, edges, SOURCE)
+    prefetch_items(hash_key(vertices[source, KEY:]), 2, graph.vertex_table, vertices, KEY)
+    edge = rows[later_slot(slot, 2 * LOOK_AHEAD, capacity), ROW_EDGE]
+    source = edges[edge, SOURCE]
+    prefetch_home(hash_edge(source, edges[edge, TARGET]), graph.edge_table)
+    prefetch_home(hash_key(vertices[source, KEY:]), graph.vertex_table)
+
+
+@inlined
 def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays) -> int:
     """Return the vertex of a stored observation and count one more use of it."""
     known = graph.observation_vertex[observation]
@@ -165,10 +183,13 @@ def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays) -> 
 @inlined
 def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
     """Return the edge between two vertices."""
-    vertices, edges, counters = graph.vertices, graph.edges, graph.counters
-    edge = find_edge(source, target, edges, graph.edge_table)
-    if edge >= 0:
-        return edge
+    vertices, edges, table, counters = graph.vertices, graph.edges, graph.edge_table, graph.counters
+    place = home(hash_edge(source, target), table)
+    while table[place] != 0:
+        edge = np.int64(table[place] - 1)
+        if edges[edge, SOURCE] == source and edges[edge, TARGET] == target:
+            return edge
+        place = after(place, table)
     if counters[EDGES_FREE] != 0:
         edge = counters[EDGES_FREE] - 1
         counters[EDGES_FREE] = edges[edge, SOURCE]
@@ -181,7 +202,7 @@ def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
     edges[edge, E_SIZE] = 0
     edges[edge, E_HEAD] = 0
     edges[edge, E_COUNT] = 0
-    insert(hash_edge(source, target), edge, graph.edge_table)
+    table[place] = edge + 1
     size = vertices[target, SIZE]
     push(vertices[target, START : START + 4], edge, graph)
     if graph.tallies.shape[0] and vertices[target, SIZE] != size:
@@ -209,15 +230,19 @@ def add_rows(
     ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, row)
     rows, values = ring.rows, ring.values
     vertices, reward_sums, returns, counters = graph.vertices, graph.reward_sums, graph.returns, graph.counters
-    capacity = rows.shape[0]
+    capacity, new_keys = rows.shape[0], borrow(keys)
     for i in range(keys.shape[0]):
         graph.observation_vertex[fresh[i, 1]] = -1 - i
+        prefetch_home(hash_key(new_keys[i]), graph.vertex_table)
+    for i in range(keys.shape[0]):
+        prefetch_items(hash_key(new_keys[i]), 1, graph.vertex_table, vertices, KEY)
     for serial in range(first, last):
         slot = serial % capacity
         if serial - capacity >= oldest:
+            prefetch_overwritten(slot, graph)
             remove_row(slot, row)
-        source = vertex_of(rows[slot, OBSERVATION], keys, graph)
-        target = vertex_of(rows[slot, NEXT_OBSERVATION], keys, graph)
+        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph)
+        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph)
         edge = find_or_make_edge(source, target, graph)
         push(graph.edges[edge, E_START : E_START + 4], slot, graph)
         count_row(edge, 1, graph)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import inlined
+from backsweep.jit.prefetching import prefetch
 
 
 @inlined
@@ -64,3 +65,20 @@ def close_gap(gap: int, place: int, code: np.uint64, table: NDArray[np.int32]) -
         table[gap] = table[place]
         return place
     return gap
+
+
+@inlined
+def prefetch_home(code: np.uint64, table: NDArray[np.int32]) -> None:
+    """Prefetch the place where the search for a hash begins."""
+    prefetch(table, home(code, table))
+
+
+@inlined
+def prefetch_items(
+    code: np.uint64, places: int, table: NDArray[np.int32], items: NDArray[np.generic], offset: int
+) -> None:
+    """Prefetch the items in the home of a hash and the places after it, each from the number `offset` on."""
+    place = home(code, table)
+    for _ in range(places):
+        prefetch(items, max(table[place] - 1, 0), offset)
+        place = after(place, table)

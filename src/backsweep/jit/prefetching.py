@@ -17,27 +17,28 @@ cgutils: Any = numba_cgutils
 READ, KEEP_IN_ALL_CACHES, DATA = 0, 3, 1
 
 
-def prefetch(array: Any, index: int) -> None:
-    """Prefetch the start of ``array[index]``; an index of the array's first axis."""
+def prefetch(array: Any, index: int, offset: int = 0) -> None:
+    """Prefetch ``array[index]``, an index of the array's first axis, from the number `offset` on."""
 
 
 @overload(prefetch)
-def _compiled_prefetch(array: Any, index: int) -> Any:
+def _compiled_prefetch(array: Any, index: int, offset: int = 0) -> Any:
     hint: Any = _prefetch  # numba supplies the first argument
 
-    def implementation(array: Any, index: int) -> None:
-        hint(array, index)
+    def implementation(array: Any, index: int, offset: int = 0) -> None:
+        hint(array, index, offset)
 
     return implementation
 
 
 @intrinsic
-def _prefetch(context: Any, array: Any, index: Any) -> Any:
+def _prefetch(context: Any, array: Any, index: Any, offset: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
         stride = builder.extract_value(view.strides, 0)
         position = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        start = builder.ptrtoint(view.data, stride.type)
+        within = builder.mul(view.itemsize, context.cast(builder, arguments[2], signature.args[2], types.intp))
+        start = builder.add(builder.ptrtoint(view.data, stride.type), within)
         byte_pointer = ir.IntType(8).as_pointer()
         address = builder.inttoptr(builder.add(start, builder.mul(stride, position)), byte_pointer)
         number = ir.IntType(32)
@@ -46,4 +47,4 @@ def _prefetch(context: Any, array: Any, index: Any) -> Any:
         builder.call(hint, [address, number(READ), number(KEEP_IN_ALL_CACHES), number(DATA)])
         return context.get_dummy_value()
 
-    return types.void(array, index), generate
+    return types.void(array, index, types.int64), generate

@@ -66,10 +66,12 @@ def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
 
 
 @inlined
-def intern(record: NDArray[np.uint64], kept: Records) -> int:
-    """Find or store `record`; return its number, or -1 - number if it is new. Its uses are not changed."""
+def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records) -> int:
+    """Find or store a record with this hash; return its number, or -1 - number if it is new.
+
+    Its uses are not changed.
+    """
     records, hashes, table, counters = kept.records, kept.hashes, kept.table, kept.counters
-    code = hash_record(record, kept.weights)
     place = home(code, table)
     while table[place] != 0:
         number = table[place] - 1
@@ -150,25 +152,26 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
 
 
 @kernel
-def intern_observation(staged: NDArray[np.uint64], frames_row: Row, stacks_row: Row) -> int:
+def intern_observation(staged: NDArray[np.uint64], code: np.uint64, frames_row: Row, stacks_row: Row) -> int:
     """Find or store a staged observation; return its number, or -1 - number if it is new.
 
-    Without frame stacks (records of `stacks` have no words) an observation is one frame. With them it is a list of
-    frames in a separate record table, and uses of its frames are counted when the list is new.
+    Without frame stacks (records of `stacks` have no words) an observation is one frame, whose hash is `code`. With
+    them it is a list of frames in a separate record table, and uses of its frames are counted when the list is new.
     """
     frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
     depth = stacks.records.shape[1]
     if depth == 0:
-        return intern(staged, frames)
+        return intern(staged, code, frames)
     size = frames.records.shape[1]
     stack = np.empty(depth, np.uint64)
     for i in range(depth):
-        frame = intern(staged[i * size : (i + 1) * size], frames)
+        part = staged[i * size : (i + 1) * size]
+        frame = intern(part, hash_record(part, frames.weights), frames)
         if frame < 0:
             frame = -1 - frame
         frames.uses[frame] += 1
         stack[i] = np.uint64(frame)
-    number = intern(stack, stacks)
+    number = intern(stack, hash_record(stack, stacks.weights), stacks)
     if number >= 0:  # the list is known and already holds its frames
         for i in range(depth):
             frames.uses[np.int64(stack[i])] -= 1

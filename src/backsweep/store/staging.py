@@ -57,7 +57,8 @@ class Staging:
         self.flags = np.zeros(num_envs, np.uint8)
         self.hides_successors = False
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
-        self.bundle = Staged(self.words, self.action_bytes, self.rewards, self.flags, self.fresh)
+        codes = np.zeros(num_envs, np.uint64)
+        self.bundle = Staged(self.words, self.action_bytes, self.rewards, self.flags, self.fresh, codes)
         places = object_places()
         self._given: Table | None = None
         if places is not None:

@@ -35,15 +35,19 @@ from backsweep.jit.array_table import (
     Int32Vector,
     Int64Matrix,
     Int64Vector,
+    Row,
     Table,
     WordMatrix,
+    WordVector,
     borrow,
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.hash_table_kernels import prefetch_home, prefetch_items
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.distinct_kernels import (
     Records,
+    hash_record,
     intern_observation,
     release_observation,
     same_record,
@@ -103,6 +107,9 @@ FRAMES = 2
 STACKS = 3
 STORE_BUNDLES = 4
 
+LOOK_AHEAD = 4
+"""How many rows earlier than they are needed, and twice that, entries are prefetched that will be removed."""
+
 
 class Staged(NamedTuple):
     """The staged transitions of a call of `add`."""
@@ -114,6 +121,8 @@ class Staged(NamedTuple):
     flags: ByteVector
     fresh: Int32Matrix
     """Out: the staged position and the number of every observation that was not stored before."""
+    codes: WordVector
+    """Scratch: the hashes of the successors, where observations are no stacks."""
 
 
 class Ring(NamedTuple):
@@ -216,6 +225,35 @@ def count_use(observation: int, frames: Records, stacks: Records) -> None:
 
 
 @kernel
+def hash_successors(staged_row: Row, frames_row: Row) -> None:
+    """Hash the staged successors of all lanes, and prefetch where the search for each of them begins."""
+    staging, frames = unpack(Staged, staged_row), unpack(Records, frames_row)
+    num_envs = staging.codes.shape[0]
+    for lane in range(num_envs):
+        staging.codes[lane] = hash_record(staging.observations[num_envs + lane], frames.weights)
+        prefetch_home(staging.codes[lane], frames.table)
+    for lane in range(num_envs):
+        prefetch_items(staging.codes[lane], 1, frames.table, frames.hashes, 0)
+
+
+@inlined
+def later_slot(slot: int, rows: int, capacity: int) -> int:
+    """Return the slot that is written `rows` rows later; a division takes too long here."""
+    later = slot + rows
+    return later if later < capacity else later % capacity
+
+
+@inlined
+def prefetch_overwritten(slot: int, ring: Ring, frames: Records) -> None:
+    """Prefetch the places of observations that will be released soon, after that of the row in `slot`."""
+    rows, capacity = ring.rows, ring.rows.shape[0]
+    observation = rows[later_slot(slot, LOOK_AHEAD, capacity), OBSERVATION]
+    prefetch_items(frames.hashes[observation], 2, frames.table, frames.hashes, 0)
+    observation = rows[later_slot(slot, 2 * LOOK_AHEAD, capacity), OBSERVATION]
+    prefetch_home(frames.hashes[observation], frames.table)
+
+
+@kernel
 def add_rows(store: Table) -> int:
     """Add one staged transition for each lane; return how many observations were new.
 
@@ -228,6 +266,9 @@ def add_rows(store: Table) -> int:
     rows, values, counters = ring.rows, ring.values, ring.counters
     capacity = rows.shape[0]
     num_envs = ring.lanes.shape[0]
+    stacked = stacks.records.shape[1] > 0
+    if not stacked:
+        hash_successors(arrays[STAGED], frames_row)
     new = 0
     for lane in range(num_envs):
         flags = staging.flags[lane]
@@ -235,6 +276,8 @@ def add_rows(store: Table) -> int:
             continue
         slot = counters[TOTAL] % capacity
         if counters[LIVE] == capacity:
+            if not stacked:
+                prefetch_overwritten(slot, ring, frames)
             shorten_episode(slot, ring)
             for column in range(OBSERVATION, NEXT_OBSERVATION + 1):
                 release_observation(rows[slot, column], frames_row, stacks_row)
@@ -250,7 +293,9 @@ def add_rows(store: Table) -> int:
             values[slot, RETURN] = values[last, RETURN] + staging.rewards[lane]
             starts = 0
         else:
-            observation = intern_observation(staging.observations[lane], frames_row, stacks_row)
+            staged = staging.observations[lane]
+            code = np.uint64(0) if stacked else hash_record(staged, frames.weights)
+            observation = intern_observation(staged, code, frames_row, stacks_row)
             if observation < 0:
                 observation = -1 - observation
                 staging.fresh[new, 0] = lane
@@ -261,7 +306,8 @@ def add_rows(store: Table) -> int:
             values[slot, RETURN] = staging.rewards[lane]
             starts = STARTS_EPISODE
         count_use(observation, frames, stacks)
-        successor = intern_observation(staging.observations[num_envs + lane], frames_row, stacks_row)
+        staged = staging.observations[num_envs + lane]
+        successor = intern_observation(staged, staging.codes[lane], frames_row, stacks_row)
         if successor < 0:
             successor = -1 - successor
             staging.fresh[new, 0] = num_envs + lane
