@@ -72,6 +72,11 @@ def updated(executor: Executor, updates: int, seed: int = 1, rewards: float = 1.
     return errors
 
 
+def without_path(values: dict[str, object]) -> dict[str, object]:
+    """Return a learner's values without the way its convolutions are computed, which only a CPU chooses."""
+    return {name: value for name, value in values.items() if name != "convolutions"}
+
+
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("network", [VECTOR, TABLE, ODD], ids=lambda network: network.form)
 def test_the_plain_arithmetic_is_the_same_on_a_gpu(network: Network, rule: TargetRule) -> None:
@@ -80,7 +85,7 @@ def test_the_plain_arithmetic_is_the_same_on_a_gpu(network: Network, rule: Targe
     errors, expected = updated(on_gpu, 50), updated(on_cpu, 50)
     np.testing.assert_allclose(errors, expected, rtol=1e-6, atol=1e-8)
     (arrays, values), (arrays_cpu, values_cpu) = on_gpu.learner.state(), on_cpu.learner.state()
-    assert values == values_cpu
+    assert without_path(values) == without_path(values_cpu)
     for name, array in arrays.items():
         np.testing.assert_allclose(array, arrays_cpu[name], rtol=1e-6, atol=1e-8, err_msg=name)
 
@@ -117,7 +122,7 @@ def paths(network: Network, rule: TargetRule, kind: str) -> dict[str, tuple[floa
     fused = made(network, rule, "cuda", kind=kind, fused=True)
     runs = {name: updated(executor, 51) for name, executor in (("exact", exact), ("tf32", rounded), ("fused", fused))}
     states = {name: executor.learner.state()[1] for name, executor in (("exact", exact), ("fused", fused))}
-    assert states["exact"] == states["fused"]
+    assert without_path(states["exact"]) == without_path(states["fused"])
     for run, expected in zip(fused.learner.take_statistics(), exact.learner.take_statistics(), strict=True):
         assert run == pytest.approx(expected, rel=0.05, abs=0.05)
     return {
@@ -157,7 +162,7 @@ def test_recorded_and_direct_programs_do_the_same(rule: TargetRule, fused: bool)
     assert np.array_equal(recorded.learner.state()[0]["online"], direct.learner.state()[0]["online"])
     assert np.array_equal(updated(recorded, 12), updated(direct, 12))
     (arrays, values), (arrays_direct, values_direct) = recorded.learner.state(), direct.learner.state()
-    assert values == values_direct
+    assert without_path(values) == without_path(values_direct)
     for name, array in arrays.items():
         assert np.array_equal(array, arrays_direct[name]), name
 

@@ -114,6 +114,28 @@ def test_a_stepper_does_what_the_learner_does(network: Network, rule: TargetRule
             np.testing.assert_allclose(array, arrays_alone[name], rtol=rtol, atol=atol, err_msg=name)
 
 
+def test_a_state_loaded_after_the_executor_was_made_is_what_it_trains() -> None:
+    """A state saved on a GPU names no way to compute convolutions, and one saved elsewhere may name another way."""
+    network, generator = NETWORKS["image"], np.random.default_rng(2)
+    observations = observations_for(network, generator)
+    executors = []
+    for _ in range(2):
+        learner = Learner(network, RULES["discor"], LearnerSettings(dtype="float64"), SEEDS)
+        kept = DeviceObservations(ROWS, observations.shape[1:], observations.dtype, learner.device)
+        executors.append(Executor(learner, kept, SIZE))
+        executors[-1].write(np.arange(ROWS), observations)
+    saved, loading = executors
+    fill(saved, generator, known_share=0.5)
+    saved.update()
+    arrays, values = saved.learner.state()
+    loading.learner.load_state(arrays, values | {"convolutions": None})
+    for executor in executors:
+        fill(executor, np.random.default_rng(3), known_share=0.5)
+        executor.update()
+        executor.wait()
+    np.testing.assert_allclose(loading.td_error, saved.td_error, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize("target", [False, True])
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 def test_values_are_each_runs_own(network: Network, target: bool) -> None:

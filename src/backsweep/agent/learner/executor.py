@@ -107,7 +107,7 @@ class Executor:
         self.best: NDArray[np.int64] = self._best.host["best"]
         self.td_error: NDArray[np.floating] = self._errors.host["td_error"]
 
-        self._arithmetic = self._choose_arithmetic(fused)
+        self._fused_arithmetic = self._make_fused(fused)
         self._act: Callable[[], None] = self._act_program
         self._update: Callable[[], None] = self._update_program
         self._value_programs: ValuePrograms | None = None
@@ -236,11 +236,17 @@ class Executor:
 
     @property
     def _fused(self) -> bool:
-        return self._arithmetic is not self.learner.arithmetic
+        return self._fused_arithmetic is not None
+
+    @property
+    def _arithmetic(self) -> Arithmetic:
+        # Not kept: a learner that loads a saved state may compute its convolutions in another way from then on.
+        return self.learner.arithmetic if self._fused_arithmetic is None else self._fused_arithmetic
 
     # -- the programs ---------------------------------------------------------------------------------------------
 
-    def _choose_arithmetic(self, fused: bool | None) -> Arithmetic:
+    def _make_fused(self, fused: bool | None) -> Arithmetic | None:
+        """Return the fused kernels where they are wanted and apply."""
         if self._on_gpu and fused is not False:
             kept = self.observations
             reason = reason_against_fused(self.learner.network, self.learner.dtype, kept.shape, kept.dtype)
@@ -250,7 +256,7 @@ class Executor:
                 return FusedArithmetic(self.learner, self.observations)
             if fused:
                 raise ValueError(f"the fused kernels cannot be used: {reason}")
-        return self.learner.arithmetic
+        return None
 
     def _prepared(self, index: torch.Tensor) -> torch.Tensor:
         """Return the networks' inputs for device rows (R, n): the fused networks take the rows themselves."""
