@@ -124,11 +124,26 @@ def random_change(draw: random.Random) -> Craft:
             draw_from = np.random.default_rng(draw.randrange(2**32))
             draw_from.shuffle(flat)
             return
+        if how < 0.45 and len(array) > 1 and array.dtype.kind in "iu":
+            change_two(draw, array.reshape(len(array), -1))
+            return
         for _ in range(draw.choice([1, 1, 1, 2, 5])):
             place = draw.randrange(flat.size)
             flat[place] = _number(draw, flat[place])
 
     return change
+
+
+def change_two(draw: random.Random, table: NDArray[Any]) -> None:
+    """Change two numbers of one column so that their sum stays: one more and one less, or swapped."""
+    column = table[:, draw.randrange(table.shape[1])]
+    first, second = draw.sample(range(len(column)), 2)
+    if draw.random() < 0.5:
+        column[[first, second]] = column[[second, first]]
+        return
+    with np.errstate(over="ignore"):
+        column[first] += column.dtype.type(1)
+        column[second] -= column.dtype.type(1)
 
 
 def _number(draw: random.Random, was: Any) -> Any:

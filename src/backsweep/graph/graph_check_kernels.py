@@ -48,7 +48,7 @@ from backsweep.jit.prefetching import prefetch
 from backsweep.snapshot.contents_kernels import LIVE, blocks_apart, free_list_fits, mark_block
 from backsweep.store.store_check_kernels import ALL_FLAGS
 from backsweep.store.store_kernels import (
-    EPISODE,
+    EPISODES_LIVE,
     FIRST,
     FLAGS,
     NEXT,
@@ -59,6 +59,11 @@ from backsweep.store.store_kernels import (
     Ring,
 )
 from backsweep.store.store_kernels import LIVE as LIVE_ROWS
+
+# Columns of what is counted for each vertex.
+ROWS_AT = 0
+VISITS_AT = 1
+ENDINGS_AT = 2
 
 AHEAD = 8
 """How many steps ahead the second look-up of a chain is prefetched; the first is prefetched twice as far ahead."""
@@ -108,10 +113,11 @@ def vertex_blocks_fit(graph: GraphArrays, blocks: NDArray[np.int8]) -> bool:
 
 
 @kernel
-def edges_fit(graph: GraphArrays, blocks: NDArray[np.int8]) -> bool:
-    """Check that each live edge is in its place in its target's block, and its own block.
+def edges_fit(graph: GraphArrays, blocks: NDArray[np.int8], counts: NDArray[np.int32]) -> bool:
+    """Check that each live edge is in its place in its target's block, and its own block; count the vertices' uses.
 
-    There are as many entries as edges, and each edge has its own place, so the blocks hold nothing else.
+    There are as many entries as edges, and each edge has its own place, so the blocks hold nothing else. That an edge
+    has as many rows as it says is checked later, with the rows.
     """
     vertices, edges, counters = graph.vertices, graph.edges, graph.counters
     high = counters[VERTICES_HIGH]
@@ -119,17 +125,23 @@ def edges_fit(graph: GraphArrays, blocks: NDArray[np.int8]) -> bool:
     state = np.zeros(counters[EDGES_HIGH], np.uint8)
     for edge in range(counters[EDGES_HIGH]):
         ask_for_edge(edge, graph)
-        if edges[edge, E_COUNT] <= 0:
+        if edges[edge, E_COUNT] < 0:
+            return False
+        if edges[edge, E_COUNT] == 0:
             continue
         state[edge] = LIVE
         live += 1
-        target, place, size = edges[edge, TARGET], np.int64(edges[edge, PLACE]), np.int64(edges[edge, E_SIZE])
-        if edges[edge, E_COUNT] > size or edges[edge, E_HEAD] < 0 or edges[edge, E_HEAD] >= size:
+        source, target, count = edges[edge, SOURCE], edges[edge, TARGET], edges[edge, E_COUNT]
+        place, size = np.int64(edges[edge, PLACE]), np.int64(edges[edge, E_SIZE])
+        if count > size or edges[edge, E_HEAD] < 0 or edges[edge, E_HEAD] >= size:
             return False
         if not mark_block(blocks, np.int64(edges[edge, E_START]), size):
             return False
-        if target < 0 or target >= high or vertices[target, USES] <= 0:
+        if source < 0 or source >= high or target < 0 or target >= high or vertices[target, USES] <= 0:
             return False
+        counts[source, ROWS_AT] += count
+        counts[target, ROWS_AT] += count
+        counts[target, VISITS_AT] += count
         if place < 0 or place >= vertices[target, COUNT] or graph.pool[vertices[target, START] + place] != edge:
             return False
     return live == counters[EDGES_LIVE] and free_list_fits(
@@ -139,14 +151,14 @@ def edges_fit(graph: GraphArrays, blocks: NDArray[np.int8]) -> bool:
 
 @kernel
 def rows_on_edges_fit(ring: Ring, graph: GraphArrays, counts: NDArray[np.int32]) -> bool:
-    """Check that each row is the next one on the edge between its vertices; count the vertices' uses on the way.
+    """Check that each row is the next one on the edge between its vertices; count where rows terminate.
 
     Rows are taken oldest first, so an edge's block must have them in this order.
     """
     rows, edges, counters = ring.rows, graph.edges, graph.counters
     capacity, live = rows.shape[0], ring.counters[LIVE_ROWS]
     oldest_slot = (ring.counters[TOTAL] - live) % capacity
-    vertices_high, edges_high = counters[VERTICES_HIGH], counters[EDGES_HIGH]
+    edges_high = counters[EDGES_HIGH]
     reached = np.zeros(edges_high, np.int32)
     for age in range(live):
         slot = oldest_slot + age
@@ -163,18 +175,22 @@ def rows_on_edges_fit(ring: Ring, graph: GraphArrays, counts: NDArray[np.int32])
         reached[edge] += 1
         source = graph.observation_vertex[rows[slot, OBSERVATION]] - 1
         target = graph.observation_vertex[rows[slot, NEXT_OBSERVATION]] - 1
-        if source < 0 or source >= vertices_high or edges[edge, SOURCE] != source or edges[edge, TARGET] != target:
+        if edges[edge, SOURCE] != source or edges[edge, TARGET] != target:
             return False
-        counts[source, 0] += 1
-        counts[target, 0] += 1
-        # A visit is counted where a row arrives, and where the first live row of an episode leaves from.
-        counts[target, 1] += 1
-        counts[source, 1] += ring.episodes[rows[slot, EPISODE], FIRST] == slot
-        counts[target, 2] += (own & TERMINATED) != 0
+        if own & TERMINATED != 0:
+            counts[target, ENDINGS_AT] += 1
     held = 0
     for edge in range(edges_high):
         held += edges[edge, E_COUNT]
     return held == live
+
+
+@kernel
+def count_first_visits(ring: Ring, graph: GraphArrays, counts: NDArray[np.int32]) -> None:
+    """Count the visits that no live row arrives at: where the first live row of each episode leaves from."""
+    for place in range(ring.counters[EPISODES_LIVE]):
+        first = ring.episodes[ring.live_episodes[place], FIRST]
+        counts[graph.observation_vertex[ring.rows[first, OBSERVATION]] - 1, VISITS_AT] += 1
 
 
 @kernel
@@ -185,22 +201,23 @@ def vertices_fit(graph: GraphArrays, counts: NDArray[np.int32]) -> bool:
     state = np.zeros(high, np.uint8)
     live, terminals = 0, 0
     for vertex in range(high):
-        if vertices[vertex, USES] != counts[vertex, 0] or not np.isfinite(graph.reward_sums[vertex]):
+        if vertices[vertex, USES] != counts[vertex, ROWS_AT] or not np.isfinite(graph.reward_sums[vertex]):
             return False
         if vertices[vertex, USES] == 0:
             continue
         state[vertex] = LIVE
         live += 1
-        if vertices[vertex, VISITS] != counts[vertex, 1] or vertices[vertex, ENDINGS] != counts[vertex, 2]:
+        visits, endings = counts[vertex, VISITS_AT], counts[vertex, ENDINGS_AT]
+        if vertices[vertex, VISITS] != visits or vertices[vertex, ENDINGS] != endings:
             return False
         if vertices[vertex, STAMP] < 0 or vertices[vertex, STAMP] >= counters[VERTICES_EVER]:
             return False
-        terminals += counts[vertex, 2] > 0
+        terminals += endings > 0
     if live != counters[VERTICES_LIVE] or terminals != counters[TERMINALS]:
         return False
     for place in range(terminals):
         vertex = graph.terminals[place]
-        if vertex < 0 or vertex >= high or counts[vertex, 2] == 0 or vertices[vertex, TERMINAL] != place:
+        if vertex < 0 or vertex >= high or counts[vertex, ENDINGS_AT] == 0 or vertices[vertex, TERMINAL] != place:
             return False
     return free_list_fits(counters[VERTICES_FREE], vertices[:high, STAMP], state)
 
@@ -210,10 +227,13 @@ def graph_fits(ring_row: Row, graph_row: Row) -> bool:
     """Say whether a loaded graph is that of the loaded rows."""
     ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, graph_row)
     blocks = np.zeros(graph.counters[POOL_USED] + 1, np.int8)
-    if not vertex_blocks_fit(graph, blocks) or not edges_fit(graph, blocks) or not blocks_apart(blocks):
-        return False
     counts = np.zeros((graph.counters[VERTICES_HIGH], 3), np.int32)
-    if not rows_on_edges_fit(ring, graph, counts) or not vertices_fit(graph, counts):
+    if not vertex_blocks_fit(graph, blocks) or not edges_fit(graph, blocks, counts) or not blocks_apart(blocks):
+        return False
+    if not rows_on_edges_fit(ring, graph, counts):
+        return False
+    count_first_visits(ring, graph, counts)
+    if not vertices_fit(graph, counts):
         return False
     used = min(ring.counters[TOTAL], ring.rows.shape[0])
     finite = True

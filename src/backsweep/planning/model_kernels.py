@@ -45,7 +45,8 @@ from backsweep.jit.array_table import (
     WordVector,
 )
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import insert
+from backsweep.jit.hash_table_kernels import home, insert
+from backsweep.jit.prefetching import prefetch
 
 # Columns of vertices.
 FIRST_PAIR = 0
@@ -116,6 +117,8 @@ TURNS = 11  # the network evaluates each vertex again once in this many renewals
 MODEL_COUNTERS = 12
 
 MASKED_ACTIONS = 64
+AHEAD = 16
+"""How many arcs ahead the place of an arc in its table is prefetched."""
 
 
 class Model(NamedTuple):
@@ -164,10 +167,11 @@ def mark_changed(
 
 
 @kernel
-def rebuild_arc_table(high: int, model: Model) -> None:
+def rebuild_arc_table(model: Model) -> None:
     """Fill the empty table from the arcs; needed after loading."""
-    for vertex in range(high):
-        link = model.vertices[vertex, FIRST_INTO]
-        while link:
-            insert(hash_edge(model.arcs[link - 1, PAIR], vertex), link - 1, model.arc_table)
-            link = model.arcs[link - 1, NEXT_INTO]
+    arcs, table, high = model.arcs, model.arc_table, model.counters[ARCS_HIGH]
+    for arc in range(high):
+        if arc + AHEAD < high:
+            prefetch(table, home(hash_edge(arcs[arc + AHEAD, PAIR], arcs[arc + AHEAD, SUCCESSOR]), table))
+        if arcs[arc, ROWS] > 0:
+            insert(hash_edge(arcs[arc, PAIR], arcs[arc, SUCCESSOR]), arc, table)

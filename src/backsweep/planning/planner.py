@@ -307,4 +307,4 @@ class Planner:
     def finish_loading(self) -> None:
         """Build what is not saved after the arrays have been filled."""
         self.floor = self._floor_between(self.bounds)
-        model_kernels.rebuild_arc_table(self._graph.vertices_high, self.model)
+        model_kernels.rebuild_arc_table(self.model)

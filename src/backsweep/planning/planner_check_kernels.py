@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.prefetching import prefetch
 from backsweep.planning.model_kernels import (
     ACTION,
     ARCS_FREE,
@@ -48,18 +49,31 @@ from backsweep.planning.model_kernels import (
 )
 from backsweep.snapshot.contents_kernels import LIVE, free_list_fits
 
+AHEAD = 16
+"""How many steps ahead a look-up is prefetched."""
+
+
+@inlined
+def ask_for_row(slot: int, model: Model, of_pairs: NDArray[np.int32], of_arcs: NDArray[np.int32]) -> None:
+    """Prefetch what the check of a later row will look up. The hint itself may name what is not there."""
+    if slot + AHEAD < model.rows.shape[0]:
+        pair, arc = model.rows[slot + AHEAD, ROW_PAIR], model.rows[slot + AHEAD, ROW_ARC]
+        prefetch(of_pairs, pair - 1)
+        prefetch(of_arcs, arc - 1)
+        prefetch(model.arcs, arc - 1)
+
 
 @kernel
 def count_rows(model: Model, of_pairs: NDArray[np.int32], of_arcs: NDArray[np.int32]) -> bool:
     """Count the rows of pairs and arcs; return whether all exist and each arc belongs to its pair."""
-    rows = model.rows
+    rows, finite = model.rows, True
     for slot in range(min(model.counters[SYNCED], rows.shape[0])):
+        ask_for_row(slot, model, of_pairs, of_arcs)
         pair, arc = rows[slot, ROW_PAIR], rows[slot, ROW_ARC]
         if pair < 0 or pair > of_pairs.shape[0]:
             return False
         for column in range(model.row_numbers.shape[1]):
-            if not np.isfinite(model.row_numbers[slot, column]):
-                return False
+            finite &= np.isfinite(model.row_numbers[slot, column])
         if pair == 0:
             continue
         of_pairs[pair - 1] += 1
@@ -69,89 +83,117 @@ def count_rows(model: Model, of_pairs: NDArray[np.int32], of_arcs: NDArray[np.in
             of_arcs[arc - 1] += 1
             if model.arcs[arc - 1, PAIR] != pair - 1:
                 return False
-    return True
+    return finite
 
 
 @inlined
-def links_fit(
-    member: int,
-    members: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    columns: tuple[int, int, int],
-    heads: NDArray[np.int32],
-) -> bool:
-    """Check one member of a doubly linked list: its neighbours link back, and the first is its owner's head.
+def link_fits(member: int, members: NDArray[np.int32], columns: tuple[int, int, int, int]) -> bool:
+    """Check one member of a doubly linked list: the next one is live, has the same owner and links back.
 
-    `columns` are those of the owner, of the next member and of the previous one. A walk from a head can then enter no
-    circle.
+    `columns` are those of the owner, the number of rows, the next member and the previous one. If as many members have
+    a next one as have a previous one, every link has its counterpart, and a walk from a head can enter no cycle.
     """
-    owner, following, previous = members[member, columns[0]], members[member, columns[1]], members[member, columns[2]]
-    if following < 0 or following > counts.shape[0] or previous < 0 or previous > counts.shape[0]:
+    owner, rows, following, previous = columns
+    link = members[member, following]
+    if link == 0:
+        return True
+    if link < 0 or link > members.shape[0]:
         return False
-    if following > 0:
-        other = following - 1
-        if counts[other] == 0 or members[other, columns[2]] != member + 1 or members[other, columns[0]] != owner:
-            return False
-    if previous > 0:
-        return counts[previous - 1] > 0 and members[previous - 1, columns[1]] == member + 1
-    return heads[owner] == member + 1
+    other = members[link - 1]
+    return other[rows] > 0 and other[previous] == member + 1 and other[owner] == members[member, owner]
+
+
+@inlined
+def ask_for_pair(pair: int, pairs: NDArray[np.int32], model: Model, tried: NDArray[np.int32]) -> None:
+    """Prefetch what the check of a later pair will look up."""
+    if pair + AHEAD < pairs.shape[0]:
+        vertex = pairs[pair + AHEAD, VERTEX]
+        prefetch(pairs, pairs[pair + AHEAD, NEXT_PAIR] - 1)
+        prefetch(model.vertices, vertex)
+        prefetch(tried, vertex)
 
 
 @kernel
 def pairs_fit(
     model: Model,
-    high: int,
     actions: int,
     counts: NDArray[np.int32],
     tried: NDArray[np.int32],
     masks: NDArray[np.uint64],
 ) -> bool:
     """Check the pairs; count how many each vertex has, and note which of its first actions."""
-    pairs, counters = model.pairs, model.counters
-    state, heads = np.zeros(counts.shape[0], np.uint8), model.vertices[:, FIRST_PAIR]
-    live = 0
+    pairs, counters = model.pairs[: counts.shape[0]], model.counters
+    state, heads, high = np.zeros(counts.shape[0], np.uint8), model.vertices[:, FIRST_PAIR], tried.shape[0]
+    live, unpaired = 0, 0
     for pair in range(counts.shape[0]):
+        ask_for_pair(pair, pairs, model, tried)
+        if pairs[pair, COUNT] != counts[pair]:
+            return False
         if counts[pair] == 0:
             continue
         state[pair] = LIVE
         live += 1
-        vertex, action = pairs[pair, VERTEX], pairs[pair, ACTION]
-        if pairs[pair, COUNT] != counts[pair] or vertex < 0 or vertex >= high or action < 0 or action >= actions:
+        vertex, action, previous = pairs[pair, VERTEX], pairs[pair, ACTION], pairs[pair, PREVIOUS_PAIR]
+        if vertex < 0 or vertex >= high or action < 0 or action >= actions:
             return False
-        if not links_fit(pair, pairs, counts, (VERTEX, NEXT_PAIR, PREVIOUS_PAIR), heads):
+        if previous == 0 and heads[vertex] != pair + 1:
             return False
+        if not link_fits(pair, pairs, (VERTEX, COUNT, NEXT_PAIR, PREVIOUS_PAIR)):
+            return False
+        unpaired += (pairs[pair, NEXT_PAIR] != 0) - np.int64(previous != 0)
         tried[vertex] += 1
         if action < MASKED_ACTIONS:
             masks[vertex] |= np.uint64(1) << np.uint64(action)
-    return live == counters[PAIRS_LIVE] and free_list_fits(
-        counters[PAIRS_FREE], pairs[: counts.shape[0], VERTEX], state
-    )
+    if live != counters[PAIRS_LIVE] or unpaired != 0:
+        return False
+    return free_list_fits(counters[PAIRS_FREE], pairs[:, VERTEX], state)
+
+
+@inlined
+def ask_for_arc(arc: int, arcs: NDArray[np.int32], model: Model) -> None:
+    """Prefetch what the check of a later arc will look up."""
+    if arc + AHEAD < arcs.shape[0]:
+        prefetch(arcs, arcs[arc + AHEAD, NEXT_OF_PAIR] - 1)
+        prefetch(arcs, arcs[arc + AHEAD, NEXT_INTO] - 1)
+        prefetch(model.pairs, arcs[arc + AHEAD, PAIR])
+        prefetch(model.vertices, arcs[arc + AHEAD, SUCCESSOR])
 
 
 @kernel
-def arcs_fit(
-    model: Model, high: int, pair_counts: NDArray[np.int32], counts: NDArray[np.int32], firsts: NDArray[np.int64]
-) -> bool:
-    """Check the arcs; count how many are the first of their pair, and how many the first into their vertex."""
-    arcs, counters = model.arcs, model.counters
+def arcs_fit(model: Model, high: int, counts: NDArray[np.int32], firsts: NDArray[np.int64]) -> bool:
+    """Check the arcs; count how many are the first of their pair, and how many the first into their vertex.
+
+    The pair of an arc with rows is that of its rows, so it exists and has rows too.
+    """
+    arcs, counters = model.arcs[: counts.shape[0]], model.counters
     state = np.zeros(counts.shape[0], np.uint8)
     of_pairs, into = model.pairs[:, FIRST_ARC], model.vertices[:, FIRST_INTO]
-    live = 0
+    live, unpaired_of_pair, unpaired_into = 0, 0, 0
     for arc in range(counts.shape[0]):
+        ask_for_arc(arc, arcs, model)
+        if arcs[arc, ROWS] != counts[arc]:
+            return False
         if counts[arc] == 0:
             continue
         state[arc] = LIVE
         live += 1
         pair, successor = arcs[arc, PAIR], arcs[arc, SUCCESSOR]
-        if arcs[arc, ROWS] != counts[arc] or successor < 0 or successor >= high or pair_counts[pair] == 0:
+        if successor < 0 or successor >= high:
             return False
-        if not links_fit(arc, arcs, counts, (PAIR, NEXT_OF_PAIR, PREVIOUS_OF_PAIR), of_pairs):
+        if not link_fits(arc, arcs, (PAIR, ROWS, NEXT_OF_PAIR, PREVIOUS_OF_PAIR)):
             return False
-        if not links_fit(arc, arcs, counts, (SUCCESSOR, NEXT_INTO, PREVIOUS_INTO), into):
+        if not link_fits(arc, arcs, (SUCCESSOR, ROWS, NEXT_INTO, PREVIOUS_INTO)):
             return False
-        firsts[0] += arcs[arc, PREVIOUS_OF_PAIR] == 0
-        firsts[1] += arcs[arc, PREVIOUS_INTO] == 0
-    return live == counters[ARCS_LIVE] and free_list_fits(counters[ARCS_FREE], arcs[: counts.shape[0], PAIR], state)
+        first_of_pair, first_into = arcs[arc, PREVIOUS_OF_PAIR] == 0, arcs[arc, PREVIOUS_INTO] == 0
+        if (first_of_pair and of_pairs[pair] != arc + 1) or (first_into and into[successor] != arc + 1):
+            return False
+        unpaired_of_pair += (arcs[arc, NEXT_OF_PAIR] != 0) - np.int64(not first_of_pair)
+        unpaired_into += (arcs[arc, NEXT_INTO] != 0) - np.int64(not first_into)
+        firsts[0] += first_of_pair
+        firsts[1] += first_into
+    if live != counters[ARCS_LIVE] or unpaired_of_pair != 0 or unpaired_into != 0:
+        return False
+    return free_list_fits(counters[ARCS_FREE], arcs[:, PAIR], state)
 
 
 @kernel
@@ -180,9 +222,7 @@ def model_fits(model: Model, high: int, actions: int, observations: int) -> bool
     if not count_rows(model, pair_counts, arc_counts):
         return False
     tried, masks, firsts = np.zeros(high, np.int32), np.zeros(high, np.uint64), np.zeros(2, np.int64)
-    if not pairs_fit(model, high, actions, pair_counts, tried, masks):
-        return False
-    if not arcs_fit(model, high, pair_counts, arc_counts, firsts):
+    if not pairs_fit(model, actions, pair_counts, tried, masks) or not arcs_fit(model, high, arc_counts, firsts):
         return False
     # An owner without members has no head: there are as many heads as first members.
     for pair in range(pair_counts.shape[0]):
