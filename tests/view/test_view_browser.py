@@ -102,10 +102,26 @@ def test_the_sweep_plays_from_the_ends(running: Any, page: Path) -> None:
         opened.wait_for_function(READY)
         dim = "() => view.colours.filter((part, i) => i % 4 === 3 && part < 255).length"
         assert opened.evaluate(dim) == 0
+        assert opened.locator(".newest").is_hidden()
         opened.evaluate("view.player.go(1)")
         first = opened.evaluate(dim)
         assert first > 0
         assert opened.locator("#played").inner_text().startswith("sweep 1, batch 1 of ")
+        assert opened.locator(".newest").is_visible()
         opened.evaluate("view.player.go(view.player.batches)")
         assert opened.evaluate(dim) < first
         keep(opened, "view-sweep")
+
+
+def test_a_graph_without_ends_says_what_is_in_the_middle(running: Any, page: Path, tmp_path: Path) -> None:
+    with visit(running, page) as opened:
+        opened.wait_for_function(READY)
+        assert "No end was seen" not in opened.locator("#counts").inner_text()
+    replay = played("minigrid/doorkey", 200)
+    assert not len(replay.graph.terminal_vertices)
+    with visit(running, replay.view().save(tmp_path / "graph.html")) as opened:
+        opened.wait_for_function(READY)
+        assert "0 ends" in opened.locator("#counts").inner_text()
+        assert (
+            "No end was seen yet: the starts of episodes are in the middle." in opened.locator("#counts").inner_text()
+        )

@@ -70,7 +70,7 @@ void main() {
   float rim = clamp(away - edge + max(1.5, edge * 0.28) + 0.5, 0.0, 1.0);
   if (picked > 0.5) paint = mix(paint, inkColour, rim);
   else if (kind > 1.5) paint = mix(paint, endColour, rim);
-  else if (kind > 0.5 && edge > 3.0) paint = mix(paint, inkColour, rim * 0.8);
+  else if (kind > 0.5 && edge > 1.8) paint = mix(paint, inkColour, rim * 0.8);
   float alpha = cover * colour.a;
   result = vec4(paint * alpha, alpha);
 }`;

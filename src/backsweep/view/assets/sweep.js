@@ -25,6 +25,7 @@ class Player {
     const text = this.batch ? `sweep ${plain(number)}, batch ${plain(this.batch)} of ${plain(this.batches)}`
       : `${plain(this.batches)} ${this.batches === 1 ? "batch" : "batches"} of ${words.sweepBatch}`;
     byId("played").textContent = text;
+    document.querySelector("footer .newest").hidden = !this.batch;
     this.slider.setAttribute("aria-valuetext", text);
   }
 

@@ -191,7 +191,8 @@ function grown([left, top, right, bottom], by) {
 function sayCounts() {
   const count = (number, noun) => `${plain(number)} ${noun}${number === 1 ? "" : "s"}`;
   byId("counts").textContent = `${count(words.states, "state")}, ${count(words.edges, "edge")}, `
-    + `${count(words.ends, "end")}; ${count(words.rows, "transition")}`;
+    + `${count(words.ends, "end")}; ${count(words.rows, "transition")}`
+    + (words.ends ? "" : ". No end was seen yet: the starts of episodes are in the middle.");
   const left = [];
   if (words.shown < words.states) left.push(`${plain(words.shown)} of ${plain(words.states)} states`);
   if (words.shownEdges < words.edges) left.push(`${plain(words.shownEdges)} of ${plain(words.edges)} edges`);
