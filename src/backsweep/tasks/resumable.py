@@ -216,4 +216,7 @@ def gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -
         made: gym.Env[Any, Any] = gym.make(name, render_mode=render_mode, **options)
         return made
     except gym.error.Error as error:
-        raise ValueError(f"Gymnasium cannot make {name!r}: {error}") from error
+        text = f"Gymnasium cannot make {name!r}: {error}"
+        if ":" not in name and isinstance(error, (gym.error.NameNotFound, gym.error.NamespaceNotFound)):
+            text += f" If another package registers it, name the package too: PACKAGE:{name}"
+        raise ValueError(text) from error

@@ -117,6 +117,7 @@ def parts(
             raise ValueError(
                 f"--seeds must hold seeds for {purpose} here, {'only' if purpose == 'tuning' else 'none'} of "
                 f"{TUNING[0]} to {TUNING[-1]}, got {other[0]}"
+                + ("; --scale laptop and --scale paper take other seeds, except for T1" if purpose == "tuning" else "")
             )
     return [grid.part(tasks, lines, seeds) for grid in grids]
 
