@@ -160,6 +160,8 @@ def test_one_version_everywhere() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert project["version"] == citation["version"] == backsweep.__version__
     assert f"## {backsweep.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
+    (paper,) = citation["references"]
+    assert paper["url"] in project["urls"].values()
 
 
 def test_the_readme_is_short() -> None:
