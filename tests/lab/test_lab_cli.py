@@ -202,7 +202,9 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
     assert "8 runs, 0 finished, 8 to do" in capsys.readouterr().out
     with pytest.raises(ValueError, match="must hold seeds for reporting here, none of 10000 to 10099, got 10003"):
         call("run", "C3", "--seeds", "200", "10003", *rate)
-    with pytest.raises(ValueError, match="must hold seeds for tuning here, only of 10000 to 10099, got 200; --scale laptop"):
+    with pytest.raises(
+        ValueError, match="must hold seeds for tuning here, only of 10000 to 10099, got 200; --scale laptop"
+    ):
         call("run", "T1", "--seeds", "200", *rate)
     with pytest.raises(ValueError, match="unknown task 'minigrid/doorkye'; there are minigrid/doorkey"):
         call("run", "C3", "--tasks", "minigrid/doorkye", *rate)

@@ -13,9 +13,9 @@ from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.registry import QUESTIONS, find_question
 from backsweep.lab.claims.verdict import Verdict
-from backsweep.lab.report.chart import DotChart, DotRow, Dots, Series, short_number, task_title
+from backsweep.lab.report.chart import Chart, DotChart, DotRow, Dots, Facet, Series, short_number, task_title
 from backsweep.lab.report.figures import draw
-from backsweep.lab.report.learning_charts import trials
+from backsweep.lab.report.learning_charts import learning, trials
 from backsweep.lab.report.measured_charts import coverage, speeds
 from backsweep.lab.report.overlaps import COLUMNS, dashes
 from backsweep.lab.report.soonest import read_soonest, soonest_chart, soonest_sentence
@@ -58,6 +58,26 @@ def test_a_method_has_one_colour_and_one_place_whatever_else_is_shown() -> None:
     assert title_of("eta 0.5") == "eta 0.5"
     assert title_of("per, per_alpha 0.6") == "PER (alpha 0.6)"
     assert title_of("uer, learning_rate 0.001") == "uniform (learning rate 0.001)"
+
+
+def test_a_line_looks_the_same_on_every_chart_of_its_question() -> None:
+    known = ("graph", "without scale", "without gap", "without graph")
+    curve = [0.0, 1.0]
+    facets = [Facet("a", [Series(name, curve, curve) for name in ("without graph", "graph")])]
+    chart = Chart("few", "", "", "", facets, known=known)
+    every = looks(known)
+    assert chart.looks == {"graph": every["graph"], "without graph": every["without graph"]}
+    assert chart.lines == ["graph", "without graph"]
+    dots = DotChart("dots", "", "", [DotRow("a", [Dots("without gap", [1.0]), Dots("graph", [1.0])])], known=known)
+    assert dots.looks["without gap"] == every["without gap"]
+    evidence = read_evidence(Path(__file__).parents[3] / "results").with_settings("ours")
+    question = find_question("G2")
+    charts = learning(question, evidence, "g2", question.decide(evidence))
+    assert len(charts) > 2
+    for name in charts[0].lines:
+        assert len({chart.looks[name] for chart in charts if name in chart.looks}) == 1, name
+    order = list(looks([variant.label for variant in question.variants]))
+    assert all(chart.lines == [name for name in order if name in chart.lines] for chart in charts)
 
 
 @pytest.mark.parametrize(

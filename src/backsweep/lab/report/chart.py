@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from backsweep.agent.palette import in_order, title_of
+from backsweep.agent.palette import Look, looks, title_of
 
 Unit = Literal["", "percent"]
 CARD_ROWS = 8
@@ -58,11 +58,18 @@ class Chart:
     """The views in the picture file."""
     first: int = 0
     """The view that the page shows first, unless it shows all."""
+    known: tuple[str, ...] = ()
+    """The lines of all charts of its question, which have the same colour and order in each."""
+
+    @property
+    def looks(self) -> dict[str, Look]:
+        """How each line is shown, in the legend's order."""
+        return _looks(self.known, (line.name for facet in self.facets for line in facet.series))
 
     @property
     def lines(self) -> list[str]:
         """The names of all lines, in the legend's order."""
-        return in_order(line.name for facet in self.facets for line in facet.series)
+        return list(self.looks)
 
     @property
     def together(self) -> bool:
@@ -121,11 +128,18 @@ class DotChart:
     """Whether to draw a bar from 0 to the median."""
     beyond: str = ""
     """Label of infinite values, which are drawn to the right of the axis."""
+    known: tuple[str, ...] = ()
+    """The lines of all charts of its question, which have the same colour and order in each."""
+
+    @property
+    def looks(self) -> dict[str, Look]:
+        """How each line is shown, in the legend's order."""
+        return _looks(self.known, (dots.name for row in self.dot_rows for dots in row.dots))
 
     @property
     def lines(self) -> list[str]:
         """The names of all lines, in the legend's order."""
-        return in_order(dots.name for row in self.dot_rows for dots in row.dots)
+        return list(self.looks)
 
     @property
     def named(self) -> bool:
@@ -146,6 +160,12 @@ class DotChart:
 
 
 AnyChart = Chart | DotChart
+
+
+def _looks(known: tuple[str, ...], own: Iterable[str]) -> dict[str, Look]:
+    """Return the looks of a chart's own lines, among all that are known."""
+    names = dict.fromkeys(own)
+    return {name: look for name, look in looks((*known, *names)).items() if name in names}
 
 
 def short_number(value: float, unit: Unit = "") -> str:

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from backsweep.agent.palette import Look, looks, pyplot
+from backsweep.agent.palette import Look, pyplot
 from backsweep.lab.report.chart import AnyChart, Chart, DotChart, Facet, short_number
 from backsweep.lab.report.overlaps import dashes
 
@@ -43,7 +43,7 @@ def _lines(plt: Any, chart: Chart) -> Any:
     chosen = [chart.facets[place] for place in chart.pictured if place < len(chart.facets)]
     columns = min(len(chosen), 4)
     rows = -(-len(chosen) // columns)
-    shown = looks(chart.lines)
+    shown = chart.looks
     width, height = max(5.2, 3.9 * columns), 3.4 * rows + 0.5
     across = min(len(shown), LEGEND_COLUMNS)
     # Margins in inches: matplotlib's automatic layout would draw everything twice.
@@ -116,7 +116,7 @@ def _panel(panel: Any, chart: Chart, facet: Facet, shown: Mapping[str, Look]) ->
 
 
 def _dots(plt: Any, chart: DotChart) -> Any:
-    shown = looks(chart.lines)
+    shown = chart.looks
     strips = sum(max(1, len(row.dots)) for row in chart.dot_rows)
     height = 1.3 + 0.1 * strips + 0.12 * len(chart.dot_rows)
     figure, panel = plt.subplots(figsize=(9.5, max(2.2, height)), layout="constrained")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +53,12 @@ def learning(question: Question, evidence: Evidence, slug: str, verdict: Verdict
     ]
     found: list[AnyChart] = [chart for chart in curves if chart is not None]
     if question.kind == "graph values":
-        return [*_soonest(question, groups, slug), *found]
-    ahead = _lead_by_task(question, verdict, slug)
-    return [*ahead, *found[:1], *_profiles(question, groups, slug), *found[1:], *_leads(question, groups, slug)]
+        found = [*_soonest(question, groups, slug), *found]
+    else:
+        ahead = _lead_by_task(question, verdict, slug)
+        found = [*ahead, *found[:1], *_profiles(question, groups, slug), *found[1:], *_leads(question, groups, slug)]
+    known = tuple(variant.label for variant in question.variants)
+    return [replace(chart, known=known) for chart in found]
 
 
 def trials(verdict: Verdict, slug: str) -> list[AnyChart]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from backsweep.agent.palette import METHODS, SPARE, looks
+from backsweep.agent.palette import METHODS, SPARE, Look, looks
 from backsweep.lab.report.answers import Report
 from backsweep.lab.report.cards import cards_html, contents_html
 from backsweep.lab.report.chart import CARD_ROWS, AnyChart, Chart
@@ -65,10 +66,10 @@ def page_data(report: Report) -> dict[str, Any]:
         charts.insert(0, soonest_chart(report.soonest))
     chain = chain_player(report)
     if chain is not None:
-        chain["looks"] = _looks(list(chain["views"][0]["traces"]))
+        chain["looks"] = _looks(looks(list(chain["views"][0]["traces"])))
     tasks = [task for chart in charts for task in _tasks(chart)]
     return {
-        "charts": {chart.name: {**chart.to_json(), "looks": _looks(chart.lines)} for chart in charts},
+        "charts": {chart.name: {**chart.to_json(), "looks": _looks(chart.looks)} for chart in charts},
         "card_rows": CARD_ROWS,
         "chain": chain,
         "pictures": thumbnails(tasks),
@@ -79,12 +80,12 @@ def _tasks(chart: AnyChart) -> list[str]:
     return [part.task for part in (chart.facets if isinstance(chart, Chart) else chart.dot_rows)]
 
 
-def _looks(names: list[str]) -> dict[str, dict[str, str]]:
+def _looks(lines: Mapping[str, Look]) -> dict[str, dict[str, str]]:
     """Return the title and the CSS colour of each line."""
     spare = {light: f"--spare-{place}" for place, (light, _) in enumerate(SPARE)}
     return {
         name: {"title": look.title, "colour": f"var({f'--{name}' if name in METHODS else spare[look.light]})"}
-        for name, look in looks(names).items()
+        for name, look in lines.items()
     }
 
 
