@@ -135,18 +135,25 @@ def make_report(results: Path) -> Report:
     evidence = read_evidence(results)
     tuning = evidence.of_tuning()
     by_settings = {settings: evidence.with_settings(settings) for settings in SETTINGS_IN_WORDS}
-    answers = []
+    answers: list[Answer] = []
     for question in QUESTIONS:
         if question.kind == "tuning":
             answers.append(_answer(question, tuning, question.settings))
-            continue
-        answers.append(_answer(question, by_settings[question.settings], question.settings))
-        for settings, runs in by_settings.items():
-            if settings != question.settings and question.variants:
-                answer = _answer(question, runs, settings)
-                if answer.verdict.outcome != "not run" and _trained(question, runs):
-                    answers.append(answer)
+        else:
+            answers += _answers(question, by_settings)
     return Report(answers, evidence, read_soonest(evidence, find_question("G1")))
+
+
+def _answers(question: Question, by_settings: dict[str, Evidence]) -> list[Answer]:
+    """Return a question's answer with its settings, then those with others; "not run" only if it has no runs at all."""
+    usual = _answer(question, by_settings[question.settings], question.settings)
+    others = [
+        _answer(question, runs, settings)
+        for settings, runs in by_settings.items()
+        if settings != question.settings and question.variants and _trained(question, runs)
+    ]
+    run = [answer for answer in (usual, *others) if answer.verdict.outcome != "not run"]
+    return run or [usual]
 
 
 def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
