@@ -7,6 +7,7 @@ import json
 import math
 import re
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from backsweep.lab.claims.registry import find_question
 from backsweep.lab.report.answers import Report, _thresholds, make_report
 from backsweep.lab.report.chart import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
+from backsweep.lab.report.hero import sentences
 from backsweep.lab.report.markdown import BEGIN, END, block
 from backsweep.lab.report.marked import replace_between, rewrite_between
 from backsweep.lab.report.tables import shown, side_by_side
@@ -173,6 +175,24 @@ def test_the_reader_is_told_about_torn_lines_and_what_was_left_out(report: Repor
     assert "1 line could not be read" in page
     sources = next(answer for answer in report.answers if answer.question.id == "C3").sources
     assert {row["seeds"] for row in sources} == {"100, 101, 102, 103, 104"}
+
+
+def test_runs_with_other_settings_have_one_line_per_task(report: Report) -> None:
+    left_out = [
+        "b: 2 runs with other settings (aa) are not compared",
+        "a: 1 runs",
+        "b: 3 runs with other settings (bb) are not compared",
+    ]
+    found = Report([], replace(report.evidence, left_out=left_out, torn={}))
+    assert found.remarks == ["a: 1 runs", "b: 5 runs with other settings are not compared"]
+
+
+def test_the_first_screen_counts_every_claim_once(report: Report) -> None:
+    assert sentences(report)[-1].startswith("Of the 24 claims of the paper on Topological Experience Replay: ")
+    only = [replace(answer, follows="ours") if answer.id == "C4" else answer for answer in report.answers]
+    said = sentences(Report(only, report.evidence))[-1]
+    assert said.startswith("Of the 24 claims")
+    assert "1 run with other settings only" in said
 
 
 def test_markdown_goes_between_its_markers(report: Report, folder: Path, tmp_path: Path) -> None:

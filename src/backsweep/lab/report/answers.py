@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,7 +118,22 @@ class Report:
             f"{path}: {count} {'line' if count == 1 else 'lines'} could not be read and were skipped"
             for path, count in sorted(self.evidence.torn.items())
         ]
-        return torn + sorted(dict.fromkeys(self.evidence.left_out))
+        return torn + _by_task(sorted(dict.fromkeys(self.evidence.left_out)))
+
+
+_OTHERS = re.compile(r"(\S+): (\d+) runs with other settings \(\w+\) are not compared")
+
+
+def _by_task(remarks: list[str]) -> list[str]:
+    """Return remarks with one line per task for the runs with other settings."""
+    others: Counter[str] = Counter()
+    rest = []
+    for remark in remarks:
+        if found := _OTHERS.fullmatch(remark):
+            others[found[1]] += int(found[2])
+        else:
+            rest.append(remark)
+    return rest + [f"{task}: {count} runs with other settings are not compared" for task, count in others.items()]
 
 
 KINDS: dict[str, tuple[Kind, ...]] = {

@@ -11,10 +11,12 @@ from backsweep.lab.report.answers import Report
 from backsweep.lab.report.soonest import soonest_sentence
 from backsweep.lab.studies.tabular.setting import METHODS
 
+ELSEWHERE = "elsewhere"
 OUTCOMES = (
     ("reproduced", "{} reproduced"),
     ("not reproduced", "{} not"),
     ("inconclusive", "{} open"),
+    (ELSEWHERE, "{} run with other settings only"),
     ("not run", "{} not run yet"),
 )
 
@@ -42,8 +44,10 @@ def _about_order(report: Report) -> str:
 
 
 def _about_claims(report: Report) -> str:
-    claims = [answer for answer in report.answers if answer.question.kind == "paper" and answer.usual]
-    counts: Counter[str] = Counter(answer.verdict.outcome for answer in claims)
+    answers = [answer for answer in report.answers if answer.question.kind == "paper"]
+    claims = {answer.question.id for answer in answers}
+    usual = {answer.question.id: answer.verdict.outcome for answer in answers if answer.usual}
+    counts: Counter[str] = Counter(usual.get(claim, ELSEWHERE) for claim in claims)
     parts = [words.format(counts[outcome]) for outcome, words in OUTCOMES if counts[outcome]]
     return f"Of the {len(claims)} claims of the paper on Topological Experience Replay: {', '.join(parts)}."
 
