@@ -89,7 +89,9 @@ def _panel(panel: Any, chart: Chart, facet: Facet, shown: Mapping[str, Look]) ->
         style: dict[str, Any] = {"drawstyle": "steps-post"} if line.steps else {}
         (drawing,) = panel.plot(line.x, line.y, color=colour, linewidth=1.8, **style)
         if stretches := drawn.get(line.name):
-            corners = [[(a, -1), (b, -1), (b, 2), (a, 2), (a, -1)] for a, b in stretches]
+            # A little wider, so that a step at an edge keeps the width of its line.
+            wider = [(a - 0.15 * (b - a), b + 0.15 * (b - a)) for a, b in stretches]
+            corners = [[(a, -1), (b, -1), (b, 2), (a, 2), (a, -1)] for a, b in wider]
             outline = Outline.make_compound_path(*(Outline(corner, closed=True) for corner in corners))
             drawing.set_clip_path(outline, panel.get_xaxis_transform())
         if line.low:

@@ -72,7 +72,8 @@ window.backsweep.linePanel = (() => {
   function clip(svg, box, turn) {
     if (!turn.met) return {};
     const id = `turn-${clips++}`, path = make("clipPath", { id }, svg);
-    for (const column of turn.mine) make("rect", { x: box.left + column * COLUMN, y: 0, width: COLUMN, height: box.height }, path);
+    // A little wider, so that a step at an edge keeps the width of its line.
+    for (const column of turn.mine) make("rect", { x: box.left + column * COLUMN - 1, y: 0, width: COLUMN + 2, height: box.height }, path);
     return { "clip-path": `url(#${id})` };
   }
 
