@@ -75,6 +75,18 @@ def test_the_page_about_planning_has_the_numbers_of_its_record(monkeypatch: pyte
     assert tables(json.loads(NUMBERS.read_text())) in PAGE.read_text()
 
 
+def test_the_page_about_frameworks_has_the_numbers_of_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.integrations_learning import PAGE, RECORD, TITLES, table
+
+    record = json.loads(RECORD.read_text())
+    assert record.keys() == TITLES.keys()
+    assert table(record) in PAGE.read_text()
+    # The same seeds and budget for every framework.
+    assert len({part["steps"] for part in record.values()}) == 1
+    assert {len(result["first_solved"]) for part in record.values() for result in part["results"].values()} == {3}
+
+
 def recorded(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "benchmarks.recorded", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
