@@ -27,7 +27,6 @@ OTHER_SETTINGS = TrainingSettings(
 )
 OUR_BUDGET = 1_000_000
 """Steps of a MiniGrid run with our settings; the paper's budgets are three to six times as long."""
-EXACT_FAMILIES = ("nchain", "minigrid")
 
 
 def run_config(
@@ -112,7 +111,7 @@ def _family_fields(task: Task | None, options: dict[str, Any]) -> dict[str, Any]
     if task is None:
         return {}
     # The package's reward depends on the step count, so states do not have one value.
-    fields: dict[str, Any] = {"exact": task.family in EXACT_FAMILIES and options.get("reward", "paper") == "paper"}
+    fields: dict[str, Any] = {"exact": task.is_exact and options.get("reward", "paper") == "paper"}
     if task.family == "sokoban":
         fields["eta"] = 0.2  # the main text; the appendix says 0.1
     if task.family == "atari":

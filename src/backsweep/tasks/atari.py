@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 
-from backsweep.tasks.options import checked_chance, checked_choice, checked_flag, checked_int
+from backsweep.tasks.options import GameOptions, checked_flag, checked_int
 
 FRAMES_PER_STEP = 4
 FRAMES_STACKED = 4
-GAMES = ("pong", "freeway", "kangaroo", "venture")
 ACTIONS = ("noop", "fire", "up", "right", "left", "down")
 ALL_ACTIONS = (
     *ACTIONS,
@@ -38,12 +38,11 @@ ACTION_NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtariOptions:
+class AtariOptions(GameOptions):
     """Settings of one Atari game, checked when made."""
 
-    game: str
-    """One of GAMES. Set by the task id."""
-    max_steps: int = 27_000
+    ACTION_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = ACTION_NAMES
+    max_steps: int | None = 27_000
     """Step limit, in agent steps of four frames (30 minutes of play by default)."""
     noop_max: int = 30
     """An episode starts with up to this many steps of doing nothing."""
@@ -51,27 +50,12 @@ class AtariOptions:
     """Probability that a frame repeats the previous action, inside the emulator."""
     terminal_on_life_loss: bool = False
     """Whether losing a life ends the episode."""
-    random_action_chance: float = 0.0
-    """Probability that a step's action is replaced by a uniformly random one."""
 
     def __post_init__(self) -> None:
         """Check the options."""
-        checked_choice("game", self.game, GAMES)
-        checked_int("max_steps", self.max_steps, 1)
+        super().__post_init__()
         checked_int("noop_max", self.noop_max, 0)
-        checked_chance("sticky_action_chance", self.sticky_action_chance)
         checked_flag("terminal_on_life_loss", self.terminal_on_life_loss)
-        checked_chance("random_action_chance", self.random_action_chance)
-
-    @property
-    def step_limit(self) -> int:
-        """The step limit."""
-        return self.max_steps
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """The game's minimal action set."""
-        return ACTION_NAMES[self.game]
 
     @property
     def return_bounds(self) -> tuple[float, float] | None:
@@ -92,7 +76,7 @@ def make_atari(options: AtariOptions, render_mode: str | None = None) -> gymnasi
         frameskip=1,
         repeat_action_probability=options.sticky_action_chance,
         # The emulator's own limit must not apply before the step limit below.
-        max_num_frames_per_episode=FRAMES_PER_STEP * (options.max_steps + options.noop_max + 1),
+        max_num_frames_per_episode=FRAMES_PER_STEP * (options.step_limit + options.noop_max + 1),
     )
     env = gymnasium.wrappers.AtariPreprocessing(
         env,
@@ -100,5 +84,5 @@ def make_atari(options: AtariOptions, render_mode: str | None = None) -> gymnasi
         frame_skip=FRAMES_PER_STEP,
         terminal_on_life_loss=options.terminal_on_life_loss,
     )
-    env = gymnasium.wrappers.TimeLimit(env, options.max_steps)
+    env = gymnasium.wrappers.TimeLimit(env, options.step_limit)
     return gymnasium.wrappers.FrameStackObservation(env, FRAMES_STACKED)

@@ -21,8 +21,6 @@ from backsweep.tasks.registry import find_task
 from backsweep.tasks.resumable import Outcome, State
 from backsweep.tasks.vector import checked_actions
 
-OWN_FAMILIES = ("nchain", "minigrid", "sokoban")
-
 
 class LostLanesError(RuntimeError):
     """Some lanes found no level for a new episode; all others were stepped and can continue."""
@@ -49,12 +47,9 @@ class FleetEnvironments:
 
         A run alone with root seed s has the lane seed `lane_seeds(s, 1)[0]`.
         """
-        found = find_task(task)
-        if found.family not in OWN_FAMILIES:
-            raise ValueError(f"task must be of {', '.join(OWN_FAMILIES)}, got {found.id!r} of {found.family}")
         if not lane_seeds:
             raise ValueError("lane_seeds must hold one seed or more")
-        lanes = make_lanes(found.options(**options), len(lane_seeds))
+        lanes = make_lanes(find_task(task), len(lane_seeds), options)
         lanes.streams[:] = [stream_word(seed) for seed in lane_seeds]
         self._lanes = lanes
         self.num_envs = lanes.num_lanes

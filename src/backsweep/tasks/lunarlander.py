@@ -10,27 +10,14 @@ from typing import Any
 
 import gymnasium
 
-from backsweep.tasks.options import checked_chance, checked_int
+from backsweep.tasks.options import TaskOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class LunarLanderOptions:
+class LunarLanderOptions(TaskOptions):
     """Settings of LunarLander, checked when made."""
 
-    max_steps: int = 1_000
-    """Step limit."""
-    random_action_chance: float = 0.0
-    """Probability that a step's action is replaced by a uniformly random one."""
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        checked_int("max_steps", self.max_steps, 1)
-        checked_chance("random_action_chance", self.random_action_chance)
-
-    @property
-    def step_limit(self) -> int:
-        """The step limit."""
-        return self.max_steps
+    max_steps: int | None = 1_000
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -51,4 +38,4 @@ def make_lunarlander(options: LunarLanderOptions, render_mode: str | None = None
         # Box2D's binding warns while it loads, and crashes the interpreter where warnings are errors.
         warnings.simplefilter("ignore", DeprecationWarning)
         importlib.import_module("Box2D")
-    return gymnasium.make("LunarLander-v3", render_mode=render_mode, max_episode_steps=options.max_steps)
+    return gymnasium.make("LunarLander-v3", render_mode=render_mode, max_episode_steps=options.step_limit)

@@ -7,20 +7,12 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from backsweep.tasks.atari import AtariOptions, make_atari
-from backsweep.tasks.chain import ChainLanes, ChainOptions
 from backsweep.tasks.foreign import ForeignVectorEnv, RandomActions
 from backsweep.tasks.lanes import Lanes
-from backsweep.tasks.lunarlander import LunarLanderOptions, make_lunarlander
-from backsweep.tasks.minatar import MinAtarOptions, make_minatar
-from backsweep.tasks.minigrid import MiniGridLanes, MiniGridOptions
 from backsweep.tasks.options import checked_flag, checked_int
-from backsweep.tasks.registry import Task, find_task
+from backsweep.tasks.registry import OWN_FAMILIES, Task, find_task
 from backsweep.tasks.single import LaneEnv
-from backsweep.tasks.sokoban import SokobanLanes, SokobanOptions
 from backsweep.tasks.vector import LaneVectorEnv
-
-FOREIGN_OPTIONS = (AtariOptions, LunarLanderOptions, MinAtarOptions)
 
 
 def make(
@@ -59,21 +51,22 @@ def make(
     (2, 40, 40, 3)
     """
     found = find_task(task)
-    lanes = checked_int("num_envs", num_envs, 1)
+    count = checked_int("num_envs", num_envs, 1)
     checked_flag("copy", copy)
-    chosen = found.options(**options)
-    if isinstance(chosen, FOREIGN_OPTIONS):
-        makers = [lambda: _make_foreign(chosen)] * lanes
-        return ForeignVectorEnv(makers, seed=seed, autoreset=autoreset, copy=copy)
-    return LaneVectorEnv(make_lanes(chosen, lanes), seed=seed, autoreset=autoreset, copy=copy)
+    if found.is_own:
+        return LaneVectorEnv(make_lanes(found, count, options), seed=seed, autoreset=autoreset, copy=copy)
+    makers = [lambda: make_single(found, **options)] * count
+    return ForeignVectorEnv(makers, seed=seed, autoreset=autoreset, copy=copy)
 
 
-def make_single(task: str, render_mode: str | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
+def make_single(task: str | Task, render_mode: str | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
     """Return one lane of a task as a plain Env; `gymnasium.make` calls this."""
-    chosen = find_task(task).options(**options)
-    if isinstance(chosen, FOREIGN_OPTIONS):
-        return _make_foreign(chosen, render_mode)
-    return LaneEnv(make_lanes(chosen, 1), render_mode=render_mode)
+    found = find_task(task)
+    if found.kind.env is None:
+        return LaneEnv(make_lanes(found, 1, options), render_mode=render_mode)
+    chosen = found.options(**options)
+    env = found.kind.env(chosen, render_mode)
+    return RandomActions(env, chosen.random_action_chance) if chosen.random_action_chance > 0.0 else env
 
 
 def make_vector(
@@ -84,23 +77,8 @@ def make_vector(
     return make(task, num_envs, **options)
 
 
-def make_lanes(options: Any, num_lanes: int) -> Lanes:
-    """Return lanes with these options."""
-    if isinstance(options, ChainOptions):
-        return ChainLanes(options, num_lanes)
-    if isinstance(options, MiniGridOptions):
-        return MiniGridLanes(options, num_lanes)
-    assert isinstance(options, SokobanOptions)
-    return SokobanLanes(options, num_lanes)
-
-
-def _make_foreign(
-    options: AtariOptions | LunarLanderOptions | MinAtarOptions, render_mode: str | None = None
-) -> gymnasium.Env[Any, Any]:
-    if isinstance(options, AtariOptions):
-        env = make_atari(options, render_mode)
-    elif isinstance(options, MinAtarOptions):
-        env = make_minatar(options, render_mode)
-    else:
-        env = make_lunarlander(options, render_mode)
-    return RandomActions(env, options.random_action_chance) if options.random_action_chance > 0.0 else env
+def make_lanes(task: Task, num_lanes: int, options: dict[str, Any]) -> Lanes:
+    """Return lanes of one of the project's own tasks."""
+    if task.kind.lanes is None:
+        raise ValueError(f"task must be of {', '.join(OWN_FAMILIES)}, got {task.id!r} of {task.family}")
+    return task.kind.lanes(task.options(**options), num_lanes)

@@ -7,16 +7,17 @@ seconds and is not needed here.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.tasks.options import checked_chance, checked_choice, checked_flag, checked_int
+from backsweep.tasks.options import GameOptions, checked_flag
 
 SIDE = 10
 FULL = 255  # an occupied cell; images of bytes are divided by this before they reach a network
@@ -48,37 +49,21 @@ COLOURS = np.array(
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinAtarOptions:
+class MinAtarOptions(GameOptions):
     """Settings of one MinAtar game, checked when made."""
 
-    game: str
-    """One of GAMES. Set by the task id."""
-    max_steps: int = 5_000
+    ACTION_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = ACTION_NAMES
+    max_steps: int | None = 5_000
     """Step limit; the package limits only Freeway, to 2,500."""
     sticky_action_chance: float = 0.1
     """Probability that a step repeats the previous action; the default is the package's."""
     difficulty_ramping: bool = True
     """Whether games become harder over time, as in the package."""
-    random_action_chance: float = 0.0
-    """Probability that a step's action is replaced by a uniformly random one."""
 
     def __post_init__(self) -> None:
         """Check the options."""
-        checked_choice("game", self.game, GAMES)
-        checked_int("max_steps", self.max_steps, 1)
-        checked_chance("sticky_action_chance", self.sticky_action_chance)
+        super().__post_init__()
         checked_flag("difficulty_ramping", self.difficulty_ramping)
-        checked_chance("random_action_chance", self.random_action_chance)
-
-    @property
-    def step_limit(self) -> int:
-        """The step limit."""
-        return self.max_steps
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """The game's minimal action set."""
-        return ACTION_NAMES[self.game]
 
     @property
     def return_bounds(self) -> tuple[float, float] | None:
@@ -137,7 +122,7 @@ class MinAtarEnv(gymnasium.Env[NDArray[np.uint8], Any]):
 
 def make_minatar(options: MinAtarOptions, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
     """Return one game as a plain environment."""
-    return gymnasium.wrappers.TimeLimit(MinAtarEnv(options, render_mode), options.max_steps)
+    return gymnasium.wrappers.TimeLimit(MinAtarEnv(options, render_mode), options.step_limit)
 
 
 @lru_cache(maxsize=len(GAMES))

@@ -1,14 +1,72 @@
-"""Checks of options, shared by all families."""
+"""What the options of all families share, and checks of options."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import difflib
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 Options = TypeVar("Options")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions(abc.ABC):
+    """Settings of a task, checked when made."""
+
+    max_steps: int | None = None
+    """Step limit."""
+    random_action_chance: float = 0.0
+    """Probability that a step's action is replaced by a uniformly random one."""
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        object.__setattr__(self, "max_steps", checked_int("max_steps", self.max_steps, 1))
+        chance = checked_chance("random_action_chance", self.random_action_chance)
+        object.__setattr__(self, "random_action_chance", chance)
+
+    @property
+    def step_limit(self) -> int:
+        """Steps after which an episode is truncated."""
+        assert self.max_steps is not None
+        return self.max_steps
+
+    @property
+    @abc.abstractmethod
+    def action_names(self) -> tuple[str, ...]:
+        """The actions, in order."""
+
+    @property
+    @abc.abstractmethod
+    def return_bounds(self) -> tuple[float, float] | None:
+        """The worst and the best return of an episode, None without known bounds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameOptions(TaskOptions):
+    """Settings of one of several arcade games, checked when made."""
+
+    ACTION_NAMES: ClassVar[Mapping[str, tuple[str, ...]]]
+    """The minimal action set of each game."""
+    game: str
+    """Which game. Set by the task id."""
+    sticky_action_chance: float = 0.0
+    """Probability that the previous action is repeated."""
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        checked_choice("game", self.game, tuple(self.ACTION_NAMES))
+        checked_chance("sticky_action_chance", self.sticky_action_chance)
+        super().__post_init__()
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The game's minimal action set."""
+        return self.ACTION_NAMES[self.game]
 
 
 def build_options(options_class: type[Options], task: str, defaults: dict[str, Any], given: dict[str, Any]) -> Options:

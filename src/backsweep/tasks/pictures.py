@@ -25,7 +25,7 @@ def task_pictures(task: str | Task, count: int = 6, seed: int = 0) -> list[NDArr
     """Return pictures of `count` levels, or of later frames if every episode starts in the same state."""
     found = find_task(task)
     number = checked_int("count", count, 1)
-    if found.family in ("minigrid", "sokoban"):
+    if found.kind.draws_levels:
         env = make(found, num_envs=number, seed=seed)
         assert isinstance(env, LaneVectorEnv)
         env.reset()

@@ -4,48 +4,69 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from backsweep.tasks.atari import AtariOptions
-from backsweep.tasks.chain.options import ChainOptions
-from backsweep.tasks.lunarlander import LunarLanderOptions
+import gymnasium
+
+from backsweep.tasks import settings
+from backsweep.tasks.atari import AtariOptions, make_atari
+from backsweep.tasks.chain import ChainLanes, ChainOptions
+from backsweep.tasks.chain.states import ChainStates
+from backsweep.tasks.lanes import Lanes
+from backsweep.tasks.lunarlander import LunarLanderOptions, make_lunarlander
 from backsweep.tasks.minatar import GAMES as MINATAR_GAMES
-from backsweep.tasks.minatar import MinAtarOptions
-from backsweep.tasks.minigrid.options import MiniGridOptions
-from backsweep.tasks.options import build_options
-from backsweep.tasks.settings import (
-    ATARI_SETTINGS,
-    CHAIN_SETTINGS,
-    LUNARLANDER_SETTINGS,
-    MINATAR_SETTINGS,
-    TrainingSettings,
-    minigrid_settings,
-    sokoban_settings,
-)
-from backsweep.tasks.sokoban.options import SokobanOptions
+from backsweep.tasks.minatar import MinAtarOptions, make_minatar
+from backsweep.tasks.minigrid import MiniGridLanes, MiniGridOptions
+from backsweep.tasks.minigrid.enumeration import MiniGridStates
+from backsweep.tasks.options import TaskOptions, build_options
+from backsweep.tasks.settings import TrainingSettings
+from backsweep.tasks.sokoban import SokobanLanes, SokobanOptions
 
 MILLION = 1_000_000
-FOREIGN_FAMILIES = ("atari", "lunarlander", "minatar")
-"""Families that are other packages' environments."""
 
 
-class TaskOptions(Protocol):
-    """The properties that every family's options have."""
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A kind of task: its options, and what can be done with its tasks."""
 
-    @property
-    def step_limit(self) -> int:
-        """Steps after which an episode is truncated."""
+    options: type[TaskOptions]
+    """The class of its options, from which everything below is made."""
+    observation: str
+    """The observation's form, in words."""
+    lanes: Callable[[Any, int], Lanes] | None = None
+    """Makes lanes of one of the project's own tasks; None for environments of other packages."""
+    env: Callable[[Any, str | None], gymnasium.Env[Any, Any]] | None = None
+    """Makes one environment of another package, for a render mode."""
+    states: Callable[[Any], ChainStates | MiniGridStates] | None = None
+    """Lists all states; None if they are too many."""
+    draws_levels: bool = False
+    """Whether episodes start on different levels."""
 
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """The actions, in order."""
 
-    @property
-    def return_bounds(self) -> tuple[float, float] | None:
-        """The worst and the best return of an episode, None without known bounds."""
+FAMILIES = {
+    "nchain": Family(options=ChainOptions, observation="state number", lanes=ChainLanes, states=ChainStates),
+    "minigrid": Family(
+        options=MiniGridOptions,
+        observation="RGB 40x40, the whole grid from above",
+        lanes=MiniGridLanes,
+        states=MiniGridStates,
+        draws_levels=True,
+    ),
+    "sokoban": Family(
+        options=SokobanOptions,
+        observation="RGB 84x84, the whole room from above",
+        lanes=SokobanLanes,
+        draws_levels=True,
+    ),
+    "atari": Family(options=AtariOptions, observation="4 grey frames of 84x84", env=make_atari),
+    "minatar": Family(options=MinAtarOptions, observation="10x10, a channel for each kind of thing", env=make_minatar),
+    "lunarlander": Family(options=LunarLanderOptions, observation="8 floats", env=make_lunarlander),
+}
+OWN_FAMILIES = tuple(name for name, family in FAMILIES.items() if family.lanes is not None)
+"""Families that this project implements itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +81,34 @@ class Task:
     """nchain, minigrid, sokoban, atari, minatar or lunarlander."""
     summary: str
     """A short description."""
-    observation: str
-    """The observation's form, in words."""
-    options_class: type[Any]
-    """The options of its family."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """The options that define this task, such as its size."""
     training: TrainingSettings
     """What the trainer uses by default."""
 
+    @property
+    def kind(self) -> Family:
+        """What its family has and can do."""
+        return FAMILIES[self.family]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this project implements it, so that many copies are cheap."""
+        return self.kind.lanes is not None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all of its states can be listed."""
+        return self.kind.states is not None
+
+    @property
+    def observation(self) -> str:
+        """The observation's form, in words."""
+        return self.kind.observation
+
     def options(self, **given: Any) -> Any:
         """Return the task's options, with `given` overriding its defaults."""
-        return build_options(self.options_class, self.id, dict(self.defaults), given)
+        return build_options(self.kind.options, self.id, dict(self.defaults), given)
 
     def options_under(self, settings: str) -> dict[str, Any]:
         """Return the options that some settings change: those of the "released" code differ from the "paper"."""
@@ -99,30 +136,24 @@ class Task:
         return options.return_bounds
 
 
-def _chain(length: int) -> Task:
+def _task(family: str, name: str, title: str, summary: str, training: TrainingSettings, **defaults: Any) -> Task:
     return Task(
-        id=f"nchain-{length}",
-        gymnasium_id=f"backsweep/NChain-{length}-v0",
-        family="nchain",
-        summary=f"a corridor of {length} states, reward at the far end",
-        observation="state number",
-        options_class=ChainOptions,
-        defaults={"length": length},
-        training=CHAIN_SETTINGS,
+        id=name,
+        gymnasium_id=f"backsweep/{title}-v0",
+        family=family,
+        summary=summary,
+        training=training,
+        defaults=defaults,
     )
+
+
+def _chain(length: int) -> Task:
+    summary = f"a corridor of {length} states, reward at the far end"
+    return _task("nchain", f"nchain-{length}", f"NChain-{length}", summary, settings.CHAIN_SETTINGS, length=length)
 
 
 def _minigrid(name: str, title: str, summary: str, budget: int, **defaults: Any) -> Task:
-    return Task(
-        id=f"minigrid/{name}",
-        gymnasium_id=f"backsweep/{title}-v0",
-        family="minigrid",
-        summary=summary,
-        observation="RGB 40x40, the whole grid from above",
-        options_class=MiniGridOptions,
-        defaults=defaults,
-        training=minigrid_settings(budget),
-    )
+    return _task("minigrid", f"minigrid/{name}", title, summary, settings.minigrid_settings(budget), **defaults)
 
 
 # Environment steps in the released scripts; other sizes get the largest of these.
@@ -139,43 +170,20 @@ SOKOBAN_BUDGETS = {
 
 def _sokoban(height: int, width: int, boxes: int) -> Task:
     name = f"{height}x{width}-{boxes}"
-    return Task(
-        id=f"sokoban/{name}",
-        gymnasium_id=f"backsweep/Sokoban-{name}-v0",
-        family="sokoban",
-        summary=f"push {boxes} box{'es' if boxes > 1 else ''} onto targets in a room of {height}x{width}",
-        observation="RGB 84x84, the whole room from above",
-        options_class=SokobanOptions,
-        defaults={"height": height, "width": width, "boxes": boxes},
-        training=sokoban_settings(SOKOBAN_BUDGETS.get((height, width, boxes), 10 * MILLION)),
-    )
+    summary = f"push {boxes} box{'es' if boxes > 1 else ''} onto targets in a room of {height}x{width}"
+    training = settings.sokoban_settings(SOKOBAN_BUDGETS.get((height, width, boxes), 10 * MILLION))
+    size = {"height": height, "width": width, "boxes": boxes}
+    return _task("sokoban", f"sokoban/{name}", f"Sokoban-{name}", summary, training, **size)
 
 
-def _atari(name: str) -> Task:
-    return Task(
-        id=f"atari/{name}",
-        gymnasium_id=f"backsweep/{name.capitalize()}-v0",
-        family="atari",
-        summary=f"Atari's {name.capitalize()}",
-        observation="4 grey frames of 84x84",
-        options_class=AtariOptions,
-        defaults={"game": name},
-        training=ATARI_SETTINGS,
-    )
+def _atari(game: str) -> Task:
+    title = game.capitalize()
+    return _task("atari", f"atari/{game}", title, f"Atari's {title}", settings.ATARI_SETTINGS, game=game)
 
 
 def _minatar(game: str) -> Task:
-    title = game.title().replace("_", "")
-    return Task(
-        id=f"minatar/{game.replace('_', '-')}",
-        gymnasium_id=f"backsweep/MinAtar{title}-v0",
-        family="minatar",
-        summary=f"MinAtar's {title}",
-        observation="10x10, a channel for each kind of thing",
-        options_class=MinAtarOptions,
-        defaults={"game": game},
-        training=MINATAR_SETTINGS,
-    )
+    title, name = game.title().replace("_", ""), f"minatar/{game.replace('_', '-')}"
+    return _task("minatar", name, f"MinAtar{title}", f"MinAtar's {title}", settings.MINATAR_SETTINGS, game=game)
 
 
 _TASKS = (
@@ -207,15 +215,7 @@ _TASKS = (
     *(_sokoban(*room) for room in SOKOBAN_BUDGETS),
     *(_atari(game) for game in ("pong", "freeway", "kangaroo", "venture")),
     *(_minatar(game) for game in MINATAR_GAMES),
-    Task(
-        id="lunarlander",
-        gymnasium_id="backsweep/LunarLander-v0",
-        family="lunarlander",
-        summary="land between two flags",
-        observation="8 floats",
-        options_class=LunarLanderOptions,
-        training=LUNARLANDER_SETTINGS,
-    ),
+    _task("lunarlander", "lunarlander", "LunarLander", "land between two flags", settings.LUNARLANDER_SETTINGS),
 )
 TASKS: Mapping[str, Task] = MappingProxyType({task.id: task for task in _TASKS})
 """The named tasks by id."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.make import make, make_single
-from backsweep.tasks.registry import FOREIGN_FAMILIES, find_task
+from backsweep.tasks.registry import find_task
 from backsweep.tasks.vector import LaneVectorEnv
 
 State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
@@ -203,7 +203,7 @@ def make_environments(
         assert env is not None
         name = env
         return ForeignEnvironments([lambda: gymnasium_env(name, mode, options)] * num_envs, seed)
-    if find_task(task).family in FOREIGN_FAMILIES:
+    if not find_task(task).is_own:
         return ForeignEnvironments([lambda: make_single(task, mode, **options)] * num_envs, seed)
     vector = make(task, num_envs, seed=seed, **options)
     assert isinstance(vector, LaneVectorEnv)

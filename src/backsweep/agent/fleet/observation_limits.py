@@ -62,7 +62,7 @@ def largest_limit(config: RunConfig, session: SessionConfig) -> int:
 def known_observations(config: RunConfig) -> int | None:
     """Return the number of observations of a task, None if unknown."""
     assert config.task is not None
-    if find_task(config.task).family not in ("nchain", "minigrid"):
+    if not find_task(config.task).is_exact:
         return None
     return _count(config.task, tuple(sorted(task_options(config).items())))
 

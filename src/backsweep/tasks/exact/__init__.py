@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backsweep.tasks.chain.options import ChainOptions
-from backsweep.tasks.chain.states import ChainStates
 from backsweep.tasks.exact.model import ExactTask, PolicyReturn
-from backsweep.tasks.minigrid.enumeration import MiniGridStates
-from backsweep.tasks.minigrid.options import MiniGridOptions
 from backsweep.tasks.registry import Task, find_task
 from backsweep.tasks.state_graph import StateGraph
 
@@ -29,14 +25,9 @@ def exact(task: str | Task, **options: Any) -> ExactTask:
     """
     found = find_task(task)
     chosen = found.options(**options)
-    if isinstance(chosen, MiniGridOptions):
-        if chosen.reward != "paper":
-            raise ValueError("exact values need reward='paper': the package's reward depends on the step count")
-        states: MiniGridStates | ChainStates = MiniGridStates(chosen)
-    elif isinstance(chosen, ChainOptions):
-        states = ChainStates(chosen)
-    else:
+    if found.kind.states is None:
         raise ValueError(f"{found.id} is too large to enumerate; exact values are for NChain and MiniGrid tasks")
+    states = found.kind.states(chosen)
     return ExactTask(
         task=found.id,
         graph=states.graph(),

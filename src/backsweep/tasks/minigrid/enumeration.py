@@ -25,6 +25,8 @@ class MiniGridStates:
     """The states of a task as numbers, which `enumeration_kernels` defines."""
 
     def __init__(self, options: MiniGridOptions) -> None:
+        if options.reward != "paper":
+            raise ValueError("exact values need reward='paper': the package's reward depends on the step count")
         self.options = options
         self.rules = options.rules()
         cells = options.width * options.height

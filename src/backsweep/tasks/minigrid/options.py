@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.tasks.minigrid import codes
-from backsweep.tasks.options import checked_chance, checked_choice, checked_flag, checked_int
+from backsweep.tasks.options import TaskOptions, checked_choice, checked_flag, checked_int
 
 LEVELS = ("doorkey", "unlock", "redbluedoors", "simplecrossing", "lavacrossing")
 REWARDS = ("paper", "package")
@@ -30,7 +30,7 @@ FAMILIES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class MiniGridOptions:
+class MiniGridOptions(TaskOptions):
     """Settings of one MiniGrid task, checked when made."""
 
     level: str
@@ -49,8 +49,6 @@ class MiniGridOptions:
     """What opening the blue door first pays under the paper's rewards: "paper" -1, "released" -max_steps."""
     goals_terminate: bool = True
     """False: entering the goal pays +max_steps, leaving it -max_steps, staying 0, and the episode continues."""
-    random_action_chance: float = 0.0
-    """Probability that a step's action is replaced by a uniformly random one."""
     image_size: int = 40
     """Side of the observed image in pixels."""
 
@@ -66,8 +64,9 @@ class MiniGridOptions:
             object.__setattr__(self, "crossings", min(crossings, 2 * len(range(2, size - 2, 2))))
         elif self.crossings is not None:
             raise ValueError(f"crossings must be left out on {self.level}, got {self.crossings}")
-        limit = STEPS_PER_SQUARE[self.level] * size**2 if self.max_steps is None else self.max_steps
-        object.__setattr__(self, "max_steps", checked_int("max_steps", limit, 1))
+        if self.max_steps is None:
+            object.__setattr__(self, "max_steps", STEPS_PER_SQUARE[self.level] * size**2)
+        super().__post_init__()
         checked_choice("reward", self.reward, REWARDS)
         checked_choice("actions", self.actions, ACTION_SETS)
         checked_choice("wrong_door", self.wrong_door, WRONG_DOORS)
@@ -78,20 +77,12 @@ class MiniGridOptions:
                 raise ValueError(f"goals_terminate=False needs a task with a goal cell, {self.level} has none")
             if self.reward != "paper":
                 raise ValueError("goals_terminate=False has its own rewards and needs reward='paper'")
-        chance = checked_chance("random_action_chance", self.random_action_chance)
-        object.__setattr__(self, "random_action_chance", chance)
         checked_int("image_size", self.image_size, 1)
 
     @property
     def has_crossings(self) -> bool:
         """Whether the levels are rooms with rivers."""
         return self.level in ("simplecrossing", "lavacrossing")
-
-    @property
-    def step_limit(self) -> int:
-        """The step limit as a number."""
-        assert self.max_steps is not None
-        return self.max_steps
 
     @property
     def width(self) -> int:

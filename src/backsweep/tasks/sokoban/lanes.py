@@ -48,7 +48,7 @@ class SokobanLanes(Lanes):
             len(options.action_names),
             options.width,
             options.boxes,
-            options.max_steps,
+            options.step_limit,
             options.height,
             MOST_TRIES,
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backsweep.tasks.options import checked_chance, checked_choice, checked_int
+from backsweep.tasks.options import TaskOptions, checked_choice, checked_int
 from backsweep.tasks.sokoban import codes
 
 ACTION_SETS = ("paper", "package")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SokobanOptions:
+class SokobanOptions(TaskOptions):
     """Settings of one Sokoban task, checked when made."""
 
     height: int
@@ -20,12 +20,9 @@ class SokobanOptions:
     """Columns of the room, its outer walls included."""
     boxes: int
     """Number of boxes and of targets."""
-    max_steps: int = 120
-    """Step limit."""
+    max_steps: int | None = 120
     actions: str = "paper"
     """"paper": the eight pushes and moves. "package": the no-operation before them."""
-    random_action_chance: float = 0.0
-    """Probability that a step's action is replaced by a uniformly random one."""
     image_size: int = 84
     """Side of the observed image in pixels."""
 
@@ -44,16 +41,9 @@ class SokobanOptions:
             raise ValueError(
                 f"a room of {self.height}x{self.width} leaves no space to push: height or width must be 5 or more"
             )
-        checked_int("max_steps", self.max_steps, 1)
         checked_choice("actions", self.actions, ACTION_SETS)
-        chance = checked_chance("random_action_chance", self.random_action_chance)
-        object.__setattr__(self, "random_action_chance", chance)
         checked_int("image_size", self.image_size, 1)
-
-    @property
-    def step_limit(self) -> int:
-        """The step limit."""
-        return self.max_steps
+        super().__post_init__()
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -69,7 +59,7 @@ class SokobanOptions:
         boxes; with one box that bound is met, with more it may be a little above the best level.
         """
         best = codes.SOLVED_REWARD + self.boxes * codes.BOX_REWARD + self.boxes * codes.STEP_PENALTY
-        low = self.max_steps * codes.STEP_PENALTY
-        if self.max_steps < self.boxes:
-            return low, self.max_steps * (codes.BOX_REWARD + codes.STEP_PENALTY)
+        low = self.step_limit * codes.STEP_PENALTY
+        if self.step_limit < self.boxes:
+            return low, self.step_limit * (codes.BOX_REWARD + codes.STEP_PENALTY)
         return low, best

@@ -30,7 +30,6 @@ from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import normalised_return
 from backsweep.tasks.fleet import FleetEnvironments
 from backsweep.tasks.lane_seeds import lane_seeds
-from backsweep.tasks.registry import FOREIGN_FAMILIES
 from backsweep.tasks.resumable import Environments, make_environments
 
 MOST_OTHER_ENVIRONMENTS = 10  # environments of other packages may be large
@@ -151,7 +150,7 @@ def exact_for(config: RunConfig) -> ExactEvaluator:
 def is_own(config: RunConfig) -> bool:
     """Return whether a run is on one of the project's own tasks, of which hundreds of copies are cheap."""
     task = task_of(config)
-    return task is not None and task.family not in FOREIGN_FAMILIES
+    return task is not None and task.is_own
 
 
 def probe_for(config: RunConfig) -> NDArray[Any]:
