@@ -80,31 +80,16 @@ def task_options(config: RunConfig) -> dict[str, Any]:
 
 
 def _settings_fields(settings: TrainingSettings) -> dict[str, Any]:
-    fields = {
-        "steps": settings.budget,
-        "batch_size": settings.batch_size,
-        "optimiser": settings.optimiser,
-        "learning_rate": settings.learning_rate,
-        "target_interval": settings.target_interval,
-        "ratio": 1.0 / settings.update_interval,
-        "warmup_steps": settings.warmup_steps,
-        "capacity": settings.capacity,
-        "epsilon_start": settings.epsilon_start,
-        "epsilon_end": settings.epsilon_end,
-        "epsilon_steps": settings.epsilon_steps,
-        "discount": settings.discount,
-        "evaluation_interval": settings.evaluation_interval,
-        "evaluation_episodes": settings.evaluation_episodes,
-        "evaluation_random_chance": settings.evaluation_random_chance,
-        "convolutions": settings.network.convolutions,
-        "linear": settings.network.linear,
+    """Return a task's settings as fields of a configuration; most have the same name there."""
+    fields = dataclasses.asdict(settings)
+    network, budget, update_interval = fields.pop("network"), fields.pop("budget"), fields.pop("update_interval")
+    return {
+        **{name: value for name, value in fields.items() if value is not None},
+        **network,
+        "steps": budget,
+        "ratio": 1.0 / update_interval,
         "record_interval": max(1, settings.evaluation_interval // 10),
     }
-    if settings.rmsprop_alpha is not None:
-        fields["rmsprop_alpha"] = settings.rmsprop_alpha
-    if settings.rmsprop_eps is not None:
-        fields["rmsprop_eps"] = settings.rmsprop_eps
-    return fields
 
 
 def _family_fields(task: Task | None, options: dict[str, Any]) -> dict[str, Any]:

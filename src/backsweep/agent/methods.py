@@ -108,27 +108,7 @@ def method_table(config: RunConfig) -> dict[str, Method]:
     }
 
 
-METHOD_NAMES: tuple[str, ...] = (
-    "graph",
-    "graph-uniform",
-    "uer",
-    "n-step",
-    "gap",
-    "ceer",
-    "erlam",
-    "graph-backup",
-    "per",
-    "ebu",
-    "discor",
-    "ter",
-    "ter-single",
-    "ter-shuffled",
-    "ter-nostitch",
-    "ter-pseudo",
-    "ter-visits",
-    "ebu-mixed",
-    "ebu-notimeout",
-)
+METHOD_NAMES: tuple[str, ...] = tuple(method_table(RunConfig(task="nchain-20")))
 """The methods that `run_config` and the command line take."""
 
 

@@ -96,16 +96,25 @@ class Executor:
         self._best = PackedArrays({"best": ((runs,), np.int64)}, self._device)
         self._errors = PackedArrays({"td_error": (batch, number)}, self._device)
 
+        # What the caller fills and reads: R runs, B rows of a batch.
         host = self._inputs.host
         self.current: NDArray[np.int64] = self._seen.host["current"]
+        """In: the device row of what each run sees now, (R,)."""
         self.rows: NDArray[np.int64] = host["rows"]
+        """In, as are all that follow up to `known`: the device rows of observations and of successors, (R, 2, B).
+
+        In one piece: two halves of it would be neighbours in memory for a single run only, which is another type for
+        compiled code, and so another minute of compiling.
+        """
         self.first: NDArray[np.int64] = self.rows[:, 0]
         self.second: NDArray[np.int64] = self.rows[:, 1]
         self.action: NDArray[np.int64] = host["action"]
         self.reward, self.discount, self.weight = host["reward"], host["discount"], host["weight"]
         self.known: NDArray[np.floating] | None = host.get("known")
         self.best: NDArray[np.int64] = self._best.host["best"]
+        """Out: the greedy action of each run, (R,)."""
         self.td_error: NDArray[np.floating] = self._errors.host["td_error"]
+        """Out: (R, B), in the networks' units."""
 
         self._fused_arithmetic = self._make_fused(fused)
         self._act: Callable[[], None] = self._act_program

@@ -20,7 +20,8 @@ def bytes_per_row(network: Network, dtype: torch.dtype, *, fused: bool) -> int:
     if fused:
         return 2 * sum(stage.places * stage.outputs for stage in network.stages) + 4 * sum(network.widths[1:])
     cut = sum(stage.places * (stage.patch + stage.outputs) for stage in network.stages)
-    return dtype.itemsize * (cut + sum(network.widths))
+    layers = network.actions if network.form == "table" else sum(network.widths)
+    return dtype.itemsize * (cut + layers)
 
 
 def working_bytes(

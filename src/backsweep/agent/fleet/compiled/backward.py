@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +10,10 @@ from numpy.typing import NDArray
 from backsweep.agent.fleet.compiled import backward_kernels
 from backsweep.agent.fleet.compiled.runs import CompiledRuns
 from backsweep.agent.learner.episodic import new_walk
+from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
 from backsweep.jit.array_table import array_row
-
-
-class Networks(Protocol):
-    """Evaluates device rows with runs' networks."""
-
-    def values(self, runs: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
-        """Return the values (n, steps, actions) of rows (n, steps) by the target or online networks of runs (n,)."""
-        ...
-
-    def ask_both(self, runs: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Enqueue the evaluation of rows (n, CHUNK) by the target and the online networks of runs (n,)."""
-        ...
-
-    def answers(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return the values (n, CHUNK, actions) of both, once the device is done."""
-        ...
 
 
 class BackwardWalks:
@@ -61,7 +46,7 @@ class BackwardWalks:
         self._found = np.zeros(count, np.int64)
         self._starts = np.zeros(count, np.int64)  # where a run's steps begin among the values
 
-    def begin(self, networks: Networks) -> bool:
+    def begin(self, networks: Executor) -> bool:
         """Find the states that the last batches need evaluated; return whether a device is evaluating them.
 
         If it is, wait for it before `finish`.
@@ -76,7 +61,7 @@ class BackwardWalks:
         networks.ask_both(asked, rows)
         return True
 
-    def finish(self, networks: Networks) -> None:
+    def finish(self, networks: Executor) -> None:
         """Fill `known` for the batches that were drawn last."""
         runs, rule = self._runs, self._rule
         target, online = self._values(networks)
@@ -105,7 +90,7 @@ class BackwardWalks:
             rows[start : start + total] = self._next_places[run, :total]
         return np.repeat(beginning, chunks), rows.reshape(-1, CHUNK)
 
-    def _values(self, networks: Networks) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    def _values(self, networks: Executor) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return the values (steps, actions) of the new episodes' next states by both networks."""
         beginning = np.flatnonzero(self._found)
         if not len(beginning):
@@ -118,7 +103,7 @@ class BackwardWalks:
         target, online = networks.answers()
         return target.reshape(-1, target.shape[-1]), online.reshape(-1, online.shape[-1])
 
-    def _one_by_one(self, networks: Networks, beginning: NDArray[np.int64], target: bool) -> NDArray[np.floating]:
+    def _one_by_one(self, networks: Executor, beginning: NDArray[np.int64], target: bool) -> NDArray[np.floating]:
         parts = []
         for run in beginning.tolist():
             start = 0

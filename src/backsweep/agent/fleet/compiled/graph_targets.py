@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from backsweep.agent.fleet.compiled import graph_targets_kernels
 from backsweep.agent.fleet.compiled.graph_targets_kernels import DISCOUNT, FLOOR, GAP, PLANS, SETTINGS
 from backsweep.agent.fleet.compiled.runs import CompiledRuns
+from backsweep.agent.learner.executor import Executor
 from backsweep.jit.array_table import array_tables
 from backsweep.jit.compilation import threads_in_use
 from backsweep.planning.planner import Planner
@@ -20,14 +21,6 @@ PIECE = 1024
 """Observations of a run that the networks evaluate at once."""
 
 Bounds = tuple[float, float] | None
-
-
-class Networks(Protocol):
-    """Evaluates observations on the device with runs' networks."""
-
-    def values(self, runs: NDArray[np.int64], rows: NDArray[np.int64], *, target: bool) -> NDArray[np.floating]:
-        """Return the values (n, rows, actions) of device rows (n, rows) by the networks of runs (n,)."""
-        ...
 
 
 class GraphTargets:
@@ -57,7 +50,7 @@ class GraphTargets:
         planning = self._settings[:, PLANS] != 0.0
         self._known[planning] = self._targets[planning]
 
-    def renew(self, runs: Sequence[int], networks: Networks) -> None:
+    def renew(self, runs: Sequence[int], networks: Executor) -> None:
         """Renew the values of some runs, on as many threads as step runs: kernels hold no interpreter lock."""
         planners = {run: planner for run in runs if (planner := self._planners[run]) is not None}
         if not planners:
@@ -74,7 +67,7 @@ class GraphTargets:
         self._read_settings()
 
 
-def _values_of(places: dict[int, NDArray[np.int64]], networks: Networks) -> dict[int, NDArray[np.floating]]:
+def _values_of(places: dict[int, NDArray[np.int64]], networks: Executor) -> dict[int, NDArray[np.floating]]:
     """Return the target networks' values (n, actions) of each run's device rows (n,), evaluated in equal chunks."""
     found: dict[int, list[NDArray[np.floating]]] = {run: [] for run in places}
     for start in range(0, max(len(rows) for rows in places.values()), PIECE):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes, parts, turn_kernels
+from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.exploration import EpsilonSchedule
 from backsweep.jit.array_table import array_tables
 from backsweep.jit.random_streams import generator_words, restore_generator_words
@@ -51,38 +52,11 @@ class Member:
     episodes: int = 0
 
 
-class Buffers(Protocol):
-    """What a turn exchanges with the learner: R runs, B rows of a batch."""
-
-    best: NDArray[np.int64]
-    """In: the greedy action of each run, (R,)."""
-    current: NDArray[np.int64]
-    """Out: the device row of what each run sees now, (R,)."""
-    rows: NDArray[np.int64]
-    """Out, as are all that follow but the last: the device rows of observations and of their successors, (R, 2, B).
-
-    In one piece: two halves of it would be neighbours in memory for a single run only, which is another type for
-    compiled code, and so another minute of compiling.
-    """
-    action: NDArray[np.int64]
-    """(R, B), as are all that follow."""
-    reward: NDArray[np.floating]
-    discount: NDArray[np.floating]
-    weight: NDArray[np.floating]
-    td_error: NDArray[np.floating]
-    """In: the TD errors of the last batches, in the networks' units."""
-
-    @property
-    def scales(self) -> NDArray[np.float64]:
-        """In: the factor from each run's rewards to the networks' units, (R,)."""
-        ...
-
-
 class CompiledRuns:
     """Members that step together. Between `hand_back` and the next turn they may be used separately."""
 
     def __init__(
-        self, members: Sequence[Member], epsilon: EpsilonSchedule, batch_size: int, buffers: Buffers, longest: int
+        self, members: Sequence[Member], epsilon: EpsilonSchedule, batch_size: int, buffers: Executor, longest: int
     ) -> None:
         """Borrow the members.
 
@@ -95,7 +69,7 @@ class CompiledRuns:
         batch_size
             Rows of a batch.
         buffers
-            Arrays that the learner reads and writes.
+            Its arrays are what a turn exchanges with the learner.
         longest
             The largest number of steps between two calls of `hand_back`.
         """

@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from backsweep.agent.learner.double_dqn import Learner
-from backsweep.agent.learner.networks import Network, Parameters, network_tensor
+from backsweep.agent.learner.memory_estimate import bytes_per_row
+from backsweep.agent.learner.networks import Parameters, network_tensor
 
 PIECE_BYTES = {"cpu": 1 << 24, "cuda": 1 << 31}
 """Memory for the layers of a chunk. On a CPU small chunks are twice as fast: they stay in the cache, and the
@@ -25,14 +26,16 @@ def values_of_runs(learner: Learner, runs: Sequence[int], observations: NDArray[
     """
     network, rows = learner.network, observations.shape[1]
     shared = observations.strides[0] == 0
-    room = PIECE_BYTES.get(learner.device.type, PIECE_BYTES["cpu"]) // bytes_per_row(network, learner.dtype)
+    room = PIECE_BYTES.get(learner.device.type, PIECE_BYTES["cpu"]) // bytes_per_row(
+        network, learner.dtype, fused=False
+    )
     some_rows = max(1, min(rows, room))
-    some_lanes = max(1, room // some_rows)
+    some_runs = max(1, room // some_rows)
     values = np.empty((len(runs), rows, network.actions), torch.empty(0, dtype=learner.dtype).numpy().dtype)
     for row in range(0, rows, some_rows):
         prepared = _prepared(learner, observations[:1, row : row + some_rows]) if shared else None
-        for first in range(0, len(runs), some_lanes):
-            piece = slice(first, min(first + some_lanes, len(runs)))
+        for first in range(0, len(runs), some_runs):
+            piece = slice(first, min(first + some_runs, len(runs)))
             if prepared is None:
                 given = _prepared(learner, observations[piece, row : row + some_rows])
             else:
@@ -42,13 +45,6 @@ def values_of_runs(learner: Learner, runs: Sequence[int], observations: NDArray[
     scale = learner.scales[list(runs)].astype(values.dtype)
     in_units: NDArray[np.floating] = values / scale[:, None, None]
     return in_units
-
-
-def bytes_per_row(network: Network, dtype: torch.dtype) -> int:
-    """Return about how many bytes the layers of a network take for one observation of one run."""
-    numbers = sum(stage.places * (stage.patch + stage.outputs) for stage in network.stages)
-    numbers += network.actions if network.form == "table" else sum(network.widths)
-    return numbers * dtype.itemsize
 
 
 def _prepared(learner: Learner, observations: NDArray[Any]) -> torch.Tensor:
