@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from backsweep import run_files
 from backsweep.jit import compilation
 from backsweep.jit.kernel_cache import COMPILED
 
 SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 
 LAYERS = [
-    *("trees", "types"),
+    *("trees", "types", "run_files"),
     *("jit", "snapshot", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
     *("planning", "samplers"),
     *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection", "view"),
@@ -179,6 +180,33 @@ def test_kernels_take_bundles_rather_than_long_lists_of_arrays(files: str, most:
     assert not wrong, wrong
 
 
+def test_compiled_functions_of_other_files_take_few_arguments_too() -> None:
+    found = {
+        f"{path.relative_to(SOURCE)}: {node.name}": len(node.args.args)
+        for path in SOURCE.rglob("*.py")
+        if compiles(path)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    }
+    assert len(found) > 100
+    wrong = {name: count for name, count in found.items() if count > MOST_PARAMETERS["*_kernels.py"]}
+    assert not wrong, wrong
+
+
+FAMILIES = ("chain", "minigrid", "sokoban")
+
+
+def test_modules_of_one_layer_have_different_names() -> None:
+    """The packages of the families of tasks are alike on purpose: each has its own `options`, `lanes` and so on."""
+    places: dict[tuple[str | None, str], list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        if parts[-1] != "__init__" and not set(parts) & set(FAMILIES):
+            places.setdefault((layer_of(".".join(parts)), parts[-1]), []).append("/".join(parts))
+    wrong = [found for found in places.values() if len(found) > 1]
+    assert not wrong, wrong
+
+
 MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 80
 
@@ -218,6 +246,18 @@ def test_threaded_loops_only_call_kernels() -> None:
         calls = [statement for statement in loop.body if isinstance(statement, ast.Expr)]
         assert len(loop.body) == len(calls) == 1, name
         assert isinstance(calls[0].value, ast.Call), name
+
+
+def test_the_files_of_a_run_are_named_in_one_place() -> None:
+    names = {value for name, value in vars(run_files).items() if name.isupper() and "." in value} - {"manifest.json"}
+    assert "records.jsonl" in names
+    wrong = [
+        f"{path.relative_to(SOURCE)}: {node.value}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names and path.name != "run_files.py"
+    ]
+    assert not wrong, wrong
 
 
 def test_nothing_reads_pickles_or_global_randomness() -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backsweep.run_files import RECORDS
 from backsweep.snapshot import files
 
 ARCHIVE = ".runs.jsonl.gz"
@@ -26,7 +27,7 @@ STEP = re.compile(rb'"step":(\d+)')
 
 def record_file(folder: Path) -> Path | None:
     """Return the file with a run's records, plain or packed; None if there is none."""
-    return next((folder / name for name in ("records.jsonl", "records.jsonl.gz") if (folder / name).exists()), None)
+    return next((folder / name for name in (RECORDS, f"{RECORDS}.gz") if (folder / name).exists()), None)
 
 
 def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:

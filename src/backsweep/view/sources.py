@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backsweep.replay import Replay
+from backsweep.run_files import CONFIG, FLEET, MANIFEST
 from backsweep.samplers import Topological
 
-MANIFEST, FLEET, CONFIG, MINARI = "manifest.json", "fleet.json", "config.json", "metadata.json"
+MINARI = "metadata.json"
 
 
 class Source(NamedTuple):

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.folder import FLEET, RunError, check_import
+from backsweep.agent.session.folder import RunError, check_import
 from backsweep.agent.session.records.writer import RecordsError, RecordWriter, checked_digest
 from backsweep.replay import Replay
+from backsweep.run_files import AGENT, CHECKPOINTS, FLEET, MANIFEST, STATE
 from backsweep.snapshot import SnapshotError, read_metadata, read_snapshot, write_snapshot
 from backsweep.snapshot.saved_part import part
 
-FOLDER = "checkpoints"
 SLOTS = ("a", "b")
 KIND, AGENT_KIND = "backsweep training", "backsweep agent"
 VERSION = 1
@@ -61,13 +61,13 @@ def newest_replay(folder: Path, name: str | None = None) -> SavedReplay:
 
     The folder of one run of a fleet also works: its checkpoint is in the folder above.
     """
-    if name is None and not (folder / FOLDER).exists() and (folder.parent / FLEET).exists():
+    if name is None and not (folder / CHECKPOINTS).exists() and (folder.parent / FLEET).exists():
         folder, name = folder.parent, folder.name
     whole = [(step, slot) for step, slot, reason in _slots(folder) if reason is None]
     if not whole:
         raise RunError(f"{folder} has no checkpoint to read: runs write one every --checkpoint-interval steps")
     step, slot = whole[0]
-    runs = read_metadata(slot / "state", kind=KIND, versions={VERSION})["lanes"]
+    runs = read_metadata(slot / STATE, kind=KIND, versions={VERSION})["lanes"]
     names = [run["name"] for run in runs]
     if name is None and len(names) > 1:
         raise RunError(f"{folder} holds {len(names)} runs: name one of {', '.join(names)}")
@@ -99,7 +99,7 @@ def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[Rec
         "records": [writer.digest for writer in writers],
         "replays": digests,
     }
-    write_snapshot(slot / "state", arrays, metadata, kind=KIND, version=VERSION)
+    write_snapshot(slot / STATE, arrays, metadata, kind=KIND, version=VERSION)
 
 
 def load(folder: Path, *, device: str, warn: Callable[[str], None], allow_import: bool = False) -> Loaded:
@@ -137,7 +137,7 @@ def exists(folder: Path) -> bool:
 
 def remove(folder: Path) -> None:
     """Delete all checkpoints of a finished run."""
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 def save_agent(folder: Path, fleet: Fleet, run: int) -> None:
@@ -147,26 +147,26 @@ def save_agent(folder: Path, fleet: Fleet, run: int) -> None:
     metadata = {"step": fleet.step, "config": config, "reward_scale": float(fleet.learner.scales[run])}
 
     def write() -> None:
-        write_snapshot(folder / "agent", {"online": parameters}, metadata, kind=AGENT_KIND, version=VERSION)
+        write_snapshot(folder / AGENT, {"online": parameters}, metadata, kind=AGENT_KIND, version=VERSION)
 
     try:
         write()
     except SnapshotError:
         # The old one is damaged; replace it, since the network has all of its contents.
-        shutil.rmtree(folder / "agent")
+        shutil.rmtree(folder / AGENT)
         write()
 
 
 def load_agent(folder: Path) -> tuple[NDArray[Any], int, float]:
     """Return the flat parameters of a run's network, the step they are from, and the scale of their values."""
-    if not (folder / "agent").exists():
+    if not (folder / AGENT).exists():
         raise RunError(f"{folder} has no agent yet: the run stopped before its first checkpoint")
-    snapshot = read_snapshot(folder / "agent", kind=AGENT_KIND, versions={VERSION})
+    snapshot = read_snapshot(folder / AGENT, kind=AGENT_KIND, versions={VERSION})
     return snapshot.arrays["online"], snapshot.metadata["step"], snapshot.metadata.get("reward_scale", 1.0)
 
 
 def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loaded:
-    snapshot = read_snapshot(slot / "state", kind=KIND, versions={VERSION})
+    snapshot = read_snapshot(slot / STATE, kind=KIND, versions={VERSION})
     metadata, runs = snapshot.metadata, snapshot.metadata["lanes"]
     names, positions = [run["name"] for run in runs], metadata["positions"]
     digests = metadata.get("records", [None] * len(runs))
@@ -193,11 +193,11 @@ def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:
     """Return the used slots, newest first; a slot of unknown age counts as the newest."""
     found: list[tuple[int, Path, SnapshotError | None]] = []
     for name in SLOTS:
-        slot = folder / FOLDER / name
-        if not (slot / "state").exists():
+        slot = folder / CHECKPOINTS / name
+        if not (slot / STATE).exists():
             continue
         try:
-            metadata = read_metadata(slot / "state", kind=KIND, versions={VERSION})
+            metadata = read_metadata(slot / STATE, kind=KIND, versions={VERSION})
         except SnapshotError as error:
             found.append((-1, slot, error))
             continue
@@ -213,8 +213,8 @@ def _next_slot(folder: Path) -> Path:
     """Return the slot to write: an empty or broken one, else the older."""
     whole = {slot.name: step for step, slot, reason in _slots(folder) if reason is None}
     name = next((name for name in SLOTS if name not in whole), min(whole, key=lambda name: whole[name], default="a"))
-    slot = folder / FOLDER / name
-    if name not in whole and (slot / "state").exists():
+    slot = folder / CHECKPOINTS / name
+    if name not in whole and (slot / STATE).exists():
         # A broken slot cannot be updated incrementally, and is useless.
         shutil.rmtree(slot)
     slot.mkdir(parents=True, exist_ok=True)
@@ -223,6 +223,6 @@ def _next_slot(folder: Path) -> Path:
 
 def _digest(folder: Path) -> str:
     try:
-        return xxhash.xxh3_128_hexdigest((folder / "manifest.json").read_bytes())
+        return xxhash.xxh3_128_hexdigest((folder / MANIFEST).read_bytes())
     except OSError:
         return ""

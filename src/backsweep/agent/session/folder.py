@@ -26,16 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.agent.config import RunConfig
+from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, MACHINE, MANIFEST, SESSIONS, STATE
 from backsweep.snapshot import SnapshotError, files
 from backsweep.snapshot.lock import writer_lock
 
-CONFIG, MACHINE, SESSIONS, FINISHED, FLEET = (
-    "config.json",
-    "machine.json",
-    "sessions.jsonl",
-    "finished.json",
-    "fleet.json",
-)
 PACKAGES = ("backsweep", "torch", "numpy", "numba", "gymnasium")
 
 
@@ -73,7 +67,7 @@ def _how_to_go_on(folder: Path) -> str:
     if (folder / FINISHED).exists():
         return ", which is finished:"
     for place in (folder, folder.parent):
-        if any(place.glob("checkpoints/*/state/manifest.json")):
+        if any(place.glob(f"{CHECKPOINTS}/*/{STATE}/{MANIFEST}")):
             return f": resume it with 'backsweep resume {place}',"
     return " that stopped before its first checkpoint:"
 

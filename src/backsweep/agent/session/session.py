@@ -26,11 +26,12 @@ from backsweep.agent.fleet.plain import retire, take_turn
 from backsweep.agent.fleet.run import Run, return_bounds
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.evaluation.evaluate import evaluate_runs
-from backsweep.agent.session.folder import FINISHED, RunError, note_session, write_json
+from backsweep.agent.session.folder import RunError, note_session, write_json
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
 from backsweep.agent.session.records.rows import EvaluationRecord
+from backsweep.run_files import FINISHED
 
 MOST_STEPS_UNSEEN = 1_000
 """The largest number of steps before the display is updated and signals are handled."""

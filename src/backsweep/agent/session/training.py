@@ -18,7 +18,6 @@ from backsweep.agent.fleet.memory_budget import check_memory, limits_on_device
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.evaluation import exact_evaluator
 from backsweep.agent.session.folder import (
-    FLEET,
     RunError,
     create_run,
     default_folder,
@@ -34,6 +33,7 @@ from backsweep.agent.session.records import EvaluationRecord, RecordFile, Record
 from backsweep.agent.session.records.sinks import Sink, TensorBoard, WeightsAndBiases
 from backsweep.agent.session.session import RunFiles, RunResult, Session
 from backsweep.jit.compilation import most_threads, threads_in_use, use_threads
+from backsweep.run_files import FLEET
 from backsweep.snapshot import SnapshotError
 
 SINGLE = "."  # the name of the only run, whose folder is the session's

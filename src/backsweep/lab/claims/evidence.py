@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, read_archive, record_file, record_lines
 from backsweep.lab.seeds import TUNING, purpose_of
+from backsweep.run_files import CONFIG, FINISHED
 
-CONFIG, FINISHED = "config.json", "finished.json"
 NUMBERS = (
     "mean_return",
     "normalised_return",

@@ -13,6 +13,7 @@ from typing import Any
 
 from backsweep.lab.claims.question import Study
 from backsweep.lab.runs.jobs import Job
+from backsweep.run_files import RECORDS
 
 PROBE_WARMUP, PROBE_STEPS, PROBE_EPISODES = 40, 240, 10
 MOST_CPU_RUNS = 8  # on a CPU time is proportional to runs, so a few are enough
@@ -116,7 +117,7 @@ def _measure(configs: list[dict[str, Any]], device: str) -> Pace:
         else:
             train_fleet(short, place, **session)
             place = place / "run-0"
-        lines = (place / "records.jsonl").read_text().splitlines()
+        lines = (place / RECORDS).read_text().splitlines()
     timings = [record["seconds"] for line in lines if (record := json.loads(line))["kind"] == "timing"]
     # The first records include compilation; an evaluation is in the record after it. An untrained agent plays to the
     # time limit, so the estimate assumes the longest evaluations.

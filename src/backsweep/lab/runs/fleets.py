@@ -13,8 +13,8 @@ from typing import Any
 
 from backsweep.lab.claims.evidence import configuration_key
 from backsweep.lab.claims.question import Run
+from backsweep.run_files import FLEET
 
-FLEET_FILE = "fleet.json"
 MOST_RUNS = 128
 """The largest size of a fleet by default."""
 
@@ -107,7 +107,7 @@ def fleet_folder(root: Path, members: Sequence[Member]) -> Path:
         families = "-".join(dict.fromkeys(member.run.task.split("/")[0] for member in members))
         folder = root / "runs" / "fleets" / f"{families}-{len(members)}-{digest}"
     free, number = folder, 1
-    while (free / FLEET_FILE).exists():
+    while (free / FLEET).exists():
         number += 1
         free = folder.with_name(f"{folder.name}-{number}")
     return free

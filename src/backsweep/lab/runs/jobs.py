@@ -20,11 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from backsweep.lab.claims.evidence import CONFIG, FINISHED, configuration_key
+from backsweep.lab.claims.evidence import configuration_key
 from backsweep.lab.claims.question import Grid, Run, Study
 from backsweep.lab.records import archives_below, last_step, read_archive
 from backsweep.lab.runs.fleets import (
-    FLEET_FILE,
     MOST_RUNS,
     Member,
     fleet_folder,
@@ -33,6 +32,7 @@ from backsweep.lab.runs.fleets import (
     run_folder,
     run_names,
 )
+from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, RECORDS, SESSIONS
 
 Engine = Literal["process", "fleet"]
 _GYMNASIUM_ID = re.compile(r"-v\d+$")  # no task of the table ends in a version
@@ -167,7 +167,7 @@ def _new_job(root: Path, members: list[Member], stale: dict[str, Path], device: 
     removed = [str(stale[member.key]) for member in members if member.key in stale]
     order = {"kind": "train", "folder": str(folder), "device": device, "configs": configs, "removed": removed}
     steps = sum(int(member.config["steps"]) for member in members)
-    return Job(title, order, steps, len(members), watched=[folder / name / "records.jsonl" for name in names])
+    return Job(title, order, steps, len(members), watched=[folder / name / RECORDS for name in names])
 
 
 def _resumed_job(place: Path, runs: dict[Path, Member], device: str) -> Job:
@@ -177,7 +177,7 @@ def _resumed_job(place: Path, runs: dict[Path, Member], device: str) -> Job:
     order = {"kind": "resume", "folder": str(place), "device": device, "configs": configs}
     title = members[0].run.name if alone else fleet_title(place, members)
     steps = sum(int(member.config["steps"]) for member in members)
-    return Job(title, order, steps, len(runs), True, [folder / "records.jsonl" for folder in runs])
+    return Job(title, order, steps, len(runs), True, [folder / RECORDS for folder in runs])
 
 
 def _resume_folder(folder: Path) -> Path | None:
@@ -185,15 +185,15 @@ def _resume_folder(folder: Path) -> Path | None:
 
     None if the run has to restart: killed before the first checkpoint, or failed and dropped from its fleet.
     """
-    place = folder.parent if (folder.parent / FLEET_FILE).exists() else folder
-    if not any((place / "checkpoints").glob("*")) or (place != folder and _failed(folder)):
+    place = folder.parent if (folder.parent / FLEET).exists() else folder
+    if not any((place / CHECKPOINTS).glob("*")) or (place != folder and _failed(folder)):
         return None
     return place
 
 
 def _failed(folder: Path) -> bool:
     try:
-        last = (folder / "sessions.jsonl").read_text().splitlines()[-1]
+        last = (folder / SESSIONS).read_text().splitlines()[-1]
         return bool(json.loads(last).get("event") == "failed")
     except (OSError, ValueError, IndexError):
         return False

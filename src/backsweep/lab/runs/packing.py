@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.claims.evidence import CONFIG, FINISHED, configuration_key, settings_of
+from backsweep.lab.claims.evidence import configuration_key, settings_of
 from backsweep.lab.records import (
     ARCHIVE,
     ArchivedRun,
@@ -26,8 +26,8 @@ from backsweep.lab.records import (
     record_lines,
     write_lines,
 )
-from backsweep.lab.runs.fleets import FLEET_FILE
 from backsweep.lab.seeds import purpose_of
+from backsweep.run_files import CONFIG, FINISHED, FLEET
 
 MOST_RECORDS = 40
 
@@ -160,7 +160,7 @@ def _read_run(folder: Path) -> ArchivedRun:
     source = record_file(folder)
     if source is None:
         raise RefusedError("no records")
-    fleet = folder.parent / FLEET_FILE
+    fleet = folder.parent / FLEET
     runs = _size_of_fleet(_read(fleet)) if fleet.exists() else 1
     return ArchivedRun.of(config, _read(folder / FINISHED), compact(_records(source), runs))
 

@@ -13,12 +13,12 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from backsweep.lab.claims.evidence import FINISHED
+from backsweep.run_files import CHECKPOINTS, FINISHED, MANIFEST, STATE
 from backsweep.snapshot.files import TEMPORARY, traits
 from backsweep.snapshot.lock import LOCK_NAME
 
-CHECKPOINTS = "checkpoints"
-STATE = PurePosixPath("state/manifest.json")
+NEWEST = PurePosixPath(STATE, MANIFEST)
+"""Of a slot: written last, so it tells the age of a checkpoint."""
 
 
 def is_url(place: object) -> bool:
@@ -102,24 +102,24 @@ class RemoteFolder:
 def newest_state(folder: Path) -> tuple[int, ...]:
     """Return a value that changes with each new checkpoint of a run or fleet."""
     slot = _newest_slot(folder)
-    return () if slot is None else traits(slot / STATE)
+    return () if slot is None else traits(slot / NEWEST)
 
 
 def _newest_slot(folder: Path) -> Path | None:
-    states = [(traits(slot / STATE), slot) for slot in (folder / CHECKPOINTS).glob("*")]
+    states = [(traits(slot / NEWEST), slot) for slot in (folder / CHECKPOINTS).glob("*")]
     whole = [(found[3], slot) for found, slot in states if found]
     return max(whole)[1] if whole else None
 
 
 def _frozen(slot: Path, copy: Path) -> Path | None:
     """Return a copy of a slot at one instant, None if it was being written; files are replaced, never modified."""
-    before = traits(slot / STATE)
+    before = traits(slot / NEWEST)
     try:
         shutil.copytree(slot, copy, copy_function=os.link)
     except (OSError, shutil.Error):
         return None
     # A hard link changes a file's link count and ctime, but not its contents.
-    return copy if traits(slot / STATE)[:4] == before[:4] else None
+    return copy if traits(slot / NEWEST)[:4] == before[:4] else None
 
 
 def _files_below(folder: Path) -> list[Path]:
@@ -132,4 +132,4 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _state_last(path: Path) -> tuple[bool, bool, str]:
-    return path.parent.name == "state", path.name == "manifest.json", str(path)
+    return path.parent.name == STATE, path.name == MANIFEST, str(path)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.lab.claims.bounds import left_bounds, return_bounds
-from backsweep.lab.claims.evidence import FINISHED
 from backsweep.lab.records import STEP
 from backsweep.lab.runs.jobs import Job
+from backsweep.run_files import FINISHED
 
 _EVALUATION = b'{"kind":"evaluation"'
 

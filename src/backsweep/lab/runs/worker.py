@@ -12,8 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.claims.evidence import CONFIG, FINISHED
-from backsweep.lab.runs.fleets import FLEET_FILE
+from backsweep.run_files import CONFIG, FINISHED, FLEET
 
 LOCK_PATIENCE = 180.0
 """Seconds to wait for the lock of an earlier process."""
@@ -104,7 +103,7 @@ def remove_unfinished(folder: Path) -> None:
         return
     shutil.rmtree(folder)
     fleet = folder.parent
-    if (fleet / FLEET_FILE).exists() and not any(fleet.glob(f"*/{CONFIG}")):
+    if (fleet / FLEET).exists() and not any(fleet.glob(f"*/{CONFIG}")):
         shutil.rmtree(fleet)
 
 

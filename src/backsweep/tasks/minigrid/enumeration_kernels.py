@@ -33,23 +33,7 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import kernel
-from backsweep.tasks.minigrid.codes import (
-    CARRYING,
-    DIRECTION,
-    DOOR_A,
-    DOOR_B,
-    DOOR_OPEN,
-    EMPTY,
-    GOAL,
-    KEY,
-    LANE_COLUMNS,
-    NUM_COLOURS,
-    STEPS,
-    SUCCESS,
-    WIDTH,
-    X,
-    Y,
-)
+from backsweep.tasks.minigrid import codes
 from backsweep.tasks.minigrid.moves_kernels import Canvas, act, draw_cell, ends_episode, reward_of
 
 # Columns of the layout table.
@@ -94,7 +78,7 @@ class Walk(NamedTuple):
 @kernel
 def door_state(cells: NDArray[np.uint8], door: int) -> int:
     """Return 0, 1 or 2 for an open, closed or locked door."""
-    return (int(cells[door]) - DOOR_OPEN) // NUM_COLOURS
+    return (int(cells[door]) - codes.DOOR_OPEN) // codes.NUM_COLOURS
 
 
 @kernel
@@ -103,7 +87,7 @@ def encode(
 ) -> int:
     """Return a situation's number within its layout."""
     item = 0
-    if layout[LAYOUT_KEY] != EMPTY:
+    if layout[LAYOUT_KEY] != codes.EMPTY:
         item = cells.size
         for cell in range(cells.size):
             if cells[cell] == layout[LAYOUT_KEY]:
@@ -113,7 +97,7 @@ def encode(
         number = number * door_radix + door_state(cells, layout[LAYOUT_DOOR_A])
     if layout[LAYOUT_DOOR_B] >= 0:
         number = number * door_radix + door_state(cells, layout[LAYOUT_DOOR_B])
-    return int((number * cells.size + lane[Y] * width + lane[X]) * 4 + lane[DIRECTION])
+    return int((number * cells.size + lane[codes.Y] * width + lane[codes.X]) * 4 + lane[codes.DIRECTION])
 
 
 @kernel
@@ -129,25 +113,25 @@ def decode(
     """Write the situation with a given number within its layout."""
     for cell in range(cells.size):
         cells[cell] = base[cell]
-    lane[DIRECTION] = number % 4
+    lane[codes.DIRECTION] = number % 4
     number //= 4
     agent = number % cells.size
     number //= cells.size
-    lane[X], lane[Y] = agent % width, agent // width
-    lane[STEPS] = 0
-    lane[CARRYING] = EMPTY
-    lane[DOOR_A], lane[DOOR_B] = layout[LAYOUT_DOOR_A], layout[LAYOUT_DOOR_B]
+    lane[codes.X], lane[codes.Y] = agent % width, agent // width
+    lane[codes.STEPS] = 0
+    lane[codes.CARRYING] = codes.EMPTY
+    lane[codes.DOOR_A], lane[codes.DOOR_B] = layout[LAYOUT_DOOR_A], layout[LAYOUT_DOOR_B]
     if layout[LAYOUT_DOOR_B] >= 0:
-        colour = (base[layout[LAYOUT_DOOR_B]] - KEY) % NUM_COLOURS
-        cells[layout[LAYOUT_DOOR_B]] = DOOR_OPEN + (number % door_radix) * NUM_COLOURS + colour
+        colour = (base[layout[LAYOUT_DOOR_B]] - codes.KEY) % codes.NUM_COLOURS
+        cells[layout[LAYOUT_DOOR_B]] = codes.DOOR_OPEN + (number % door_radix) * codes.NUM_COLOURS + colour
         number //= door_radix
     if layout[LAYOUT_DOOR_A] >= 0:
-        colour = (base[layout[LAYOUT_DOOR_A]] - KEY) % NUM_COLOURS
-        cells[layout[LAYOUT_DOOR_A]] = DOOR_OPEN + (number % door_radix) * NUM_COLOURS + colour
+        colour = (base[layout[LAYOUT_DOOR_A]] - codes.KEY) % codes.NUM_COLOURS
+        cells[layout[LAYOUT_DOOR_A]] = codes.DOOR_OPEN + (number % door_radix) * codes.NUM_COLOURS + colour
         number //= door_radix
-    if layout[LAYOUT_KEY] != EMPTY:
+    if layout[LAYOUT_KEY] != codes.EMPTY:
         if number == cells.size:
-            lane[CARRYING] = layout[LAYOUT_KEY]
+            lane[codes.CARRYING] = layout[LAYOUT_KEY]
         else:
             cells[number] = layout[LAYOUT_KEY]
 
@@ -179,9 +163,9 @@ def explore(starts: NDArray[np.int64], layouts_row: Row, walk_row: Row) -> int:
     """
     known, walk = unpack(Layouts, layouts_row), unpack(Walk, walk_row)
     bases, layouts, rules, seen, numbers = known.bases, known.layouts, known.rules, walk.seen, walk.numbers
-    radix, door_radix, width = known.sizes[RADIX], known.sizes[DOOR_RADIX], rules[WIDTH]
+    radix, door_radix, width = known.sizes[RADIX], known.sizes[DOOR_RADIX], rules[codes.WIDTH]
     cells = np.zeros(bases.shape[1], dtype=np.uint8)
-    lane = np.zeros(LANE_COLUMNS, dtype=np.int64)
+    lane = np.zeros(codes.LANE_COLUMNS, dtype=np.int64)
     count = 0
     for start in range(starts.size):
         if seen[starts[start]] == UNSEEN:
@@ -194,9 +178,9 @@ def explore(starts: NDArray[np.int64], layouts_row: Row, walk_row: Row) -> int:
             layout = numbers[place] // radix
             for action in range(walk.successors.shape[1]):
                 decode(numbers[place] % radix, bases[layout], layouts[layout], door_radix, width, cells, lane)
-                was_on_goal = cells[lane[Y] * width + lane[X]] == GOAL
+                was_on_goal = cells[lane[codes.Y] * width + lane[codes.X]] == codes.GOAL
                 outcome = act(cells, lane, action, rules)
-                is_on_goal = cells[lane[Y] * width + lane[X]] == GOAL
+                is_on_goal = cells[lane[codes.Y] * width + lane[codes.X]] == codes.GOAL
                 number = layout * radix + encode(cells, lane, layouts[layout], door_radix, width)
                 if seen[number] == UNSEEN:
                     if count == numbers.size:
@@ -207,7 +191,7 @@ def explore(starts: NDArray[np.int64], layouts_row: Row, walk_row: Row) -> int:
                     count += 1
                 walk.successors[place, action] = seen[number]
                 walk.rewards[place, action] = reward_of(outcome, was_on_goal, is_on_goal, 0, rules)
-                walk.succeeds[place, action] = outcome == SUCCESS
+                walk.succeeds[place, action] = outcome == codes.SUCCESS
         place += 1
     return count
 
@@ -217,9 +201,9 @@ def draw_states(numbers: NDArray[np.int64], layouts_row: Row, canvas_row: Row, i
     """Paint the image of every numbered state."""
     known, canvas = unpack(Layouts, layouts_row), unpack(Canvas, canvas_row)
     bases, layouts = known.bases, known.layouts
-    radix, door_radix, width = known.sizes[RADIX], known.sizes[DOOR_RADIX], known.rules[WIDTH]
+    radix, door_radix, width = known.sizes[RADIX], known.sizes[DOOR_RADIX], known.rules[codes.WIDTH]
     cells = np.zeros(bases.shape[1], dtype=np.uint8)
-    lane = np.zeros(LANE_COLUMNS, dtype=np.int64)
+    lane = np.zeros(codes.LANE_COLUMNS, dtype=np.int64)
     for place in range(numbers.size):
         layout = numbers[place] // radix
         decode(numbers[place] % radix, bases[layout], layouts[layout], door_radix, width, cells, lane)

@@ -22,34 +22,7 @@ from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
-from backsweep.tasks.minigrid.codes import (
-    BLUE,
-    CARRYING,
-    CROSSINGS,
-    DIRECTION,
-    DOOR_A,
-    DOOR_B,
-    DOOR_CLOSED,
-    DOOR_LOCKED,
-    EMPTY,
-    FAMILY,
-    FAMILY_DOORKEY,
-    FAMILY_REDBLUEDOORS,
-    FAMILY_UNLOCK,
-    GOAL,
-    HEIGHT,
-    KEY,
-    NUM_COLOURS,
-    OBSTACLE,
-    RED,
-    RIGHT,
-    STEPS,
-    WALL,
-    WIDTH,
-    YELLOW,
-    X,
-    Y,
-)
+from backsweep.tasks.minigrid import codes
 from backsweep.tasks.minigrid.moves_kernels import CANVAS, Canvas, Grids, cell_ahead, draw_lanes
 
 HORIZONTAL_MOVE = 0  # through a vertical river
@@ -60,11 +33,11 @@ VERTICAL_MOVE = 1  # through a horizontal river
 def build_walls(cells: NDArray[np.uint8], grid_width: int, left: int, width: int, height: int) -> None:
     """Draw the outline of a room that starts at column `left` and row 0."""
     for x in range(left, left + width):
-        cells[x] = WALL
-        cells[(height - 1) * grid_width + x] = WALL
+        cells[x] = codes.WALL
+        cells[(height - 1) * grid_width + x] = codes.WALL
     for y in range(height):
-        cells[y * grid_width + left] = WALL
-        cells[y * grid_width + left + width - 1] = WALL
+        cells[y * grid_width + left] = codes.WALL
+        cells[y * grid_width + left + width - 1] = codes.WALL
 
 
 @kernel
@@ -75,16 +48,16 @@ def draw_free_cell(
     while True:
         x = left + draw_below(stream, width)
         y = draw_below(stream, height)
-        if cells[y * grid_width + x] == EMPTY:
+        if cells[y * grid_width + x] == codes.EMPTY:
             return y * grid_width + x
 
 
 @kernel
 def place_agent(lane: NDArray[np.int64], index: int, grid_width: int, direction: int) -> None:
     """Put the agent on a cell."""
-    lane[X] = index % grid_width
-    lane[Y] = index // grid_width
-    lane[DIRECTION] = direction
+    lane[codes.X] = index % grid_width
+    lane[codes.Y] = index // grid_width
+    lane[codes.DIRECTION] = direction
 
 
 @kernel
@@ -92,20 +65,20 @@ def draw_doorkey(
     cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
 ) -> None:
     """Split the room by a wall with a locked door; agent and key are on the left, the goal at the bottom right."""
-    width, height = rules[WIDTH], rules[HEIGHT]
+    width, height = rules[codes.WIDTH], rules[codes.HEIGHT]
     build_walls(cells, width, 0, width, height)
-    cells[(height - 2) * width + width - 2] = GOAL
+    cells[(height - 2) * width + width - 2] = codes.GOAL
     split = 2 + draw_below(stream, width - 4)
     for y in range(height):
-        cells[y * width + split] = WALL
+        cells[y * width + split] = codes.WALL
     agent = draw_free_cell(cells, width, 0, split, height, stream)
     place_agent(lane, agent, width, draw_below(stream, 4))
-    lane[DOOR_A] = (1 + draw_below(stream, height - 3)) * width + split
-    cells[lane[DOOR_A]] = DOOR_LOCKED + YELLOW
+    lane[codes.DOOR_A] = (1 + draw_below(stream, height - 3)) * width + split
+    cells[lane[codes.DOOR_A]] = codes.DOOR_LOCKED + codes.YELLOW
     key = agent
     while key == agent:
         key = draw_free_cell(cells, width, 0, split, height, stream)
-    cells[key] = KEY + YELLOW
+    cells[key] = codes.KEY + codes.YELLOW
 
 
 @kernel
@@ -113,18 +86,18 @@ def draw_unlock(
     cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
 ) -> None:
     """Build two rooms with a locked door between them; the agent is in the left one with the key, facing no object."""
-    width, room = rules[WIDTH], rules[HEIGHT]
+    width, room = rules[codes.WIDTH], rules[codes.HEIGHT]
     build_walls(cells, width, 0, room, room)
     build_walls(cells, width, room - 1, room, room)
-    lane[DOOR_A] = (1 + draw_below(stream, room - 2)) * width + room - 1
-    colour = draw_below(stream, NUM_COLOURS)
-    cells[lane[DOOR_A]] = DOOR_LOCKED + colour
-    cells[draw_free_cell(cells, width, 0, room, room, stream)] = KEY + colour
+    lane[codes.DOOR_A] = (1 + draw_below(stream, room - 2)) * width + room - 1
+    colour = draw_below(stream, codes.NUM_COLOURS)
+    cells[lane[codes.DOOR_A]] = codes.DOOR_LOCKED + colour
+    cells[draw_free_cell(cells, width, 0, room, room, stream)] = codes.KEY + colour
     while True:
         agent = draw_free_cell(cells, width, 0, room, room, stream)
         place_agent(lane, agent, width, draw_below(stream, 4))
         ahead = cells[cell_ahead(lane, width)]
-        if ahead in (EMPTY, WALL):
+        if ahead in (codes.EMPTY, codes.WALL):
             return
 
 
@@ -133,16 +106,16 @@ def draw_redbluedoors(
     cells: NDArray[np.uint8], lane: NDArray[np.int64], rules: NDArray[np.int64], stream: NDArray[np.uint64]
 ) -> None:
     """Build a room in the middle with a red door in its left wall and a blue one in its right wall."""
-    width, size = rules[WIDTH], rules[HEIGHT]
+    width, size = rules[codes.WIDTH], rules[codes.HEIGHT]
     left = size // 2
     build_walls(cells, width, 0, width, size)
     build_walls(cells, width, left, size, size)
     agent = draw_free_cell(cells, width, left, size, size, stream)
     place_agent(lane, agent, width, draw_below(stream, 4))
-    lane[DOOR_A] = (1 + draw_below(stream, size - 2)) * width + left
-    lane[DOOR_B] = (1 + draw_below(stream, size - 2)) * width + left + size - 1
-    cells[lane[DOOR_A]] = DOOR_CLOSED + RED
-    cells[lane[DOOR_B]] = DOOR_CLOSED + BLUE
+    lane[codes.DOOR_A] = (1 + draw_below(stream, size - 2)) * width + left
+    lane[codes.DOOR_B] = (1 + draw_below(stream, size - 2)) * width + left + size - 1
+    cells[lane[codes.DOOR_A]] = codes.DOOR_CLOSED + codes.RED
+    cells[lane[codes.DOOR_B]] = codes.DOOR_CLOSED + codes.BLUE
 
 
 @kernel
@@ -161,10 +134,10 @@ def draw_crossing(
 
     River r is vertical at column 2 + 2 r, or from `per_axis` on horizontal at row 2 + 2 (r - per_axis).
     """
-    size, count = rules[WIDTH], rules[CROSSINGS]
+    size, count = rules[codes.WIDTH], rules[codes.CROSSINGS]
     build_walls(cells, size, 0, size, size)
-    place_agent(lane, size + 1, size, RIGHT)
-    cells[(size - 2) * size + size - 2] = GOAL
+    place_agent(lane, size + 1, size, codes.RIGHT)
+    cells[(size - 2) * size + size - 2] = codes.GOAL
     per_axis = max((size - 3) // 2, 0)
     rivers = np.arange(2 * per_axis)
     shuffle_front(rivers, count, stream)
@@ -188,9 +161,9 @@ def draw_crossing(
     rows[horizontal + 1] = size - 1
     for place in range(1, size - 1):
         for number in range(1, vertical + 1):
-            cells[place * size + columns[number]] = rules[OBSTACLE]
+            cells[place * size + columns[number]] = rules[codes.OBSTACLE]
         for number in range(1, horizontal + 1):
-            cells[rows[number] * size + place] = rules[OBSTACLE]
+            cells[rows[number] * size + place] = rules[codes.OBSTACLE]
     way = np.zeros(count, dtype=np.int64)
     for move in range(vertical, count):
         way[move] = VERTICAL_MOVE
@@ -205,7 +178,7 @@ def draw_crossing(
             x = columns[room_column] + 1 + draw_below(stream, columns[room_column + 1] - columns[room_column] - 1)
             y = rows[room_row + 1]
             room_row += 1
-        cells[y * size + x] = EMPTY
+        cells[y * size + x] = codes.EMPTY
 
 
 @kernel
@@ -216,16 +189,16 @@ def draw_levels(first: int, last: int, chosen: NDArray[np.bool_], streams: NDArr
         if not chosen[index]:
             continue
         cell, lane, stream = grids.cells[index], grids.lanes[index], streams[index : index + 1]
-        cell[:] = EMPTY
-        lane[CARRYING] = EMPTY
-        lane[STEPS] = 0
-        lane[DOOR_A] = -1
-        lane[DOOR_B] = -1
-        if rules[FAMILY] == FAMILY_DOORKEY:
+        cell[:] = codes.EMPTY
+        lane[codes.CARRYING] = codes.EMPTY
+        lane[codes.STEPS] = 0
+        lane[codes.DOOR_A] = -1
+        lane[codes.DOOR_B] = -1
+        if rules[codes.FAMILY] == codes.FAMILY_DOORKEY:
             draw_doorkey(cell, lane, rules, stream)
-        elif rules[FAMILY] == FAMILY_UNLOCK:
+        elif rules[codes.FAMILY] == codes.FAMILY_UNLOCK:
             draw_unlock(cell, lane, rules, stream)
-        elif rules[FAMILY] == FAMILY_REDBLUEDOORS:
+        elif rules[codes.FAMILY] == codes.FAMILY_REDBLUEDOORS:
             draw_redbluedoors(cell, lane, rules, stream)
         else:
             draw_crossing(cell, lane, rules, stream)

@@ -32,47 +32,7 @@ from backsweep.jit.array_table import (
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes
-from backsweep.tasks.minigrid.codes import (
-    CARRYING,
-    DIRECTION,
-    DOOR_A,
-    DOOR_B,
-    DOOR_CLOSED,
-    DOOR_LOCKED,
-    DOOR_OPEN,
-    DOWN,
-    DROP,
-    EMPTY,
-    FAILURE,
-    FAMILY,
-    FAMILY_REDBLUEDOORS,
-    FAMILY_UNLOCK,
-    FORWARD,
-    GOAL,
-    GOAL_TERMINATES,
-    HEIGHT,
-    KEY,
-    LAVA,
-    LEFT,
-    MAX_STEPS,
-    NOTHING,
-    NUM_COLOURS,
-    PICK_UP,
-    REWARD_FORM,
-    REWARD_PACKAGE,
-    RIGHT,
-    STEPS,
-    SUCCESS,
-    TILES_PER_CODE,
-    TOGGLE,
-    TURN_LEFT,
-    TURN_RIGHT,
-    UP,
-    WIDTH,
-    WRONG_DOOR_COSTS,
-    X,
-    Y,
-)
+from backsweep.tasks.minigrid import codes
 
 CANVAS = OWN_SECOND
 
@@ -102,20 +62,20 @@ class Canvas(NamedTuple):
 @kernel
 def is_open_door(code: int) -> bool:
     """Return whether a cell code is an open door."""
-    return DOOR_OPEN <= code < DOOR_CLOSED
+    return codes.DOOR_OPEN <= code < codes.DOOR_CLOSED
 
 
 @kernel
 def cell_ahead(lane: NDArray[np.int64], width: int) -> int:
     """Return the index of the cell in front of the agent, which exists because walls surround every level."""
-    x, y, direction = lane[X], lane[Y], lane[DIRECTION]
-    if direction == RIGHT:
+    x, y, direction = lane[codes.X], lane[codes.Y], lane[codes.DIRECTION]
+    if direction == codes.RIGHT:
         x += 1
-    elif direction == DOWN:
+    elif direction == codes.DOWN:
         y += 1
-    elif direction == LEFT:
+    elif direction == codes.LEFT:
         x -= 1
-    elif direction == UP:
+    elif direction == codes.UP:
         y -= 1
     return int(y * width + x)
 
@@ -124,53 +84,53 @@ def cell_ahead(lane: NDArray[np.int64], width: int) -> int:
 def toggled(code: int, carrying: int) -> int:
     """Return what a cell becomes when toggled by an agent that carries `carrying`."""
     if is_open_door(code):
-        return code - DOOR_OPEN + DOOR_CLOSED
-    if DOOR_CLOSED <= code < DOOR_LOCKED:
-        return code - DOOR_CLOSED + DOOR_OPEN
-    if code >= DOOR_LOCKED and carrying == code - DOOR_LOCKED + KEY:
-        return code - DOOR_LOCKED + DOOR_OPEN
+        return code - codes.DOOR_OPEN + codes.DOOR_CLOSED
+    if codes.DOOR_CLOSED <= code < codes.DOOR_LOCKED:
+        return code - codes.DOOR_CLOSED + codes.DOOR_OPEN
+    if code >= codes.DOOR_LOCKED and carrying == code - codes.DOOR_LOCKED + codes.KEY:
+        return code - codes.DOOR_LOCKED + codes.DOOR_OPEN
     return code
 
 
 @kernel
 def act(cells: NDArray[np.uint8], lane: NDArray[np.int64], action: int, rules: NDArray[np.int64]) -> int:
     """Apply one action to one lane in place and return NOTHING, SUCCESS or FAILURE."""
-    width = rules[WIDTH]
-    family = rules[FAMILY]
+    width = rules[codes.WIDTH]
+    family = rules[codes.FAMILY]
     front = cell_ahead(lane, width)
     ahead = int(cells[front])
-    red_was_open = family == FAMILY_REDBLUEDOORS and is_open_door(cells[lane[DOOR_A]])
-    blue_was_open = family == FAMILY_REDBLUEDOORS and is_open_door(cells[lane[DOOR_B]])
-    outcome = NOTHING
-    if action == TURN_LEFT:
-        lane[DIRECTION] = (lane[DIRECTION] + 3) % 4
-    elif action == TURN_RIGHT:
-        lane[DIRECTION] = (lane[DIRECTION] + 1) % 4
-    elif action == FORWARD:
-        if ahead in (EMPTY, GOAL, LAVA) or is_open_door(ahead):
-            lane[Y] = front // width
-            lane[X] = front % width
-        if ahead == GOAL:
-            outcome = SUCCESS
-        elif ahead == LAVA:
-            outcome = FAILURE
-    elif action == PICK_UP:
-        if KEY <= ahead < KEY + NUM_COLOURS and lane[CARRYING] == EMPTY:
-            lane[CARRYING] = ahead
-            cells[front] = EMPTY
-    elif action == DROP:
-        if ahead == EMPTY and lane[CARRYING] != EMPTY:
-            cells[front] = lane[CARRYING]
-            lane[CARRYING] = EMPTY
-    elif action == TOGGLE:
-        cells[front] = toggled(ahead, lane[CARRYING])
-        if family == FAMILY_UNLOCK and is_open_door(cells[lane[DOOR_A]]):
-            outcome = SUCCESS
-    if family == FAMILY_REDBLUEDOORS:
-        if is_open_door(cells[lane[DOOR_B]]):
-            outcome = SUCCESS if red_was_open else FAILURE
-        elif is_open_door(cells[lane[DOOR_A]]) and blue_was_open:
-            outcome = FAILURE
+    red_was_open = family == codes.FAMILY_REDBLUEDOORS and is_open_door(cells[lane[codes.DOOR_A]])
+    blue_was_open = family == codes.FAMILY_REDBLUEDOORS and is_open_door(cells[lane[codes.DOOR_B]])
+    outcome = codes.NOTHING
+    if action == codes.TURN_LEFT:
+        lane[codes.DIRECTION] = (lane[codes.DIRECTION] + 3) % 4
+    elif action == codes.TURN_RIGHT:
+        lane[codes.DIRECTION] = (lane[codes.DIRECTION] + 1) % 4
+    elif action == codes.FORWARD:
+        if ahead in (codes.EMPTY, codes.GOAL, codes.LAVA) or is_open_door(ahead):
+            lane[codes.Y] = front // width
+            lane[codes.X] = front % width
+        if ahead == codes.GOAL:
+            outcome = codes.SUCCESS
+        elif ahead == codes.LAVA:
+            outcome = codes.FAILURE
+    elif action == codes.PICK_UP:
+        if codes.KEY <= ahead < codes.KEY + codes.NUM_COLOURS and lane[codes.CARRYING] == codes.EMPTY:
+            lane[codes.CARRYING] = ahead
+            cells[front] = codes.EMPTY
+    elif action == codes.DROP:
+        if ahead == codes.EMPTY and lane[codes.CARRYING] != codes.EMPTY:
+            cells[front] = lane[codes.CARRYING]
+            lane[codes.CARRYING] = codes.EMPTY
+    elif action == codes.TOGGLE:
+        cells[front] = toggled(ahead, lane[codes.CARRYING])
+        if family == codes.FAMILY_UNLOCK and is_open_door(cells[lane[codes.DOOR_A]]):
+            outcome = codes.SUCCESS
+    if family == codes.FAMILY_REDBLUEDOORS:
+        if is_open_door(cells[lane[codes.DOOR_B]]):
+            outcome = codes.SUCCESS if red_was_open else codes.FAILURE
+        elif is_open_door(cells[lane[codes.DOOR_A]]) and blue_was_open:
+            outcome = codes.FAILURE
     return outcome
 
 
@@ -180,20 +140,22 @@ def reward_of(outcome: int, was_on_goal: bool, is_on_goal: bool, steps: int, rul
 
     The paper's form depends on the two states only; the package's on the number of steps as well.
     """
-    limit = np.float64(rules[MAX_STEPS])
-    if rules[REWARD_FORM] == REWARD_PACKAGE:
-        return 1.0 - 0.9 * (steps / limit) if outcome == SUCCESS else 0.0
-    if rules[GOAL_TERMINATES] == 0:
+    limit = np.float64(rules[codes.MAX_STEPS])
+    if rules[codes.REWARD_FORM] == codes.REWARD_PACKAGE:
+        return 1.0 - 0.9 * (steps / limit) if outcome == codes.SUCCESS else 0.0
+    if rules[codes.GOAL_TERMINATES] == 0:
         if was_on_goal and is_on_goal:
             return 0.0
         if is_on_goal:
             return limit
-        if was_on_goal or outcome == FAILURE:
+        if was_on_goal or outcome == codes.FAILURE:
             return -limit
         return -1.0
-    if outcome == SUCCESS:
+    if outcome == codes.SUCCESS:
         return limit
-    if outcome == FAILURE and (rules[FAMILY] != FAMILY_REDBLUEDOORS or rules[WRONG_DOOR_COSTS] == 1):
+    if outcome == codes.FAILURE and (
+        rules[codes.FAMILY] != codes.FAMILY_REDBLUEDOORS or rules[codes.WRONG_DOOR_COSTS] == 1
+    ):
         return -limit
     return -1.0
 
@@ -201,7 +163,7 @@ def reward_of(outcome: int, was_on_goal: bool, is_on_goal: bool, steps: int, rul
 @kernel
 def ends_episode(outcome: int, rules: NDArray[np.int64]) -> bool:
     """Return whether an outcome ends the episode."""
-    return outcome == FAILURE or (outcome == SUCCESS and rules[GOAL_TERMINATES] == 1)
+    return outcome == codes.FAILURE or (outcome == codes.SUCCESS and rules[codes.GOAL_TERMINATES] == 1)
 
 
 @kernel
@@ -217,9 +179,9 @@ def draw_cell(
     tiles, row_pixel, column_pixel = canvas.tiles, canvas.row_pixel, canvas.column_pixel
     y = index // width
     x = index % width
-    tile = int(cells[index]) * TILES_PER_CODE
-    if lane[X] == x and lane[Y] == y:
-        tile += 1 + lane[DIRECTION]
+    tile = int(cells[index]) * codes.TILES_PER_CODE
+    if lane[codes.X] == x and lane[codes.Y] == y:
+        tile += 1 + lane[codes.DIRECTION]
     for row in range(canvas.first_row[y], canvas.first_row[y + 1]):
         for column in range(canvas.first_column[x], canvas.first_column[x + 1]):
             for channel in range(3):
@@ -229,7 +191,7 @@ def draw_cell(
 @kernel
 def draw_lanes(first: int, last: int, chosen: NDArray[np.bool_], grids: Grids, canvas: Canvas) -> None:
     """Paint the whole image of every chosen lane of first..last-1."""
-    width, height = grids.rules[WIDTH], grids.rules[HEIGHT]
+    width, height = grids.rules[codes.WIDTH], grids.rules[codes.HEIGHT]
     for lane in range(first, last):
         if chosen[lane]:
             for index in range(width * height):
@@ -254,7 +216,7 @@ def step_lanes(
 ) -> None:
     """Move every lane of first..last-1 that is not resting and repaint the cells it changed."""
     rules, chance = grids.rules, grids.chance[0]
-    width = rules[WIDTH]
+    width = rules[codes.WIDTH]
     for index in range(first, last):
         if resting[index]:
             continue
@@ -263,17 +225,19 @@ def step_lanes(
         stream = outcomes.streams[index : index + 1]
         if chance > 0.0 and draw_unit(stream) < chance:
             action = draw_below(stream, grids.num_actions[0])
-        before = lane[Y] * width + lane[X]
-        direction_before = lane[DIRECTION]
+        before = lane[codes.Y] * width + lane[codes.X]
+        direction_before = lane[codes.DIRECTION]
         front = cell_ahead(lane, width)
         front_before = cell[front]
         outcome = act(cell, lane, action, rules)
-        lane[STEPS] += 1
-        after = lane[Y] * width + lane[X]
-        outcomes.rewards[index] = reward_of(outcome, cell[before] == GOAL, cell[after] == GOAL, lane[STEPS], rules)
+        lane[codes.STEPS] += 1
+        after = lane[codes.Y] * width + lane[codes.X]
+        outcomes.rewards[index] = reward_of(
+            outcome, cell[before] == codes.GOAL, cell[after] == codes.GOAL, lane[codes.STEPS], rules
+        )
         outcomes.terminated[index] = ends_episode(outcome, rules)
-        outcomes.truncated[index] = lane[STEPS] >= rules[MAX_STEPS]
-        if after != before or lane[DIRECTION] != direction_before:
+        outcomes.truncated[index] = lane[codes.STEPS] >= rules[codes.MAX_STEPS]
+        if after != before or lane[codes.DIRECTION] != direction_before:
             draw_cell(cell, lane, before, width, canvas, image)
         if after != before or cell[front] != front_before:
             draw_cell(cell, lane, front, width, canvas, image)

@@ -22,17 +22,7 @@ from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
 from backsweep.tasks.lanes_kernels import OWN
-from backsweep.tasks.sokoban.codes import (
-    BOX,
-    BOXES_ON_TARGET,
-    FLOOR,
-    NUM_DIRECTIONS,
-    PLAYER,
-    PLAYER_CELL,
-    STEPS,
-    TARGET,
-    WALL,
-)
+from backsweep.tasks.sokoban import codes
 from backsweep.tasks.sokoban.moves_kernels import (
     ABSENT,
     HEIGHT,
@@ -63,29 +53,29 @@ def stamp(fixed: NDArray[np.uint8], cell: int, width: int, mask: int) -> None:
 
     mask   0 left and right   1 above and below   2 left and below   3 left, below and below-left   4 right and below
     """
-    fixed[cell] = FLOOR
+    fixed[cell] = codes.FLOOR
     if mask == 0 or mask == 2 or mask == 3:
-        fixed[cell - 1] = FLOOR
+        fixed[cell - 1] = codes.FLOOR
     if mask == 0 or mask == 4:
-        fixed[cell + 1] = FLOOR
+        fixed[cell + 1] = codes.FLOOR
     if mask == 1:
-        fixed[cell - width] = FLOOR
+        fixed[cell - width] = codes.FLOOR
     if mask >= 1:
-        fixed[cell + width] = FLOOR
+        fixed[cell + width] = codes.FLOOR
     if mask == 3:
-        fixed[cell + width - 1] = FLOOR
+        fixed[cell + width - 1] = codes.FLOOR
 
 
 @kernel
 def carve(fixed: NDArray[np.uint8], height: int, width: int, stream: NDArray[np.uint64]) -> None:
     """Carve floor along a random walk through solid wall; the border stays wall."""
-    fixed[:] = WALL
-    direction = draw_below(stream, NUM_DIRECTIONS)
+    fixed[:] = codes.WALL
+    direction = draw_below(stream, codes.NUM_DIRECTIONS)
     row = 1 + draw_below(stream, height - 1)
     column = 1 + draw_below(stream, width - 1)
     for _ in range(int(1.7 * (height + width))):
         if draw_unit(stream) < TURN_CHANCE:
-            direction = draw_below(stream, NUM_DIRECTIONS)
+            direction = draw_below(stream, codes.NUM_DIRECTIONS)
         if direction == 0:
             row -= 1
         elif direction == 1:
@@ -98,11 +88,11 @@ def carve(fixed: NDArray[np.uint8], height: int, width: int, stream: NDArray[np.
         column = min(max(column, 1), width - 2)
         stamp(fixed, row * width + column, width, draw_below(stream, NUM_MASKS))
     for column in range(width):
-        fixed[column] = WALL
-        fixed[(height - 1) * width + column] = WALL
+        fixed[column] = codes.WALL
+        fixed[(height - 1) * width + column] = codes.WALL
     for row in range(height):
-        fixed[row * width] = WALL
-        fixed[row * width + width - 1] = WALL
+        fixed[row * width] = codes.WALL
+        fixed[row * width + width - 1] = codes.WALL
 
 
 @kernel
@@ -110,7 +100,7 @@ def draw_floor_cell(fixed: NDArray[np.uint8], taken: int, count: int, stream: ND
     """Return one of the `count` plain floor cells other than `taken`, uniformly."""
     left = draw_below(stream, count)
     for cell in range(fixed.size):
-        if fixed[cell] == FLOOR and cell != taken:
+        if fixed[cell] == codes.FLOOR and cell != taken:
             if left == 0:
                 return cell
             left -= 1
@@ -122,12 +112,12 @@ def place_targets(fixed: NDArray[np.uint8], num_boxes: int, stream: NDArray[np.u
     """Choose the player's cell, then turn floor into targets; return the player's cell, ABSENT without enough floor."""
     floor = 0
     for cell in range(fixed.size):
-        floor += int(fixed[cell] == FLOOR)
+        floor += int(fixed[cell] == codes.FLOOR)
     if floor <= num_boxes + 1:
         return ABSENT
     player = draw_floor_cell(fixed, ABSENT, floor, stream)
     for number in range(num_boxes):
-        fixed[draw_floor_cell(fixed, player, floor - 1 - number, stream)] = TARGET
+        fixed[draw_floor_cell(fixed, player, floor - 1 - number, stream)] = codes.TARGET
     return player
 
 
@@ -151,10 +141,10 @@ def score_of(
 ) -> int:
     """Return pulls times the boxes' total distance from their targets, 0 if anything is on a target."""
     distance = 0
-    if fixed[player] == TARGET:
+    if fixed[player] == codes.TARGET:
         return 0
     for box in range(boxes.size):
-        if fixed[boxes[box]] == TARGET:
+        if fixed[boxes[box]] == codes.TARGET:
             return 0
         distance += abs(boxes[box] // width - targets[box] // width)
         distance += abs(boxes[box] % width - targets[box] % width)
@@ -179,7 +169,7 @@ def play_backwards(
     targets = np.zeros(num_boxes, dtype=np.int64)
     found = 0
     for cell in range(fixed.size):
-        if fixed[cell] == TARGET:
+        if fixed[cell] == codes.TARGET:
             targets[found] = cell
             found += 1
     players = np.zeros(DEEPEST + 2, dtype=np.int64)
@@ -206,17 +196,17 @@ def play_backwards(
             continue
         action = next_action[depth]
         next_action[depth] += 1
-        offset = offset_of(action % NUM_DIRECTIONS, width)
+        offset = offset_of(action % codes.NUM_DIRECTIONS, width)
         here = players[depth]
         there = here + offset
-        if depth == DEEPEST or fixed[there] == WALL or box_at(boxes[depth], there) != ABSENT:
+        if depth == DEEPEST or fixed[there] == codes.WALL or box_at(boxes[depth], there) != ABSENT:
             continue
         deeper = depth + 1
         players[deeper] = there
         copy_into(boxes[deeper], boxes[depth])
         pulled[deeper] = pulled[depth]
         pulls[deeper] = pulls[depth]
-        if action < NUM_DIRECTIONS:
+        if action < codes.NUM_DIRECTIONS:
             box = box_at(boxes[depth], here - offset)
             if box != ABSENT:
                 boxes[deeper, box] = here
@@ -273,12 +263,12 @@ def draw_rooms(
         if score == 0:
             return lane
         copy_into(rooms.rooms[lane], fixed[lane])
-        rooms.rooms[lane, player] = PLAYER
+        rooms.rooms[lane, player] = codes.PLAYER
         for box in range(num_boxes):
-            rooms.rooms[lane, boxes[box]] = BOX
-        rooms.lanes[lane, PLAYER_CELL] = player
-        rooms.lanes[lane, STEPS] = 0
-        rooms.lanes[lane, BOXES_ON_TARGET] = 0
+            rooms.rooms[lane, boxes[box]] = codes.BOX
+        rooms.lanes[lane, codes.PLAYER_CELL] = player
+        rooms.lanes[lane, codes.STEPS] = 0
+        rooms.lanes[lane, codes.BOXES_ON_TARGET] = 0
     return ABSENT
 
 

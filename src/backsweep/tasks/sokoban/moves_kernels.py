@@ -31,24 +31,7 @@ from backsweep.jit.compilation import kernel
 from backsweep.jit.hash_table_kernels import after, home
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit, mix
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes
-from backsweep.tasks.sokoban.codes import (
-    BOX,
-    BOX_ON_TARGET,
-    BOX_REWARD,
-    BOXES_ON_TARGET,
-    FIRST_MOVE,
-    FIRST_PUSH,
-    FLOOR,
-    NO_OPERATION,
-    NUM_DIRECTIONS,
-    PLAYER,
-    PLAYER_CELL,
-    PLAYER_ON_TARGET,
-    SOLVED_REWARD,
-    STEP_PENALTY,
-    STEPS,
-    TARGET,
-)
+from backsweep.tasks.sokoban import codes
 
 ABSENT = -1
 SEARCHES = OWN_SECOND
@@ -106,24 +89,24 @@ def act(fixed: NDArray[np.uint8], room: NDArray[np.uint8], lane: NDArray[np.int6
     A push into a free cell is a move; a move never pushes. Walls surround the room, so two cells ahead exist whenever
     a box is ahead.
     """
-    if action == NO_OPERATION:
+    if action == codes.NO_OPERATION:
         return ABSENT
-    offset = offset_of((action - FIRST_PUSH) % NUM_DIRECTIONS, width)
-    here = lane[PLAYER_CELL]
+    offset = offset_of((action - codes.FIRST_PUSH) % codes.NUM_DIRECTIONS, width)
+    here = lane[codes.PLAYER_CELL]
     ahead = here + offset
     pushed_to = ABSENT
-    if room[ahead] == BOX or room[ahead] == BOX_ON_TARGET:
+    if room[ahead] == codes.BOX or room[ahead] == codes.BOX_ON_TARGET:
         beyond = ahead + offset
-        if action >= FIRST_MOVE or (room[beyond] != FLOOR and room[beyond] != TARGET):
+        if action >= codes.FIRST_MOVE or (room[beyond] != codes.FLOOR and room[beyond] != codes.TARGET):
             return ABSENT
-        lane[BOXES_ON_TARGET] += int(fixed[beyond] == TARGET) - int(fixed[ahead] == TARGET)
-        room[beyond] = BOX_ON_TARGET if fixed[beyond] == TARGET else BOX
+        lane[codes.BOXES_ON_TARGET] += int(fixed[beyond] == codes.TARGET) - int(fixed[ahead] == codes.TARGET)
+        room[beyond] = codes.BOX_ON_TARGET if fixed[beyond] == codes.TARGET else codes.BOX
         pushed_to = beyond
-    elif room[ahead] != FLOOR and room[ahead] != TARGET:
+    elif room[ahead] != codes.FLOOR and room[ahead] != codes.TARGET:
         return ABSENT
-    room[ahead] = PLAYER
+    room[ahead] = codes.PLAYER
     room[here] = fixed[here]
-    lane[PLAYER_CELL] = ahead
+    lane[codes.PLAYER_CELL] = ahead
     return pushed_to
 
 
@@ -133,8 +116,8 @@ def draw_cell(lane: int, cell: int, rooms: Rooms) -> None:
     width, image = rooms.settings[WIDTH], rooms.images[lane]
     row, column = cell // width, cell % width
     colour = int(rooms.rooms[lane, cell])
-    if colour == PLAYER and rooms.fixed[lane, cell] == TARGET:
-        colour = PLAYER_ON_TARGET
+    if colour == codes.PLAYER and rooms.fixed[lane, cell] == codes.TARGET:
+        colour = codes.PLAYER_ON_TARGET
     red, green, blue = rooms.colours[colour, 0], rooms.colours[colour, 1], rooms.colours[colour, 2]
     for y in range(rooms.first_row[row], rooms.first_row[row + 1]):
         for x in range(rooms.first_column[column], rooms.first_column[column + 1]):
@@ -177,22 +160,22 @@ def step_lanes(
         if chance > 0.0 and draw_unit(stream) < chance:
             action = draw_below(stream, settings[NUM_ACTIONS])
         lane = rooms.lanes[index]
-        here = lane[PLAYER_CELL]
-        boxes_before = lane[BOXES_ON_TARGET]
+        here = lane[codes.PLAYER_CELL]
+        boxes_before = lane[codes.BOXES_ON_TARGET]
         pushed_to = act(rooms.fixed[index], rooms.rooms[index], lane, settings[FIRST_ACTION] + action, settings[WIDTH])
-        lane[STEPS] += 1
-        reward = STEP_PENALTY
-        if lane[BOXES_ON_TARGET] > boxes_before:
-            reward += BOX_REWARD
-        elif lane[BOXES_ON_TARGET] < boxes_before:
-            reward -= BOX_REWARD
-        outcomes.terminated[index] = lane[BOXES_ON_TARGET] == settings[NUM_BOXES]
+        lane[codes.STEPS] += 1
+        reward = codes.STEP_PENALTY
+        if lane[codes.BOXES_ON_TARGET] > boxes_before:
+            reward += codes.BOX_REWARD
+        elif lane[codes.BOXES_ON_TARGET] < boxes_before:
+            reward -= codes.BOX_REWARD
+        outcomes.terminated[index] = lane[codes.BOXES_ON_TARGET] == settings[NUM_BOXES]
         if outcomes.terminated[index]:
-            reward += SOLVED_REWARD
+            reward += codes.SOLVED_REWARD
         outcomes.rewards[index] = reward
-        outcomes.truncated[index] = lane[STEPS] >= settings[MAX_STEPS]
-        if lane[PLAYER_CELL] != here:
-            for cell in (here, lane[PLAYER_CELL], pushed_to):
+        outcomes.truncated[index] = lane[codes.STEPS] >= settings[MAX_STEPS]
+        if lane[codes.PLAYER_CELL] != here:
+            for cell in (here, lane[codes.PLAYER_CELL], pushed_to):
                 if cell != ABSENT:
                     draw_cell(index, cell, rooms)
 

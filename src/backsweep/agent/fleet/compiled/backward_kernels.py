@@ -8,15 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.fleet.compiled.codes import (
-    GOING,
-    RUN,
-    RUN_BOOTSTRAP,
-    RUN_DISCOUNT,
-    RUN_FIRST_ROW,
-    RUN_STATE,
-    RunArrays,
-)
+from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.learner import episodic_kernels
 from backsweep.agent.learner.episodic_kernels import Walk
 from backsweep.jit.array_table import Table, unpack
@@ -34,14 +26,14 @@ def find_episodes(
     """
     for i in range(runs.shape[0]):
         found[i] = 0
-        run = unpack(RunArrays, runs[i, RUN])
-        if run.ints[RUN_STATE] != GOING:
+        run = unpack(codes.RunArrays, runs[i, codes.RUN])
+        if run.ints[codes.RUN_STATE] != codes.GOING:
             continue
         found[i] = episodic_kernels.find_episodes(runs[i, RING], walks[i])
         rows, walk = unpack(Ring, runs[i, RING]).rows, unpack(Walk, walks[i])
         for step in range(walk.lengths.sum()):
             row = walk.steps[step] % rows.shape[0]
-            next_places[i, step] = run.ints[RUN_FIRST_ROW] + rows[row, NEXT_OBSERVATION]
+            next_places[i, step] = run.ints[codes.RUN_FIRST_ROW] + rows[row, NEXT_OBSERVATION]
 
 
 @kernel
@@ -62,14 +54,14 @@ def walk_through(
     The values of a run's steps begin at `starts[run]` of the values given.
     """
     for i in range(runs.shape[0]):
-        run = unpack(RunArrays, runs[i, RUN])
-        if run.ints[RUN_STATE] != GOING:
+        run = unpack(codes.RunArrays, runs[i, codes.RUN])
+        if run.ints[codes.RUN_STATE] != codes.GOING:
             continue
         episodic_kernels.walk_through(
             runs[i, RING],
             walks[i],
-            run.floats[RUN_DISCOUNT],
-            run.ints[RUN_BOOTSTRAP] != 0,
+            run.floats[codes.RUN_DISCOUNT],
+            run.ints[codes.RUN_BOOTSTRAP] != 0,
             double,
             diffusion,
             first_steps,

@@ -8,42 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.fleet.compiled.codes import (
-    BATCH,
-    BUNDLES_PER_PART,
-    EPISODES,
-    NOT_FINITE,
-    PART_ALPHA,
-    PART_BETA,
-    PART_BETA_ROWS,
-    PART_CLIP,
-    PART_CURSOR,
-    PART_EPSILON,
-    PART_FINAL_BETA,
-    PART_FLAG,
-    PART_GENERATOR,
-    PART_HELD,
-    PART_KIND,
-    PART_LARGEST,
-    PART_RUNNING,
-    PART_SHUFFLE,
-    PART_SHUFFLE_GENERATOR,
-    PARTS,
-    PRIORITIZED,
-    RUN,
-    RUN_BOOTSTRAP,
-    RUN_DISCOUNT,
-    RUN_FAILED_AT,
-    RUN_FIRST_ROW,
-    RUN_N_STEP,
-    RUN_PARTS,
-    RUN_STATE,
-    SWEEP,
-    UNIFORM,
-    Batch,
-    Part,
-    RunArrays,
-)
+from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.learner.episodic_kernels import stops
 from backsweep.jit.array_table import Row, Table, unpack
 from backsweep.jit.compilation import inlined, kernel
@@ -67,24 +32,24 @@ from backsweep.sweep.window_kernels import exchange
 
 
 @inlined
-def part_of(arrays: Table, number: int) -> Part:
+def part_of(arrays: Table, number: int) -> codes.Part:
     """Return a part of the run's sampler."""
-    return unpack(Part, arrays[PARTS + BUNDLES_PER_PART * number])
+    return unpack(codes.Part, arrays[codes.PARTS + codes.BUNDLES_PER_PART * number])
 
 
 @inlined
 def sampler_row(arrays: Table, number: int) -> Row:
     """Return the row of the arrays that a part's kind has: a tree's, or a sweep's."""
-    return arrays[PARTS + BUNDLES_PER_PART * number + 1]
+    return arrays[codes.PARTS + codes.BUNDLES_PER_PART * number + 1]
 
 
 @inlined
-def beta_at(total: int, part: Part) -> float:
+def beta_at(total: int, part: codes.Part) -> float:
     """Return the exponent of the importance weights after `total` rows."""
-    if part.ints[PART_BETA_ROWS] == 0:
-        return part.floats[PART_BETA]
-    done = min(total / part.ints[PART_BETA_ROWS], 1.0)
-    return part.floats[PART_BETA] + done * (part.floats[PART_FINAL_BETA] - part.floats[PART_BETA])
+    if part.ints[codes.PART_BETA_ROWS] == 0:
+        return part.floats[codes.PART_BETA]
+    done = min(total / part.ints[codes.PART_BETA_ROWS], 1.0)
+    return part.floats[codes.PART_BETA] + done * (part.floats[codes.PART_FINAL_BETA] - part.floats[codes.PART_BETA])
 
 
 @kernel
@@ -94,11 +59,11 @@ def draw_swept(arrays: Table, number: int, out: NDArray[np.int64]) -> None:
     counters, generators = unpack(Ring, ring).counters, part.generators
     filled = sweep_rows(ring, graph, sweep, out)
     if filled < out.shape[0]:
-        draw_uniform(next_word(generators[PART_GENERATOR]), counters[TOTAL], counters[LIVE], out[filled:])
-    shuffle = part.ints[PART_SHUFFLE]
+        draw_uniform(next_word(generators[codes.PART_GENERATOR]), counters[TOTAL], counters[LIVE], out[filled:])
+    shuffle = part.ints[codes.PART_SHUFFLE]
     if shuffle == 0:
         return
-    window, held = part.window, part.ints[PART_HELD]
+    window, held = part.window, part.ints[codes.PART_HELD]
     while held < shuffle:
         more = sweep_rows(ring, graph, sweep, window[held:shuffle])
         if more == 0:
@@ -107,41 +72,41 @@ def draw_swept(arrays: Table, number: int, out: NDArray[np.int64]) -> None:
     incoming = np.empty(out.shape[0], np.int64)
     for i in range(out.shape[0]):
         incoming[i] = out[i]
-    seed = next_word(generators[PART_SHUFFLE_GENERATOR])
-    part.ints[PART_HELD] = exchange(seed, counters[TOTAL] - counters[LIVE], window, held, incoming, out)
+    seed = next_word(generators[codes.PART_SHUFFLE_GENERATOR])
+    part.ints[codes.PART_HELD] = exchange(seed, counters[TOTAL] - counters[LIVE], window, held, incoming, out)
 
 
 @kernel
 def draw_part(arrays: Table, number: int, row: NDArray[np.int64], weight: NDArray[np.float32]) -> None:
     """Draw the rows of one part of a sampler; weights come in as ones."""
     part, ring = part_of(arrays, number), unpack(Ring, arrays[RING])
-    total, live, kind = ring.counters[TOTAL], ring.counters[LIVE], part.ints[PART_KIND]
-    generator = part.generators[PART_GENERATOR]
-    if kind == UNIFORM:
+    total, live, kind = ring.counters[TOTAL], ring.counters[LIVE], part.ints[codes.PART_KIND]
+    generator = part.generators[codes.PART_GENERATOR]
+    if kind == codes.UNIFORM:
         draw_uniform(next_word(generator), total, live, row)
-    elif kind == PRIORITIZED:
+    elif kind == codes.PRIORITIZED:
         draw_prioritized(
             next_word(generator),
             total - live,
             ring.rows.shape[0],
             beta_at(total, part),
-            part.ints[PART_FLAG] != 0,
+            part.ints[codes.PART_FLAG] != 0,
             sampler_row(arrays, number),
             row,
             weight,
         )
-    elif kind == SWEEP:
+    elif kind == codes.SWEEP:
         draw_swept(arrays, number, row)
-    elif kind == EPISODES:
+    elif kind == codes.EPISODES:
         filled, cursor = walk_back(
             next_word(generator),
-            part.ints[PART_CURSOR],
-            part.ints[PART_FLAG] != 0,
-            part.ints[PART_RUNNING] != 0,
+            part.ints[codes.PART_CURSOR],
+            part.ints[codes.PART_FLAG] != 0,
+            part.ints[codes.PART_RUNNING] != 0,
             arrays[RING],
             row,
         )
-        part.ints[PART_CURSOR] = cursor
+        part.ints[codes.PART_CURSOR] = cursor
         if filled < row.shape[0]:
             draw_uniform(next_word(generator), total, live, row[filled:])
 
@@ -149,20 +114,24 @@ def draw_part(arrays: Table, number: int, row: NDArray[np.int64], weight: NDArra
 @kernel
 def draw_run(arrays: Table) -> None:
     """Draw a batch: its rows, and what the learner needs of them, observations by their device rows."""
-    run, batch, ring = unpack(RunArrays, arrays[RUN]), unpack(Batch, arrays[BATCH]), unpack(Ring, arrays[RING])
+    run, batch, ring = (
+        unpack(codes.RunArrays, arrays[codes.RUN]),
+        unpack(codes.Batch, arrays[codes.BATCH]),
+        unpack(Ring, arrays[RING]),
+    )
     batch.weight[:] = 1.0
     place = 0
-    for number in range(run.ints[RUN_PARTS]):
+    for number in range(run.ints[codes.RUN_PARTS]):
         share = run.shares[number]
         if share > 0:
             draw_part(arrays, number, batch.row[place : place + share], batch.weight[place : place + share])
             place += share
     rows, values, actions = ring.rows, ring.values, ring.actions.view(np.int64)
-    capacity, offset = rows.shape[0], run.ints[RUN_FIRST_ROW]
-    gamma, bootstrap = run.floats[RUN_DISCOUNT], run.ints[RUN_BOOTSTRAP] != 0
+    capacity, offset = rows.shape[0], run.ints[codes.RUN_FIRST_ROW]
+    gamma, bootstrap = run.floats[codes.RUN_DISCOUNT], run.ints[codes.RUN_BOOTSTRAP] != 0
     for i in range(batch.row.shape[0]):
         slot = batch.row[i] % capacity
-        last, reward, discount = fold_steps(slot, run.ints[RUN_N_STEP], gamma, rows, values)
+        last, reward, discount = fold_steps(slot, run.ints[codes.RUN_N_STEP], gamma, rows, values)
         batch.device_rows[0, i] = offset + rows[slot, OBSERVATION]
         batch.device_rows[1, i] = offset + rows[last, NEXT_OBSERVATION]
         batch.action[i] = actions[slot, 0]
@@ -173,23 +142,23 @@ def draw_run(arrays: Table) -> None:
 @kernel
 def apply_run(step: int, arrays: Table) -> None:
     """Set priorities from the TD errors of the last batch; an error that is not a number stops the run."""
-    run, batch = unpack(RunArrays, arrays[RUN]), unpack(Batch, arrays[BATCH])
+    run, batch = unpack(codes.RunArrays, arrays[codes.RUN]), unpack(codes.Batch, arrays[codes.BATCH])
     for i in range(batch.td_error.shape[0]):
         if not np.isfinite(batch.td_error[i]):
-            run.ints[RUN_STATE] = NOT_FINITE
-            run.ints[RUN_FAILED_AT] = step
+            run.ints[codes.RUN_STATE] = codes.NOT_FINITE
+            run.ints[codes.RUN_FAILED_AT] = step
             return
     capacity = unpack(Ring, arrays[RING]).rows.shape[0]
-    for number in range(run.ints[RUN_PARTS]):
+    for number in range(run.ints[codes.RUN_PARTS]):
         part = part_of(arrays, number)
-        if part.ints[PART_KIND] == PRIORITIZED:
-            part.floats[PART_LARGEST] = update_priorities(
+        if part.ints[codes.PART_KIND] == codes.PRIORITIZED:
+            part.floats[codes.PART_LARGEST] = update_priorities(
                 batch.row,
                 batch.td_error,
                 capacity,
-                part.floats[PART_ALPHA],
-                part.floats[PART_EPSILON],
-                part.floats[PART_CLIP],
-                part.floats[PART_LARGEST],
+                part.floats[codes.PART_ALPHA],
+                part.floats[codes.PART_EPSILON],
+                part.floats[codes.PART_CLIP],
+                part.floats[codes.PART_LARGEST],
                 sampler_row(arrays, number),
             )

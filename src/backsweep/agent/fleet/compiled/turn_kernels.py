@@ -22,39 +22,8 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
+from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.fleet.compiled.batch_kernels import apply_run, draw_run, part_of, sampler_row
-from backsweep.agent.fleet.compiled.codes import (
-    APPLY,
-    BATCH,
-    DEVICE_FULL,
-    DRAW,
-    GOING,
-    NO_LEVEL,
-    PART_KIND,
-    PART_LARGEST,
-    PRIORITIZED,
-    RUN,
-    RUN_ACTIONS,
-    RUN_BEGAN,
-    RUN_BYTES,
-    RUN_EPISODES,
-    RUN_FAILED_AT,
-    RUN_FAMILY,
-    RUN_FIRST_ROW,
-    RUN_KEY,
-    RUN_LENGTH,
-    RUN_LOGGED,
-    RUN_MOST_ROWS,
-    RUN_NEW,
-    RUN_PARTS,
-    RUN_RETURN,
-    RUN_START,
-    RUN_STATE,
-    STEP,
-    TASK,
-    Batch,
-    RunArrays,
-)
 from backsweep.agent.fleet.compiled.task_kernels import move_task, reset_task
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import inlined, kernel, threaded
@@ -100,31 +69,35 @@ def copy_bytes(source: NDArray[np.uint8], target: NDArray[np.uint8], size: int) 
 @kernel
 def add_transition(arrays: Table) -> None:
     """Add the staged transition to the run's replay."""
-    run, ring = unpack(RunArrays, arrays[RUN]), unpack(Ring, arrays[RING])
+    run, ring = unpack(codes.RunArrays, arrays[codes.RUN]), unpack(Ring, arrays[RING])
     first = ring.counters[TOTAL]
-    new = add_staged(run.ints[RUN_KEY], arrays)
-    run.ints[RUN_NEW] = new if new >= 0 else -1 - new
-    for number in range(run.ints[RUN_PARTS]):
+    new = add_staged(run.ints[codes.RUN_KEY], arrays)
+    run.ints[codes.RUN_NEW] = new if new >= 0 else -1 - new
+    for number in range(run.ints[codes.RUN_PARTS]):
         part = part_of(arrays, number)
-        if part.ints[PART_KIND] == PRIORITIZED:
+        if part.ints[codes.PART_KIND] == codes.PRIORITIZED:
             last, capacity = ring.counters[TOTAL], ring.rows.shape[0]
-            set_range(first, last, capacity, part.floats[PART_LARGEST], sampler_row(arrays, number))
+            set_range(first, last, capacity, part.floats[codes.PART_LARGEST], sampler_row(arrays, number))
 
 
 @kernel
 def step_run(step: int, epsilon: float, arrays: Table) -> None:
     """Act, step the task and add the transition."""
-    run, staging, ring = unpack(RunArrays, arrays[RUN]), unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
-    task = arrays[TASK : TASK + TASK_BUNDLES]
+    run, staging, ring = (
+        unpack(codes.RunArrays, arrays[codes.RUN]),
+        unpack(Staged, arrays[STAGED]),
+        unpack(Ring, arrays[RING]),
+    )
+    task = arrays[codes.TASK : codes.TASK + TASK_BUNDLES]
     outcomes = unpack(Outcomes, task[OUTCOMES])
     ints, floats, staged = run.ints, run.floats, staging.observations.view(np.uint8)
-    family, size = ints[RUN_FAMILY], ints[RUN_BYTES]
+    family, size = ints[codes.RUN_FAMILY], ints[codes.RUN_BYTES]
     # Within an episode the observation is the last successor, which is stored, unless the store has a single row.
-    known = not ints[RUN_BEGAN] and ring.rows.shape[0] > 1
+    known = not ints[codes.RUN_BEGAN] and ring.rows.shape[0] > 1
     if not known:
         copy_bytes(run.observation, staged[0], size)
-    greedy = unpack(Batch, arrays[BATCH]).best[0]
-    action = choose_action(epsilon, greedy, ints[RUN_ACTIONS], run.explorer)
+    greedy = unpack(codes.Batch, arrays[codes.BATCH]).best[0]
+    action = choose_action(epsilon, greedy, ints[codes.RUN_ACTIONS], run.explorer)
     run.action[0] = action
     move_task(family, run, task)
     copy_bytes(run.observation, staged[1], size)
@@ -133,43 +106,45 @@ def step_run(step: int, epsilon: float, arrays: Table) -> None:
     staging.rewards[0] = reward
     staging.flags[0] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0) | (CONTINUES if known else 0)
     add_transition(arrays)
-    floats[RUN_RETURN] += reward
-    floats[RUN_LENGTH] += 1
-    ints[RUN_BEGAN] = 0
+    floats[codes.RUN_RETURN] += reward
+    floats[codes.RUN_LENGTH] += 1
+    ints[codes.RUN_BEGAN] = 0
     if terminated or truncated:
-        logged = ints[RUN_LOGGED]
-        run.log[logged, 0] = floats[RUN_RETURN]
-        run.log[logged, 1] = floats[RUN_LENGTH]
-        ints[RUN_LOGGED] += 1
-        ints[RUN_EPISODES] += 1
-        ints[RUN_BEGAN] = 1
-        floats[RUN_RETURN] = 0.0
-        floats[RUN_LENGTH] = 0.0
+        logged = ints[codes.RUN_LOGGED]
+        run.log[logged, 0] = floats[codes.RUN_RETURN]
+        run.log[logged, 1] = floats[codes.RUN_LENGTH]
+        ints[codes.RUN_LOGGED] += 1
+        ints[codes.RUN_EPISODES] += 1
+        ints[codes.RUN_BEGAN] = 1
+        floats[codes.RUN_RETURN] = 0.0
+        floats[codes.RUN_LENGTH] = 0.0
         if not reset_task(family, run, task):
-            ints[RUN_STATE] = NO_LEVEL
-            ints[RUN_FAILED_AT] = step + 1
+            ints[codes.RUN_STATE] = codes.NO_LEVEL
+            ints[codes.RUN_FAILED_AT] = step + 1
         copy_bytes(run.observation, staged[0], size)
-        ints[RUN_START] = find(staging.observations[0], unpack(Records, arrays[FRAMES]))
+        ints[codes.RUN_START] = find(staging.observations[0], unpack(Records, arrays[FRAMES]))
 
 
 @kernel
 def current_row(arrays: Table) -> int:
     """Return the device row of what the run sees now: its last successor, or the first observation of an episode."""
-    ints, ring = unpack(RunArrays, arrays[RUN]).ints, unpack(Ring, arrays[RING])
-    if ints[RUN_BEGAN]:
-        return ints[RUN_FIRST_ROW] + (ints[RUN_MOST_ROWS] if ints[RUN_START] < 0 else ints[RUN_START])
+    ints, ring = unpack(codes.RunArrays, arrays[codes.RUN]).ints, unpack(Ring, arrays[RING])
+    if ints[codes.RUN_BEGAN]:
+        return ints[codes.RUN_FIRST_ROW] + (
+            ints[codes.RUN_MOST_ROWS] if ints[codes.RUN_START] < 0 else ints[codes.RUN_START]
+        )
     slot = (ring.counters[TOTAL] - 1) % ring.rows.shape[0]
-    return ints[RUN_FIRST_ROW] + ring.rows[slot, NEXT_OBSERVATION]
+    return ints[codes.RUN_FIRST_ROW] + ring.rows[slot, NEXT_OBSERVATION]
 
 
 @inlined
 def check_room(step: int, arrays: Table) -> None:
     """Stop the run if an observation has a number that the device has no row for."""
-    ints, fresh = unpack(RunArrays, arrays[RUN]).ints, unpack(Staged, arrays[STAGED]).fresh
-    for i in range(ints[RUN_NEW]):
-        if fresh[i, 1] >= ints[RUN_MOST_ROWS]:
-            ints[RUN_STATE] = DEVICE_FULL
-            ints[RUN_FAILED_AT] = step + 1
+    ints, fresh = unpack(codes.RunArrays, arrays[codes.RUN]).ints, unpack(Staged, arrays[STAGED]).fresh
+    for i in range(ints[codes.RUN_NEW]):
+        if fresh[i, 1] >= ints[codes.RUN_MOST_ROWS]:
+            ints[codes.RUN_STATE] = codes.DEVICE_FULL
+            ints[codes.RUN_FAILED_AT] = step + 1
 
 
 # -- all runs --------------------------------------------------------------------------------------------------------
@@ -178,17 +153,17 @@ def check_room(step: int, arrays: Table) -> None:
 @kernel
 def turn_run(what: int, step: int, steps: int, epsilon: float, arrays: Table) -> None:
     """Take a turn with one run, unless it has failed."""
-    ints = unpack(RunArrays, arrays[RUN]).ints
-    if ints[RUN_STATE] == GOING and what & APPLY:
+    ints = unpack(codes.RunArrays, arrays[codes.RUN]).ints
+    if ints[codes.RUN_STATE] == codes.GOING and what & codes.APPLY:
         apply_run(step, arrays)
-    if what & STEP:
+    if what & codes.STEP:
         for ahead in range(steps):
-            if ints[RUN_STATE] == GOING:
+            if ints[codes.RUN_STATE] == codes.GOING:
                 step_run(step + ahead, epsilon, arrays)
                 check_room(step + ahead, arrays)
-        if ints[RUN_STATE] == GOING:
-            unpack(Batch, arrays[BATCH]).current[0] = current_row(arrays)
-    if ints[RUN_STATE] == GOING and what & DRAW:
+        if ints[codes.RUN_STATE] == codes.GOING:
+            unpack(codes.Batch, arrays[codes.BATCH]).current[0] = current_row(arrays)
+    if ints[codes.RUN_STATE] == codes.GOING and what & codes.DRAW:
         draw_run(arrays)
 
 
@@ -212,18 +187,18 @@ def collect_new(runs: NDArray[np.int64], places: NDArray[np.int64], observations
     count = 0
     for number in range(runs.shape[0]):
         arrays = runs[number]
-        run, fresh = unpack(RunArrays, arrays[RUN]), unpack(Staged, arrays[STAGED]).fresh
+        run, fresh = unpack(codes.RunArrays, arrays[codes.RUN]), unpack(Staged, arrays[STAGED]).fresh
         ints = run.ints
-        if ints[RUN_STATE] != GOING:
+        if ints[codes.RUN_STATE] != codes.GOING:
             continue
-        size, offset = ints[RUN_BYTES], ints[RUN_FIRST_ROW]
+        size, offset = ints[codes.RUN_BYTES], ints[codes.RUN_FIRST_ROW]
         stored = unpack(Records, arrays[FRAMES]).records.view(np.uint8)
-        for i in range(ints[RUN_NEW]):
+        for i in range(ints[codes.RUN_NEW]):
             places[count] = offset + fresh[i, 1]
             copy_bytes(stored[fresh[i, 1]], observations[count], size)
             count += 1
-        if ints[RUN_BEGAN] and ints[RUN_START] < 0:
-            places[count] = offset + ints[RUN_MOST_ROWS]
+        if ints[codes.RUN_BEGAN] and ints[codes.RUN_START] < 0:
+            places[count] = offset + ints[codes.RUN_MOST_ROWS]
             copy_bytes(run.observation, observations[count], size)
             count += 1
     return count

@@ -20,7 +20,7 @@ to 11 bits would be wrong by tenths.
 
 from __future__ import annotations
 
-from backsweep.agent.learner.triton.arithmetic import FusedArithmetic
+from backsweep.agent.learner.triton.fused import FusedArithmetic
 from backsweep.agent.learner.triton.network import FusedNetwork
 
 __all__ = ["FusedArithmetic", "FusedNetwork"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from backsweep.agent.session.records.rows import Record, from_json
-from backsweep.agent.session.records.writer import FILE_NAME
+from backsweep.run_files import RECORDS
 
 
 class RecordFile:
@@ -21,8 +21,8 @@ class RecordFile:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         path = Path(folder)
         if path.is_dir():
-            packed = path / f"{FILE_NAME}.gz"
-            path = packed if packed.exists() and not (path / FILE_NAME).exists() else path / FILE_NAME
+            packed = path / f"{RECORDS}.gz"
+            path = packed if packed.exists() and not (path / RECORDS).exists() else path / RECORDS
         self.path = path
         self.torn = False
 

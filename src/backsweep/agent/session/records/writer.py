@@ -9,8 +9,8 @@ import xxhash
 
 from backsweep.agent.session.records.rows import Record
 from backsweep.agent.session.records.sinks import Sink
+from backsweep.run_files import RECORDS
 
-FILE_NAME = "records.jsonl"
 PIECE = 1 << 20
 ADVICE = "Restore the file from a copy, or start the run again"
 
@@ -21,7 +21,7 @@ class RecordsError(ValueError):
 
 def checked_digest(folder: str | os.PathLike[str], position: int, expected: str | None) -> xxhash.xxh3_128:
     """Return the digest of the first `position` bytes of a run's records, after checking them."""
-    path, digest = Path(folder) / FILE_NAME, xxhash.xxh3_128()
+    path, digest = Path(folder) / RECORDS, xxhash.xxh3_128()
     size = path.stat().st_size if path.exists() else 0
     if size < position:
         raise RecordsError(
@@ -54,7 +54,7 @@ class RecordWriter:
         sinks: tuple[Sink, ...] = (),
         digest: str | None = None,
     ) -> None:
-        self.path = Path(folder) / FILE_NAME
+        self.path = Path(folder) / RECORDS
         self._sinks = sinks
         self._digest = checked_digest(folder, position, digest)
         self._file = open(self.path, "ab")  # noqa: SIM115 - open for as long as the run lasts
