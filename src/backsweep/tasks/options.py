@@ -75,7 +75,8 @@ def build_options(options_class: type[Options], task: str, defaults: dict[str, A
     `defaults` are the task's own settings, such as its size, which `given` may override.
     """
     assert dataclasses.is_dataclass(options_class)
-    known = [field.name for field in dataclasses.fields(options_class) if field.init]
+    shared = {field.name for field in dataclasses.fields(TaskOptions)}
+    known = sorted((field.name for field in dataclasses.fields(options_class)), key=shared.__contains__)
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts, decided
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
 from backsweep.lab.seeds import purpose_of
 from backsweep.lab.stats.intervals import Interval, around, holm, paired_difference, plain
 from backsweep.lab.stats.survival import median_interval, quantile, restricted_mean
@@ -152,7 +152,7 @@ class ThirtyBackups:
             f"{title_of(first)} solves the chain in {plain(medians[first].estimate)} backups, the other methods need "
             f"between {rest}."
         )
-        return replace(all_parts(parts, summary, table, len(evidence.of_kind("tabular"))), short=short)
+        return all_parts(parts, summary, table, len(evidence.of_kind("tabular")), short=short)
 
     def parts(self, evidence: Evidence, **setting: Any) -> list[Part]:
         """Return the claim's parts in one setting."""
@@ -168,28 +168,26 @@ class ThirtyBackups:
             Part(
                 f"TER needs about 30 backups (at most {self.most_for_ter:.0f}), {where}",
                 str(ter),
-                _below(ter, self.most_for_ter),
+                ter.within(-math.inf, self.most_for_ter),
             )
         ]
         low, high = (bound * ter.estimate for bound in self.ebu_ratio)
-        inside = low <= ebu.low and ebu.high <= high
-        outside = ebu.low > high or ebu.high < low
         ratio = "no multiple of TER's" if math.isinf(ebu.estimate) else f"{ebu.estimate / ter.estimate:.3g} times TER's"
         parts.append(
             Part(
                 f"EBU needs about twice that ({self.ebu_ratio[0]} to {self.ebu_ratio[1]} times), {where}",
                 f"{ebu}, {ratio}",
-                decided(inside, outside),
+                ebu.within(low, high),
             )
         )
         for method in ("uer", "per", "discor"):
             found = median(method)
-            late = _below(found, EARLY)
+            early = found.within(-math.inf, EARLY)
             parts.append(
                 Part(
                     f"{title_of(method)} does not solve it in {EARLY}, {where}",
                     str(found),
-                    None if late is None else not late,
+                    None if early is None else not early,
                 )
             )
         return parts
@@ -222,10 +220,10 @@ class FasterValues:
             f"Mean |Q - Q*| over the first {EARLY} backups, TER minus the other, in pairs by data set. TER is ahead in "
             f"{better} of {len(table)} comparisons over all batch sizes, starts and target intervals."
         )
-        verdict = all_parts(parts, summary, table, len(evidence.of_kind("tabular")))
         lower = sum(part.holds is True for part in parts)
         first = f"TER's error falls faster in {lower} of {len(parts)} comparisons without a target table"
-        return replace(verdict, short=f"{first}, in {better} of {len(table)} over all settings.")
+        short = f"{first}, in {better} of {len(table)} over all settings."
+        return all_parts(parts, summary, table, len(evidence.of_kind("tabular")), short=short)
 
     def _compare(self, evidence: Evidence, setting: dict[str, Any]) -> list[dict[str, Any]]:
         def early(method: str) -> NDArray[np.float64]:
@@ -273,10 +271,12 @@ class DiffusionMatters:
             if not records or diffusion == 0.5:
                 continue
             ratio = _ratio(records, usual)
-            inside = 1 / self.margin <= ratio.low and ratio.high <= self.margin
-            outside = ratio.low > self.margin or ratio.high < 1 / self.margin
             where = "batch {batch}, from {initial}, target copied every {target_every}".format(**setting)
-            parts.append(Part(f"beta {diffusion} like 0.5 ({where})", f"ratio {ratio}", decided(inside, outside)))
+            parts.append(
+                Part(
+                    f"beta {diffusion} like 0.5 ({where})", f"ratio {ratio}", ratio.within(1 / self.margin, self.margin)
+                )
+            )
             table.append(
                 {
                     **in_words(setting),
@@ -295,7 +295,7 @@ class DiffusionMatters:
             f"Beta {most['beta']:g} takes up to {most['ratio of means'].estimate:.2g} times the backups of beta 0.5, "
             f"beta {least['beta']:g} down to {least['ratio of means'].estimate:.2g} times."
         )
-        return replace(all_parts(parts, summary, table, len(table) * len(usual)), short=short)
+        return all_parts(parts, summary, table, len(table) * len(usual), short=short)
 
 
 def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]], repeats: int = 1_000) -> Interval:
@@ -307,10 +307,3 @@ def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]], repeats: i
     a, b = np.minimum(ours, horizon), np.minimum(theirs, horizon)
     chosen = named_generator(0, "ratio").integers(len(a), size=(repeats, len(a)))
     return around(estimate, a[chosen].mean(axis=1) / b[chosen].mean(axis=1))
-
-
-def _below(found: Interval, bound: float) -> bool | None:
-    """Return whether an interval is at or below a bound (True), above it (False), or around it (None)."""
-    if found.high <= bound and math.isfinite(found.high):
-        return True
-    return False if found.low > bound else None

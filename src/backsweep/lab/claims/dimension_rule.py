@@ -84,7 +84,7 @@ class NoCollisions:
         where = f"No two states share a key of {_numbers(min(counts))} or more"
         if shared:
             where = f"{', '.join(keys)}" + (f", none a key of {none[0]} or more" if none else "")
-        return replace(all_parts(parts, summary, table, len(records)), short=f"{where}.")
+        return all_parts(parts, summary, table, len(records), short=f"{where}.")
 
 
 def _pairs(count: int) -> str:

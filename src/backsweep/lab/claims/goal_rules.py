@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from backsweep.lab.claims.groups import (
 )
 from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.rules import LEVEL
-from backsweep.lab.claims.summary import conclude, runs_for
+from backsweep.lab.claims.summary import Comparison, TrainingRule
 from backsweep.lab.claims.task_by_task import TITLE, by_task
 from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict
 from backsweep.lab.stats.curves import steps_to, steps_to_keep
@@ -49,13 +49,9 @@ def median_steps(runs: Sequence[TrainedRun], clock: Clock, *names: str) -> Inter
 
 
 @dataclass(frozen=True)
-class Soonest:
+class Soonest(Comparison):
     """One method solves every task within a budget, in at most half of the steps of the best of its rivals."""
 
-    winner: str
-    rivals: tuple[str, ...]
-    variants: tuple[Variant, ...]
-    tasks: tuple[str, ...]
     budget: int = 1_000_000
     reached: float = 0.95
     """Share of episodes that the median seed solves at some evaluation within the budget."""
@@ -63,18 +59,9 @@ class Soonest:
     """Of the best rival's steps to 90% of episodes."""
     fewest: int = 5
     """Tasks on which it needs no more than that share."""
-    seed: int = field(default=0, kw_only=True)
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """The variants that the rule needs."""
-        return (self.winner, *self.rivals)
-
-    def decide(self, evidence: Evidence) -> Verdict:
+    def judge(self, groups: dict[str, Group]) -> Verdict:
         """Holds if the median seed reaches 95% on every task, and needs few enough steps on enough of them."""
-        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
-        if not groups:
-            return missing
         rows = [self._row(task, group) for task, group in sorted(groups.items())]
         parts = [self._reaches(task, group) for task, group in sorted(groups.items())]
         parts.append(self._in_fewer_steps([row["holds"] for row in rows]))
@@ -85,16 +72,14 @@ class Soonest:
             "Over tasks": over_tasks(groups, labels, self.seed),
             "Episodes that reach the goal, by task": successes_by_task(groups, labels, self.seed),
         }
-        return replace(
-            conclude(parts, groups, self.compared, self.tasks, [], more), short=self._short(rows, len(groups))
-        )
+        return self.conclude(parts, groups, [], more, short=self._short(rows, len(groups)))
 
     def _short(self, rows: Sequence[dict[str, Any]], tasks: int) -> str:
         first = sum(row[self.winner].estimate < row["its steps"].estimate for row in rows)
         enough = sum(row["holds"] is True for row in rows)
         title = title_of(self.winner)
         where = f"all {tasks} tasks" if first == tasks > 1 else f"{first} of {tasks} tasks"
-        rivals = [title_of(name) for name in self.rivals]
+        rivals = [title_of(name) for name in self.others]
         listed = f"{', '.join(rivals[:-1])} and {rivals[-1]}" if len(rivals) > 1 else rivals[0]
         start = f"{title[0].upper()}{title[1:]} come before {listed} on {where}"
         few = f"they need at most {self.share:g} times the best rival's steps on {enough}"
@@ -118,8 +103,8 @@ class Soonest:
         A rival whose median seed never gets there needs at least the length of its runs.
         """
         ours = median_steps(list(group.runs[self.winner].values()), kept, task, self.winner)
-        theirs = {other: median_steps(list(group.runs[other].values()), kept, task, other) for other in self.rivals}
-        best = min(self.rivals, key=lambda other: theirs[other].estimate)
+        theirs = {other: median_steps(list(group.runs[other].values()), kept, task, other) for other in self.others}
+        best = min(self.others, key=lambda other: theirs[other].estimate)
         length = min(float(run.steps[-1]) for run in group.runs[best].values())
         least = min(theirs[best].estimate, length)
         holds: bool | None = ours.estimate <= self.share * least
@@ -142,33 +127,20 @@ class Soonest:
         holds = True if sure >= self.fewest else (None if sure + open_ >= self.fewest else False)
         text = (
             f"{title_of(self.winner)} need at most {self.share:g} times the steps of the best of "
-            f"{', '.join(map(title_of, self.rivals))} on at least {self.fewest} tasks"
+            f"{', '.join(map(title_of, self.others))} on at least {self.fewest} tasks"
         )
         return Part(text, f"on {sure} tasks, not on {found.count(False)}", holds)
 
 
 @dataclass(frozen=True)
-class NowhereBehind:
+class NowhereBehind(Comparison):
     """On worlds of several kinds, one method is behind none of the others, and ahead of all of them somewhere."""
 
-    winner: str
-    others: tuple[str, ...]
-    variants: tuple[Variant, ...]
-    tasks: tuple[str, ...]
     titles: dict[str, str] = field(default_factory=dict)
     """Names of worlds that are variants of a task."""
-    seed: int = field(default=0, kw_only=True)
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """The variants that the rule needs."""
-        return (self.winner, *self.others)
-
-    def decide(self, evidence: Evidence) -> Verdict:
+    def judge(self, groups: dict[str, Group]) -> Verdict:
         """Ahead and behind mean a difference with a p of at most 0.05, corrected over all worlds and opponents."""
-        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
-        if not groups:
-            return missing
         measures = (("final score", final_score), ("area under the curve", area))
         rows = [
             row
@@ -192,29 +164,23 @@ class NowhereBehind:
         parts.append(Part(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
         short = f"{title_of(self.winner)} ahead on {len(ahead)} of {len(groups)} tasks, behind on "
         short += f"{sum(part.holds is False for part in parts[:-1]) or 'none'}."
-        verdict = conclude(parts, groups, self.compared, self.tasks, [], {TITLE: rows})
-        return replace(verdict, short=short[0].upper() + short[1:])
+        return self.conclude(parts, groups, [], {TITLE: rows}, short=short[0].upper() + short[1:])
 
 
 @dataclass(frozen=True)
-class Trials:
+class Trials(TrainingRule):
     """A table of constants tried on tuning seeds; it decides nothing."""
 
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
     seed: int = field(default=0, kw_only=True)
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """All variants."""
-        return tuple(variant.label for variant in self.variants)
-
     def decide(self, evidence: Evidence) -> Verdict:
         """Return the table of trials."""
         groups = groups_of(evidence, self.variants, self.tasks)
         if not groups:
             return NOT_RUN
-        labels = [variant.label for variant in self.variants]
+        labels = self.compared
         runs = sum(group.size for group in groups.values())
         tried = [label for label in labels if any(label in group.runs for group in groups.values())]
         summary = f"{len(tried)} of {len(labels)} trials on {len(groups)} of {len(self.tasks)} tasks, {runs} runs."

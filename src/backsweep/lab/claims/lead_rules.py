@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import named_generator
-from backsweep.lab.claims.evidence import Evidence, TrainedRun
+from backsweep.lab.claims.evidence import TrainedRun
 from backsweep.lab.claims.groups import Group, Measure, area, scores
-from backsweep.lab.claims.question import Variant
-from backsweep.lab.claims.summary import conclude, runs_for
+from backsweep.lab.claims.summary import Comparison
 from backsweep.lab.claims.verdict import Part, Verdict
 from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
 from backsweep.lab.stats.intervals import Interval, around, interquartile_mean
@@ -44,31 +43,18 @@ class Lead:
 
 
 @dataclass(frozen=True)
-class GrowsWithSize:
+class GrowsWithSize(Comparison):
     """One variant's lead over the others grows with the size of the map and the number of boxes."""
 
-    winner: str
-    losers: tuple[str, ...]
-    variants: tuple[Variant, ...]
-    tasks: tuple[str, ...]
     measure: tuple[str, Measure] = ("area under the curve", area)
-    seed: int = field(default=0, kw_only=True)
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """The variants that the rule needs."""
-        return (self.winner, *self.losers)
-
-    def decide(self, evidence: Evidence) -> Verdict:
+    def judge(self, groups: dict[str, Group]) -> Verdict:
         """Holds if the rank correlation of lead and size is above 0, fails if below.
 
         Above 0 means: the bootstrap interval over seeds is, and the exact p-value over orders of the tasks is at most
         0.05; four tasks need a perfect order. The density of the measured graphs is shown but does not decide, because
         the claim does not mention it.
         """
-        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
-        if not groups:
-            return missing
         found = self.leads(groups)
         table = [
             {
@@ -84,7 +70,7 @@ class GrowsWithSize:
         text = f"{self.winner}'s lead grows with the size of the map and the boxes"
         if len(found) < FEWEST_TASKS:
             parts = [Part(text, f"{len(found)} tasks; a trend needs {FEWEST_TASKS}", None)]
-            return conclude(parts, groups, self.compared, self.tasks, [], {TITLE: table})
+            return self.conclude(parts, groups, [], {TITLE: table})
         with_size = self._trend(found, [float(lead.size) for lead in found], "size")
         chance = chance_of_order([lead.size for lead in found], [lead.interval.estimate for lead in found])
         holds: bool | None = None
@@ -103,14 +89,14 @@ class GrowsWithSize:
         ]
         parts = [Part(text, f"rank correlation {with_size}, by chance {chance:.2g}", holds)]
         more = {TITLE: table, "Lead against the measured graph": others}
-        return conclude(parts, groups, self.compared, self.tasks, [], more)
+        return self.conclude(parts, groups, [], more)
 
     def leads(self, groups: dict[str, Group]) -> list[Lead]:
         """Return the lead on each task, from the smallest task to the largest."""
         found = []
         for task, group in groups.items():
             values = scores({task: group}, self.compared, self.measure[1])
-            lead = (values[self.winner] - np.mean([values[other] for other in self.losers], axis=0))[:, 0]
+            lead = (values[self.winner] - np.mean([values[other] for other in self.others], axis=0))[:, 0]
             interval = around(float(interquartile_mean(lead[None])[0]), self._drawn(lead, task))
             graphs = list(group.runs[self.winner].values())
             found.append(

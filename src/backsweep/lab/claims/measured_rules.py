@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ class CheapBatches:
             f"A TER batch takes {mean:.0f} µs, a PER batch {other:.0f}; of a hundred batches 99 take at most "
             f"{late:.0f} and {other_late:.0f} µs, the slowest {slowest}."
         )
-        return replace(all_parts(parts, summary, table, len(records)), short=short)
+        return all_parts(parts, summary, table, len(records), short=short)
 
 
 def _times_of(records: list[dict[str, Any]], operation: str, method: str) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class OptimalOrder:
             f"One sweep solves {equal} of graphs with equal steps and endings, {endings} where endings pay "
             f"differently, {costs} where steps cost differently."
         )
-        return replace(all_parts(parts, summary, table, len(records)), short=short)
+        return all_parts(parts, summary, table, len(records), short=short)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class FullCoverage:
         )
         if alone:
             short += f", without it {min(alone):,} to {max(alone):,} of {records[0]['rows']:,} never are"
-        return replace(all_parts(parts, summary, table, len(records)), short=f"{short}.")
+        return all_parts(parts, summary, table, len(records), short=f"{short}.")
 
 
 @dataclass(frozen=True)
@@ -223,4 +223,4 @@ class LikeEbu:
             if whole == len(parts)
             else f"Whole episodes from their ends with {whole} of {len(parts)} samplers."
         )
-        return replace(all_parts(parts, summary, table, len(records) + len(landers)), short=short)
+        return all_parts(parts, summary, table, len(records) + len(landers), short=short)

@@ -153,7 +153,6 @@ class Question:
     decided_by: str
     """The rule in words, written before the runs; `rule` implements it."""
     rule: Rule
-    variants: tuple[Variant, ...] = ()
     scales: Mapping[Scale, Grid | Study | None] = field(default_factory=dict)
     """What is run at each scale; None where a question has nothing to run there."""
     trains: Mapping[Scale, Grid] = field(default_factory=dict)
@@ -172,6 +171,12 @@ class Question:
         """Return the rule's verdict: a claim is reproduced or not, a goal holds or does not."""
         verdict = self.rule.decide(evidence)
         return verdict if self.kind == "paper" else as_goal(verdict)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The lines of its charts, if it is about training."""
+        variants: tuple[Variant, ...] = getattr(self.rule, "variants", ())
+        return variants
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -6,18 +6,19 @@ stratified bootstrap, and correct for multiple comparisons.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.groups import Group, Measure, area, complete, final_score, scores
-from backsweep.lab.claims.question import Rule, Variant
-from backsweep.lab.claims.summary import conclude, runs_for
+from backsweep.lab.claims.question import Variant
+from backsweep.lab.claims.summary import Comparison, TrainingRule
 from backsweep.lab.claims.task_by_task import TITLE, by_task
-from backsweep.lab.claims.verdict import Outcome, Part, Verdict, decided
+from backsweep.lab.claims.verdict import Outcome, Part, Verdict
 from backsweep.lab.stats.intervals import Interval, holm, paired_difference, probability_of_improvement
 from backsweep.lab.stats.seeds_needed import seeds_needed
 
@@ -26,34 +27,21 @@ MARGIN = 0.05  # differences of the normalised score smaller than this do not ma
 
 
 @dataclass(frozen=True)
-class Better:
+class Better(Comparison):
     """One variant is better than each of the others."""
 
-    winner: str
-    losers: tuple[str, ...]
-    variants: tuple[Variant, ...]
-    tasks: tuple[str, ...] = ()
     measures: tuple[tuple[str, Measure], ...] = (("final score", final_score), ("area under the curve", area))
     also: tuple[str, ...] = ()
     """Variants that the winner is also compared with; they decide nothing."""
     shown: tuple[tuple[str, Measure], ...] = ()
     """Measures that are also shown; they decide nothing."""
-    seed: int = field(default=0, kw_only=True)
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """The variants that the rule needs."""
-        return (self.winner, *self.losers)
-
-    def decide(self, evidence: Evidence) -> Verdict:
-        """Holds if the winner is ahead of every loser in every measure with a corrected p-value of at most 0.05.
+    def judge(self, groups: dict[str, Group]) -> Verdict:
+        """Holds if the winner is ahead of every other in every measure with a corrected p-value of at most 0.05.
 
         Fails if it is behind one of them as clearly, or if the whole interval lies within the margin around 0.
         """
-        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
-        if not groups:
-            return missing
-        table = [row for name, measure in self.measures for row in self._rows(groups, self.losers, name, measure, True)]
+        table = [row for name, measure in self.measures for row in self._rows(groups, self.others, name, measure, True)]
         parts = [
             Part(
                 f"{title_of(self.winner)} ahead of {title_of(row['against'])} in {row['measure']}",
@@ -71,18 +59,16 @@ class Better:
             for name, measure in self.measures
             for row in self._rows(groups, (other,), name, measure, False)
         ]
-        table += [row for name, measure in self.shown for row in self._rows(groups, self.losers, name, measure, False)]
+        table += [row for name, measure in self.shown for row in self._rows(groups, self.others, name, measure, False)]
         task_rows = [
             row
-            for names in (self.losers, *((other,) for other in self.also))
+            for names in (self.others, *((other,) for other in self.also))
             for name, measure in (*self.measures, *self.shown)
             for row in by_task(groups, self.winner, names, name, measure, self.seed)
         ]
-        verdict = conclude(parts, groups, self.compared, self.tasks, table, {TITLE: task_rows})
         number = f"{closest['difference']} over {title_of(closest['against'])} in {closest['measure']}"
-        return replace(
-            verdict, short=_where_ahead(self.winner, self.losers, self.measures[0][0], task_rows), number=number
-        )
+        short = _where_ahead(self.winner, self.others, self.measures[0][0], task_rows)
+        return self.conclude(parts, groups, table, {TITLE: task_rows}, short=short, number=number)
 
     def _rows(
         self, groups: dict[str, Group], others: Sequence[str], name: str, measure: Measure, decides: bool
@@ -116,7 +102,7 @@ class Better:
 
 
 @dataclass(frozen=True)
-class Alike:
+class Alike(TrainingRule):
     """Some variants are about equal: no two of them differ by more than the margin."""
 
     labels: tuple[str, ...]
@@ -131,11 +117,8 @@ class Alike:
         """The variants that the rule needs."""
         return self.labels
 
-    def decide(self, evidence: Evidence) -> Verdict:
+    def judge(self, groups: dict[str, Group]) -> Verdict:
         """Compare all pairs, with intervals widened for their number (Bonferroni)."""
-        groups, missing = runs_for(evidence, self.variants, self.tasks, self.labels)
-        if not groups:
-            return missing
         name, measure = self.measure
         values = scores(groups, self.labels, measure)
         parts: list[Part] = []
@@ -152,11 +135,10 @@ class Alike:
             text = f"{self.text(first, second)} in {name}"
             parts.append(Part(text, str(difference), self.holds(difference), needs))
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
-        verdict = conclude(parts, groups, self.labels, self.tasks, table)
         differences = [row["difference"] for row in table]
         furthest = max(table, key=lambda row: self.away(row["difference"]))
         number = f"{furthest['difference']} {title_of(furthest['first'])} over {title_of(furthest['second'])}"
-        return replace(verdict, short=_undecided(parts, differences, name), number=number)
+        return self.conclude(parts, groups, table, short=_undecided(parts, differences, name), number=number)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs to compare."""
@@ -176,9 +158,7 @@ class Alike:
 
     def holds(self, difference: Interval) -> bool | None:
         """Return True for an interval within the margin, False for one wholly outside it."""
-        inside = -self.margin <= difference.low and difference.high <= self.margin
-        outside = difference.low > self.margin or difference.high < -self.margin
-        return decided(inside, outside)
+        return difference.within(-self.margin, self.margin)
 
 
 @dataclass(frozen=True)
@@ -199,14 +179,19 @@ class NotBehind(Alike):
 
     def holds(self, difference: Interval) -> bool | None:
         """Return True for an interval above minus the margin, False for one wholly below it."""
-        return decided(difference.low >= -self.margin, difference.high < -self.margin)
+        return difference.within(-self.margin, math.inf)
 
 
 @dataclass(frozen=True)
 class Together:
-    """Several rules at once: all of them must hold."""
+    """Several rules at once about the same runs: all of them must hold."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[TrainingRule, ...]
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants of all rules."""
+        return self.rules[0].variants
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -294,5 +279,5 @@ def _undecided(parts: Sequence[Part], differences: Sequence[Interval], measure: 
     return f"{apart}: differences of the {measure} are as uncertain as {widest}."
 
 
-def _united(rules: Sequence[Rule], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(entry for rule in rules for entry in getattr(rule, name, ())))
+def _united(rules: Sequence[TrainingRule], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entry for rule in rules for entry in getattr(rule, name)))

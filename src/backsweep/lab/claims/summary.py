@@ -1,9 +1,9 @@
-"""Builds a verdict from the parts of a claim, with the runs it uses and those that are missing."""
+"""What rules about training runs share: the runs that they use, those that are missing, and their verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backsweep.lab.claims.evidence import Evidence
@@ -35,24 +35,60 @@ def runs_for(
     return {}, Verdict("inconclusive", text, records=runs)
 
 
-def conclude(
-    parts: list[Part],
-    groups: dict[str, Group],
-    compared: Sequence[str],
-    tasks: Sequence[str],
-    table: list[dict[str, Any]],
-    more: dict[str, list[dict[str, Any]]] | None = None,
-) -> Verdict:
-    """Return the verdict about the tasks that were run; with too few paired seeds it is inconclusive."""
-    count = min(len(group.seeds(compared)) for group in groups.values())
-    runs = sum(len(group.seeds(compared)) for group in groups.values()) * len(compared)
-    verdict = all_parts(parts, statement(groups, compared, tasks), table, runs, more)
-    if len(groups) < len(tasks):
-        verdict = replace(verdict, about=_counted(len(groups), len(tasks)))
-    if count >= FEWEST_SEEDS:
-        return verdict
-    text = f"{verdict.summary} Fewer than {FEWEST_SEEDS} seeds decide nothing."
-    return replace(verdict, outcome="inconclusive", summary=text)
+class TrainingRule:
+    """A rule about training runs: finds those that it compares, and judges them."""
+
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The variants that the rule needs."""
+        return tuple(variant.label for variant in self.variants)
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Return the verdict about the runs of the evidence."""
+        groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
+        return self.judge(groups) if groups else missing
+
+    def judge(self, groups: dict[str, Group]) -> Verdict:
+        """Return the verdict about runs of all that is compared, by task."""
+        raise NotImplementedError
+
+    def conclude(
+        self,
+        parts: list[Part],
+        groups: dict[str, Group],
+        table: list[dict[str, Any]],
+        more: dict[str, list[dict[str, Any]]] | None = None,
+        **words: str,
+    ) -> Verdict:
+        """Return the verdict about the tasks that were run; with too few paired seeds it is inconclusive."""
+        seeds = [len(group.seeds(self.compared)) for group in groups.values()]
+        told = statement(groups, self.compared, self.tasks)
+        verdict = all_parts(parts, told, table, sum(seeds) * len(self.compared), more, **words)
+        if len(groups) < len(self.tasks):
+            verdict = replace(verdict, about=_counted(len(groups), len(self.tasks)))
+        if min(seeds) >= FEWEST_SEEDS:
+            return verdict
+        text = f"{verdict.summary} Fewer than {FEWEST_SEEDS} seeds decide nothing."
+        return replace(verdict, outcome="inconclusive", summary=text)
+
+
+@dataclass(frozen=True)
+class Comparison(TrainingRule):
+    """A rule about one variant, which is compared with others."""
+
+    winner: str
+    others: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+    seed: int = field(default=0, kw_only=True)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The variants that the rule needs."""
+        return (self.winner, *self.others)
 
 
 def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence[str]) -> str:

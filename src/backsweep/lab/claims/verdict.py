@@ -80,11 +80,6 @@ class Verdict:
         return " ".join(filter(None, (self.parts_in_words, self.summary)))
 
 
-def decided(inside: bool, outside: bool) -> bool | None:
-    """Return True inside, False outside, else None."""
-    return True if inside else (False if outside else None)
-
-
 def all_of(count: int) -> str:
     """Return "Both" for two, else "All"."""
     return "Both" if count == 2 else f"All {count}"
@@ -105,12 +100,16 @@ def all_parts(
     table: list[dict[str, Any]],
     records: int,
     more: dict[str, list[dict[str, Any]]] | None = None,
+    **words: str,
 ) -> Verdict:
-    """Return "reproduced" if every part holds, "not reproduced" if one does not, else "inconclusive"."""
+    """Return "reproduced" if every part holds, "not reproduced" if one does not, else "inconclusive".
+
+    `words` are its short sentence and its number.
+    """
     holds = [part.holds for part in parts]
     outcome: Outcome = "inconclusive"
     if False in holds:
         outcome = "not reproduced"
     elif None not in holds and holds:
         outcome = "reproduced"
-    return Verdict(outcome, summary, tuple(parts), table, records, {} if more is None else more)
+    return Verdict(outcome, summary, tuple(parts), table, records, {} if more is None else more, **words)

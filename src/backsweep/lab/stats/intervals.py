@@ -23,6 +23,12 @@ class Interval:
     def __str__(self) -> str:
         return f"{plain(self.estimate)} [{plain(self.low)}, {plain(self.high)}]"
 
+    def within(self, low: float, high: float) -> bool | None:
+        """Return whether all of it lies in low..high; False if none of it does, None if a part does."""
+        if low <= self.low and self.high <= high:
+            return True
+        return False if self.low > high or self.high < low else None
+
 
 def plain(value: float) -> str:
     """Return a number with three digits, in plain notation where possible; "never" for infinity."""

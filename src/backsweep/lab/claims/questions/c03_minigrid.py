@@ -22,6 +22,5 @@ QUESTION = Question(
         "says which were not. Single tasks and TER with its order destroyed are also shown and decide nothing."
     ),
     rule=Better("ter", NAMES, WITH_SHUFFLED, MINIGRID, also=("ter-shuffled",)),
-    variants=WITH_SHUFFLED,
     scales=grids(MINIGRID, WITH_SHUFFLED),
 )

@@ -25,6 +25,5 @@ QUESTION = Question(
         "tasks. The density of the measured graphs is also shown."
     ),
     rule=Together((Better("ter", NAMES, ALL, SOKOBAN), GrowsWithSize("ter", NAMES, ALL, SOKOBAN))),
-    variants=ALL,
     scales=grids(SOKOBAN, ALL, laptop_tasks=SOKOBAN[:4]),
 )

@@ -18,6 +18,5 @@ QUESTION = Question(
         "are the corrected ones; the settings `released` have the original ones."
     ),
     rule=Better("uer", ("ebu", "discor"), (UER, EBU, DISCOR), SOKOBAN),
-    variants=(UER, EBU, DISCOR),
     scales=grids(SOKOBAN, (UER, EBU, DISCOR), laptop_tasks=SOKOBAN[:3]),
 )

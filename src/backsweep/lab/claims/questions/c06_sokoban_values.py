@@ -23,6 +23,5 @@ QUESTION = Question(
         "0.05; not reproduced if it is smaller as clearly."
     ),
     rule=Better("ebu", ("uer", "per", "discor"), BASELINES, SOKOBAN, _MEASURES),
-    variants=BASELINES,
     scales=grids(SOKOBAN, BASELINES, laptop_tasks=SOKOBAN[:3]),
 )

@@ -26,6 +26,5 @@ QUESTION = Question(
         "shown to be smaller than 0.05. TER at every ratio is also shown."
     ),
     rule=Better("ter at 0.25", _LOSERS, _VARIANTS, _TASKS),
-    variants=_VARIANTS,
     scales=grids((*_TASKS, LAVA_HARD), _VARIANTS, laptop_tasks=(_TASKS[0], LAVA_HARD)),
 )

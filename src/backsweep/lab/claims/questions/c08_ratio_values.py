@@ -29,6 +29,5 @@ QUESTION = Question(
             Better("per at 2", ("per at 0.25",), _VARIANTS, _TASKS, _MEASURES),
         )
     ),
-    variants=_VARIANTS,
     scales=grids(_TASKS, _VARIANTS, laptop_tasks=_TASKS[:2]),
 )

@@ -23,7 +23,6 @@ QUESTION = Question(
         "part needs Sokoban runs."
     ),
     rule=Alike(("eta 0.1", "eta 0.2", "eta 0.5", "eta 0.7"), _VARIANTS, MINIGRID),
-    variants=_VARIANTS,
     scales=grids((*MINIGRID, *SOKOBAN), _VARIANTS, laptop_tasks=(LAVA_HARD, SOKOBAN[2])),
     missing=("Uniform sampling as the mixed-in part is an option (mix_with) and not part of the table of runs."),
 )

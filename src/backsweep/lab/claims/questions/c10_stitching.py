@@ -33,6 +33,5 @@ QUESTION = Question(
         "smaller than 0.05. TER without stitching and TER-shuffled are also shown."
     ),
     rule=Better("ter-single", ("ebu, beta 0, no timeouts",), _VARIANTS, _TASKS),
-    variants=_VARIANTS,
     scales=grids(_TASKS, _VARIANTS),
 )

@@ -20,6 +20,5 @@ QUESTION = Question(
         "inconclusive otherwise or with fewer than 3 paired seeds."
     ),
     rule=Better("ter", NAMES, _VARIANTS, (LAVA_HARD,)),
-    variants=_VARIANTS,
     scales=grids((LAVA_HARD,), _VARIANTS),
 )

@@ -30,6 +30,5 @@ QUESTION = Question(
         "difference is shown to be smaller than 0.05."
     ),
     rule=Better("ter-pseudo", NAMES, _VARIANTS, _TASKS),
-    variants=_VARIANTS,
     scales=grids(_TASKS, _VARIANTS),
 )

@@ -19,6 +19,5 @@ QUESTION = Question(
         "-0.05; not reproduced if it lies wholly below."
     ),
     rule=NotBehind(("ebu", "ebu-mixed"), _VARIANTS, MINIGRID),
-    variants=_VARIANTS,
     scales=grids(MINIGRID, _VARIANTS),
 )

@@ -19,6 +19,5 @@ QUESTION = Question(
         "it), not reproduced if the interval lies wholly outside."
     ),
     rule=Alike(("ebu", "ebu-notimeout"), _VARIANTS, MINIGRID),
-    variants=_VARIANTS,
     scales=grids(MINIGRID, _VARIANTS),
 )

@@ -32,7 +32,6 @@ QUESTION = Question(
         "than 3 paired seeds decide nothing."
     ),
     rule=SameAtEveryDimension(_VARIANTS, _TASKS),
-    variants=_VARIANTS,
     scales=study_scales("collisions", 5, {"tasks": ["minigrid/redbluedoors"], "dimensions": [1, 3]}),
     trains={scale: grid for scale, grid in _TRAINED.items() if grid is not None},
 )

@@ -19,7 +19,6 @@ QUESTION = Question(
         "run without a DreamerV2 on the same tasks."
     ),
     rule=Alike(("ter", "dreamer"), _VARIANTS, (*MINIGRID, *SOKOBAN)),
-    variants=_VARIANTS,
     scales={"smoke": None, "laptop": None, "paper": None},
     missing=("This project has no DreamerV2; TER's runs are those of C3 and C4."),
 )

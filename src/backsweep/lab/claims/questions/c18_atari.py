@@ -46,7 +46,6 @@ QUESTION = Question(
         "whatever the game: an eighth of Pong's range, and less than anything that Kangaroo pays."
     ),
     rule=Alike(("ter", "uer", "per"), (TER, UER, PER), _TASKS, measure=("human-normalised return", human_score)),
-    variants=(TER, UER, PER),
     scales={
         scale: replace(grid, options={**grid.options, **_LENGTH}) if scale == "paper" and grid is not None else grid
         for scale, grid in _SCALES.items()

@@ -30,6 +30,5 @@ QUESTION = Question(
             NotBehind((_MERGED.label, "uer", "ter"), _VARIANTS, _TASKS, _MARGIN),
         )
     ),
-    variants=_VARIANTS,
     scales=grids(_TASKS, _VARIANTS, smoke_options=_SMALL),
 )

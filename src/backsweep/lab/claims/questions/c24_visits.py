@@ -28,6 +28,5 @@ QUESTION = Question(
             Better("ter-visits", NAMES, _VARIANTS, (LAVA_HARD,)),
         )
     ),
-    variants=_VARIANTS,
     scales=grids((LAVA_HARD,), _VARIANTS),
 )

@@ -37,7 +37,6 @@ QUESTION = Question(
         "paired seeds decide nothing. The other methods are also shown."
     ),
     rule=Soonest("graph", _RIVALS, _VARIANTS, MINIGRID),
-    variants=_VARIANTS,
     scales=sizes(MINIGRID, _VARIANTS),
     kind="graph values",
 )

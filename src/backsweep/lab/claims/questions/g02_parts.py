@@ -45,7 +45,6 @@ QUESTION = Question(
         (_SWEEP.label,),
         shown=(("success at the end", final_success),),
     ),
-    variants=_VARIANTS,
     scales=sizes(MINIGRID, _VARIANTS),
     kind="graph values",
 )

@@ -58,7 +58,6 @@ QUESTION = Question(
         "is behind somewhere, or ahead nowhere once all were run."
     ),
     rule=NowhereBehind("graph", _OTHERS, _VARIANTS, _TASKS, _TITLES),
-    variants=_VARIANTS,
     scales=sizes(_TASKS, _VARIANTS, lengths={**_CONTROL, **_GAMES}, laptop_tasks=(_SLIPPERY[0], *_CONTROL)),
     kind="graph values",
 )

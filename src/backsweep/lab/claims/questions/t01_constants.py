@@ -57,7 +57,6 @@ QUESTION = Question(
         "(uniformly, by priority, by sweeps from all ends or from good ones) and how often its values are renewed."
     ),
     rule=Trials(_VARIANTS, MINIGRID),
-    variants=_VARIANTS,
     scales=sizes(MINIGRID, _VARIANTS, seeds=tuning(3)),
     kind="tuning",
 )
