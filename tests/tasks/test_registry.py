@@ -113,7 +113,7 @@ def test_ids_of_any_size() -> None:
         ("sokoban/5x5-1", {"actions": "released"}, "actions must be one of 'paper', 'package'"),
         ("lunarlander", {"max_steps": 0}, "max_steps must be 1 or more"),
         ("minatar/breakout", {"sticky_action_chance": -0.1}, r"sticky_action_chance must be in 0\.\.1"),
-        ("minatar/breakout", {"ramping": True}, "no option 'ramping'; it has game, max_steps"),
+        ("minatar/breakout", {"ramping": True}, "no option 'ramping'; it has game, sticky_action_chance"),
     ],
 )
 def test_bad_options(task: str, options: dict[str, Any], message: str) -> None:

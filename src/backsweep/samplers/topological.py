@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.graph.graph import GraphDraws
+from backsweep.graph.graph import Graph, GraphDraws
 from backsweep.jit.random_streams import generator_state, random_word, restore_generator
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
 from backsweep.samplers.fallback import fill_up
 from backsweep.snapshot.contents import need, need_within
+from backsweep.store.store import Store
 from backsweep.sweep import window_kernels
 from backsweep.sweep.roots import PseudoTerminals, Terminals
 from backsweep.sweep.sweep import Sweep
@@ -82,23 +83,28 @@ class Topological:
         return LiveTopological(self, experience, generator)
 
 
+def new_sweep(config: Topological, store: Store, graph: Graph, seed: np.uint64) -> Sweep:
+    """Return a sweep with a sampler's settings that has not begun."""
+    return Sweep(
+        store,
+        graph,
+        roots=config.roots,
+        predecessors=config.predecessors,
+        start=config.start,
+        separate_trees=config.trees == "separate",
+        by_visits=config.draw == "visits",
+        stitch=config.stitch,
+        seed=seed,
+    )
+
+
 class LiveTopological(LiveSampler):
     """A sweep in progress."""
 
     def __init__(self, config: Topological, experience: Experience, generator: np.random.Generator) -> None:
         super().__init__(experience, generator)
         self.config = config
-        self.sweep = Sweep(
-            experience.store,
-            experience.graph,
-            roots=config.roots,
-            predecessors=config.predecessors,
-            start=config.start,
-            separate_trees=config.trees == "separate",
-            by_visits=config.draw == "visits",
-            stitch=config.stitch,
-            seed=random_word(generator),
-        )
+        self.sweep = new_sweep(config, experience.store, experience.graph, random_word(generator))
         self.window = np.zeros(config.shuffle + 1, np.int64)
         self.held = 0
         # The sweep has its own random stream, so that a shuffle does not change its rows.

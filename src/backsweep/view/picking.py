@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from backsweep.replay import Replay
 from backsweep.samplers import Mixture, Sampler, Topological
-from backsweep.sweep.sweep import Sweep
+from backsweep.samplers.topological import new_sweep
 from backsweep.view.facts import Facts, machinery_with_graph
 
 MOST_DRAWS = 400_000
@@ -65,17 +65,7 @@ def play_sweeps(replay: Replay, facts: Facts) -> Played:
     config = topological_part(replay.sampler) or Topological(predecessors=3)
     parts = machinery_with_graph(replay)
     assert parts.graph is not None
-    sweep = Sweep(
-        parts.store,
-        parts.graph,
-        roots=config.roots,
-        predecessors=config.predecessors,
-        start=config.start,
-        separate_trees=config.trees == "separate",
-        by_visits=config.draw == "visits",
-        stitch=config.stitch,
-        seed=SEED,
-    )
+    sweep = new_sweep(config, parts.store, parts.graph, SEED)
     batches: list[NDArray[np.int64]] = []
     numbers: list[int] = []
     enough = min(MOST_BATCHES, -(-2 * len(facts.source) // SWEEP_BATCH))

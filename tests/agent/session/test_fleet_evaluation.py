@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from backsweep.agent import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.evaluation import ExactEvaluator, exact_evaluator, run_values
+from backsweep.agent.session.evaluation import run_values
 from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_runs
+from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, exact_evaluator
 from backsweep.agent.session.evaluation.run_values import values_of_runs
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.jit.random_streams import named_generator

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.learner import episodic_kernels
-from backsweep.agent.learner.episodic_kernels import COUNT, PLACE, POSITIONS, Walk
+from backsweep.agent.learner.episodic_kernels import COUNT, PLACE, POSITIONS, Backward, Walk
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.jit.array_table import array_row
 from backsweep.replay import Replay
@@ -62,18 +62,8 @@ class BackwardTargets:
             if rule.double:
                 online = np.concatenate([values(each, target=False) for each in following]).astype(np.float64)
         known = np.empty(len(batch))
-        episodic_kernels.walk_through(
-            ring,
-            self._row,
-            machinery.gamma,
-            self._bootstrap_at_timeout,
-            rule.double,
-            rule.diffusion,
-            rule.skipped_steps,
-            target,
-            online,
-            known,
-        )
+        settings = rule_settings(rule, machinery.gamma, self._bootstrap_at_timeout)
+        episodic_kernels.walk_through(ring, self._row, settings, target, online, known)
         return known, self._walk.skipped.copy()
 
     def _find(self, batch: Batch, ring: NDArray[np.int64]) -> int:
@@ -105,6 +95,11 @@ class BackwardTargets:
     def load_state(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore what `state` returned."""
         self.set_rest(arrays["rows"], arrays["targets"], arrays["left_out"])
+
+
+def rule_settings(rule: TargetRule, gamma: float = 0.0, bootstrap_at_timeout: bool = True) -> Backward:
+    """Return a rule as the kernels take it."""
+    return Backward(float(gamma), bool(bootstrap_at_timeout), rule.double, float(rule.diffusion), rule.skipped_steps)
 
 
 def new_walk(batch: int, longest: int, steps: int) -> Walk:

@@ -50,6 +50,19 @@ class Walk(NamedTuple):
     lengths: Int64Vector
 
 
+class Backward(NamedTuple):
+    """How EBU computes targets."""
+
+    gamma: float
+    bootstrap: bool
+    """Whether values after a time limit count."""
+    double: bool
+    """Whether the best next action is the online network's."""
+    diffusion: float
+    skipped_steps: int
+    """The number of first steps of an episode that are skipped."""
+
+
 @inlined
 def stops(flags: int, bootstrap_at_timeout: bool) -> bool:
     """Say whether no value comes after a row: it terminates, or a time limit ended it and that counts as an end."""
@@ -90,13 +103,10 @@ def find_episodes(ring_row: Row, walk_row: Row) -> int:
 @kernel
 def episode_targets(
     ring: Ring,
-    gamma: float,
-    bootstrap: bool,
+    rule: Backward,
     steps: NDArray[np.int64],
     next_target: NDArray[np.floating],
     next_online: NDArray[np.floating],
-    double: bool,
-    diffusion: float,
     targets: NDArray[np.float64],
 ) -> None:
     """Compute the targets of an episode, in time order, by EBU's temporary table.
@@ -116,34 +126,30 @@ def episode_targets(
         slot = steps[step] % capacity
         best = 0
         for action in range(1, table.shape[1]):
-            if double:
+            if rule.double:
                 if next_online[step, action] > next_online[step, best]:
                     best = action
             elif table[step, action] > table[step, best]:
                 best = action
         # Rewards and discounts are those of a batch, which has them in single precision.
-        discount = np.float64(np.float32(0.0 if stops(rows[slot, FLAGS], bootstrap) else gamma))
+        discount = np.float64(np.float32(0.0 if stops(rows[slot, FLAGS], rule.bootstrap) else rule.gamma))
         target = np.float64(np.float32(values[slot, REWARD])) + discount * table[step, best]
         targets[step] = target
         if step:
             taken = actions[slot, 0]
-            table[step - 1, taken] = diffusion * target + (1.0 - diffusion) * table[step - 1, taken]
+            table[step - 1, taken] = rule.diffusion * target + (1.0 - rule.diffusion) * table[step - 1, taken]
 
 
 @kernel
 def walk_through(
     ring_row: Row,
     walk_row: Row,
-    gamma: float,
-    bootstrap: bool,
-    double: bool,
-    diffusion: float,
-    first_steps: int,
+    rule: Backward,
     next_target: NDArray[np.floating],
     next_online: NDArray[np.floating],
     known: NDArray[np.floating],
 ) -> None:
-    """Write each walked row's target to `known`, NaN for the others; an episode's `first_steps` steps are skipped.
+    """Write each walked row's target to `known`, NaN for the others, and which rows are skipped.
 
     `next_target` and `next_online` are the values of the next states of the steps that `find_episodes` listed.
     """
@@ -163,20 +169,17 @@ def walk_through(
             targets = np.empty(length, np.float64)
             episode_targets(
                 unpack(Ring, ring_row),
-                gamma,
-                bootstrap,
+                rule,
                 steps[used : used + length],
                 next_target[used : used + length],
                 next_online[used : used + length],
-                double,
-                diffusion,
                 targets,
             )
             for step in range(length):
                 newest_first = length - 1 - step
                 walk.rows[newest_first] = steps[used + step]
                 walk.targets[newest_first] = targets[step]
-                walk.left_out[newest_first] = step < first_steps
+                walk.left_out[newest_first] = step < rule.skipped_steps
             position[PLACE], position[COUNT] = 0, length
             used += length
             episode += 1

@@ -36,7 +36,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Loaded:
-    """A loaded checkpoint."""
+    """A fleet to train, new or from a checkpoint."""
 
     fleet: Fleet
     names: list[str]

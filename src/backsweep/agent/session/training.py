@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from backsweep.agent.defaults import task_options
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.memory_budget import check_memory, limits_on_device
 from backsweep.agent.session import checkpoint
-from backsweep.agent.session.evaluation import exact_evaluator
+from backsweep.agent.session.checkpoint import Loaded
+from backsweep.agent.session.evaluation.exact_values import exact_evaluator
 from backsweep.agent.session.folder import (
     RunError,
     create_run,
@@ -112,8 +113,9 @@ def _begin(
         create_run(folder / name, config, convolutions=fleet.learner.convolutions)
     if list(configs) != [SINGLE]:
         write_json(folder / FLEET, {"runs": list(configs)})
+    begun = Loaded(fleet, list(configs), [0] * len(configs), [None] * len(configs))
     with locked(folder):
-        return _run_session(folder, fleet, list(configs), [0] * len(configs), [None] * len(configs), session, live)
+        return _run_session(folder, begun, session, live)
 
 
 def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
@@ -141,7 +143,7 @@ def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
         except (SnapshotError, ValueError) as error:
             raise RunError(f"the checkpoint in {place} cannot be used by this release: {error}") from error
         with live_page(loaded.fleet, chosen) as live:
-            return _run_session(place, loaded.fleet, loaded.names, loaded.positions, loaded.digests, chosen, live)
+            return _run_session(place, loaded, chosen, live)
 
 
 def check_session(session: SessionConfig) -> None:
@@ -160,19 +162,11 @@ def check_session(session: SessionConfig) -> None:
             raise RunError(f"{package} is not installed: pip install 'backsweep[{extra}]'")
 
 
-def _run_session(
-    folder: Path,
-    fleet: Fleet,
-    names: Sequence[str],
-    positions: Sequence[int],
-    digests: Sequence[str | None],
-    session: SessionConfig,
-    live: Live | None,
-) -> list[RunResult]:
-    limits = limits_on_device(fleet, session)
+def _run_session(folder: Path, begun: Loaded, session: SessionConfig, live: Live | None) -> list[RunResult]:
+    fleet, limits = begun.fleet, limits_on_device(begun.fleet, session)
     with fleet_threads(session.fleet_threads):
         files: list[RunFiles] = []
-        for name, position, digest, run in zip(names, positions, digests, fleet.runs, strict=True):
+        for name, position, digest, run in zip(begun.names, begun.positions, begun.digests, fleet.runs, strict=True):
             place = folder / name
             sinks = _sinks(place, run.config, session)
             if live is not None and not files:

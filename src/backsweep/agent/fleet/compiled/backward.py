@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import backward_kernels
 from backsweep.agent.fleet.compiled.runs import CompiledRuns
-from backsweep.agent.learner.episodic import new_walk
+from backsweep.agent.learner.episodic import new_walk, rule_settings
 from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
@@ -63,19 +63,10 @@ class BackwardWalks:
 
     def finish(self, networks: Executor) -> None:
         """Fill `known` for the batches that were drawn last."""
-        runs, rule = self._runs, self._rule
-        target, online = self._values(networks)
+        runs, rule = self._runs, rule_settings(self._rule)
+        values = self._values(networks)
         backward_kernels.walk_through(
-            runs.table,
-            self._table,
-            rule.double,
-            rule.diffusion,
-            rule.skipped_steps,
-            self._starts,
-            target,
-            online,
-            self._known,
-            runs.buffers.weight,
+            runs.table, self._table, rule, self._starts, *values, self._known, runs.buffers.weight
         )
 
     def _in_chunks(self, beginning: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.learner import episodic_kernels
-from backsweep.agent.learner.episodic_kernels import Walk
+from backsweep.agent.learner.episodic_kernels import Backward, Walk
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.store.store_kernels import NEXT_OBSERVATION, RING, Ring
@@ -40,9 +40,7 @@ def find_episodes(
 def walk_through(
     runs: NDArray[np.int64],
     walks: Table,
-    double: bool,
-    diffusion: float,
-    first_steps: int,
+    rule: Backward,
     starts: NDArray[np.int64],
     next_target: NDArray[np.floating],
     next_online: NDArray[np.floating],
@@ -51,24 +49,17 @@ def walk_through(
 ) -> None:
     """Walk through the batches of all runs; rows that are skipped get no weight.
 
-    The values of a run's steps begin at `starts[run]` of the values given.
+    Each run has its own discount and treatment of time limits. The values of a run's steps begin at `starts[run]` of
+    the values given.
     """
     for i in range(runs.shape[0]):
         run = unpack(codes.RunArrays, runs[i, codes.RUN])
         if run.ints[codes.RUN_STATE] != codes.GOING:
             continue
-        episodic_kernels.walk_through(
-            runs[i, RING],
-            walks[i],
-            run.floats[codes.RUN_DISCOUNT],
-            run.ints[codes.RUN_BOOTSTRAP] != 0,
-            double,
-            diffusion,
-            first_steps,
-            next_target[starts[i] :],
-            next_online[starts[i] :],
-            known[i],
-        )
+        gamma, bootstrap = run.floats[codes.RUN_DISCOUNT], run.ints[codes.RUN_BOOTSTRAP] != 0
+        own = Backward(gamma, bootstrap, rule.double, rule.diffusion, rule.skipped_steps)
+        target, online = next_target[starts[i] :], next_online[starts[i] :]
+        episodic_kernels.walk_through(runs[i, RING], walks[i], own, target, online, known[i])
         skipped = unpack(Walk, walks[i]).skipped
         for place in range(skipped.shape[0]):
             if skipped[place]:

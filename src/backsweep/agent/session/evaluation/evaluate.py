@@ -14,16 +14,9 @@ from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import task_of, task_options
 from backsweep.agent.fleet.run import environment_seed, return_bounds, run_environments
 from backsweep.agent.learner.double_dqn import Learner
-from backsweep.agent.session.evaluation import (
-    ExactEvaluator,
-    ExactScores,
-    FleetValues,
-    Rollouts,
-    exact_evaluator,
-    play,
-    probe_states,
-)
-from backsweep.agent.session.evaluation.rollouts import ActionValues
+from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, ExactScores, exact_evaluator
+from backsweep.agent.session.evaluation.probe import probe_states
+from backsweep.agent.session.evaluation.rollouts import ActionValues, FleetValues, Rollouts, play
 from backsweep.agent.session.evaluation.run_values import values_of_runs
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
