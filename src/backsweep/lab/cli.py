@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,47 +151,48 @@ def run_command(parsed: argparse.Namespace) -> int:
 def _run_here(parsed: argparse.Namespace) -> int:
     from backsweep.lab.runs import gpu_sharing
     from backsweep.lab.runs.engine import run_jobs, usable_cores
-    from backsweep.lab.runs.progress import JobProgress
 
     cores = usable_cores()
     one_per_core = parsed.engine == "process" or (parsed.device.startswith("cuda") and gpu_sharing.is_available())
     workers = parsed.jobs if parsed.jobs is not None else (cores if one_per_core else 1)
-    found = _planned(parsed, parsed.results, workers)
-    if parsed.dry_run:
-        return _show_plan(parsed, found, workers)
-    if not found.jobs:
-        print(f"all {found.total} runs are finished")
-        return 0
-    todo = len(found.jobs)
-    print(f"{found.total} runs, {found.finished} finished; {todo} processes to do, {workers} at a time", flush=True)
-    progress = JobProgress(found.jobs)
-    with gpu_sharing.shared(parsed.device, min(workers, todo)) as note:
-        if note is not None:
-            print(note, file=sys.stderr, flush=True)
-        failures, interrupted = run_jobs(found.jobs, parsed.results / "logs", workers, progress, cores)
-    return _report(failures, interrupted, progress, todo, parsed.results)
+
+    def do(jobs: list[Any], progress: Any) -> tuple[list[Any], bool]:
+        with gpu_sharing.shared(parsed.device, min(workers, len(jobs))) as note:
+            if note is not None:
+                print(note, file=sys.stderr, flush=True)
+            return run_jobs(jobs, parsed.results / "logs", workers, progress, cores)
+
+    return _run(parsed, parsed.results, workers, f"processes to do, {workers} at a time", do)
 
 
 def _run_on_cluster(parsed: argparse.Namespace, cluster: Any) -> int:
-    from backsweep.lab.runs.progress import JobProgress
     from backsweep.lab.runs.ray_engine import run_jobs_on_ray
 
     room = cluster.room()
     workers = max(1, room if parsed.jobs is None else min(room, parsed.jobs))
-    found = _planned(parsed, cluster.root, workers)
+
+    def do(jobs: list[Any], progress: Any) -> tuple[list[Any], bool]:
+        return run_jobs_on_ray(jobs, cluster, progress, parsed.jobs)
+
+    return _run(parsed, cluster.root, workers, f"tasks to do; the cluster has room for {room} at a time", do)
+
+
+def _run(
+    parsed: argparse.Namespace, root: Path, workers: int, words: str, do: Callable[..., tuple[list[Any], bool]]
+) -> int:
+    """Plan the jobs, show the plan or `do` them, and report; return the exit code."""
+    from backsweep.lab.runs.progress import JobProgress
+
+    found = _planned(parsed, root, workers)
     if parsed.dry_run:
         return _show_plan(parsed, found, workers)
     if not found.jobs:
         print(f"all {found.total} runs are finished")
         return 0
-    todo = len(found.jobs)
-    print(
-        f"{found.total} runs, {found.finished} finished; {todo} tasks to do; the cluster has room for {room} at a time",
-        flush=True,
-    )
+    print(f"{found.total} runs, {found.finished} finished; {len(found.jobs)} {words}", flush=True)
     progress = JobProgress(found.jobs)
-    failures, interrupted = run_jobs_on_ray(found.jobs, cluster, progress, parsed.jobs)
-    return _report(failures, interrupted, progress, todo, parsed.results)
+    failures, interrupted = do(found.jobs, progress)
+    return _report(failures, interrupted, progress, len(found.jobs), parsed.results)
 
 
 def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:

@@ -14,8 +14,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import array_row
 from backsweep.jit.compilation import on_one_thread, threads_in_use
 from backsweep.tasks.lane_seeds import stream_word
+from backsweep.tasks.lanes_kernels import Turn
 from backsweep.tasks.make import make_lanes
 from backsweep.tasks.registry import find_task
 from backsweep.tasks.resumable import Outcome, State
@@ -59,9 +61,10 @@ class FleetEnvironments:
         self.finals: NDArray[Any] = np.zeros(lanes.observations.shape, lanes.observations.dtype)
         self.rewards, self.terminated, self.truncated = lanes.rewards, lanes.terminated, lanes.truncated
         self.ended = np.zeros(self.num_envs, dtype=np.bool_)
-        self._final_numbers = self.finals.reshape(self.num_envs, -1)
-        self._nobody = np.zeros(self.num_envs, dtype=np.bool_)
-        self._no_actions = np.zeros(self.num_envs, dtype=np.int64)
+        actions, resting = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs, np.bool_)
+        shown, last = (array.reshape(self.num_envs, -1).view(np.uint8) for array in (self.observations, self.finals))
+        self._turn_arrays = Turn(actions, resting, self.ended, shown, last)
+        self._turn_row = array_row(self._turn_arrays)
         finals: Any = self.finals
         self._outcome = Outcome(lanes.observations, lanes.rewards, lanes.terminated, lanes.truncated, finals)
         self._started = False
@@ -70,7 +73,7 @@ class FleetEnvironments:
         """Start an episode in every environment."""
         self._started = True
         try:
-            self._turn(False, True, self._no_actions, self._nobody)
+            self._turn(False, True, None)
         finally:
             self.ended[:] = False
         return self.observations
@@ -84,18 +87,18 @@ class FleetEnvironments:
         """
         if not self._started:
             raise RuntimeError("step was called before reset; call reset() first")
-        checked = checked_actions(actions, self.num_envs, self.num_actions)
-        self._turn(True, restart, np.ascontiguousarray(checked), self._nobody if resting is None else resting)
+        self._turn_arrays.actions[:] = checked_actions(actions, self.num_envs, self.num_actions)
+        self._turn(True, restart, resting)
         return self._outcome
 
-    def _turn(self, moving: bool, beginning: bool, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
-        arguments = (moving, beginning, actions, resting, self.ended, self._final_numbers)
+    def _turn(self, moving: bool, beginning: bool, resting: NDArray[np.bool_] | None) -> None:
+        self._turn_arrays.resting[:] = False if resting is None else resting
         if self.num_envs == 1 or (moving and self.num_envs < self._lanes.LANES_WORTH_THREADS):
             with on_one_thread():
-                lost = self._lanes.turn(1, *arguments)
+                lost = self._lanes.turn(1, moving, beginning, self._turn_row)
         else:
             # Always the same number of threads: a change of size recreates the thread pool.
-            lost = self._lanes.turn(threads_in_use(), *arguments)
+            lost = self._lanes.turn(threads_in_use(), moving, beginning, self._turn_row)
         if lost.size:
             raise LostLanesError(lost)
 

@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Table
+from backsweep.jit.array_table import Row, Table
 from backsweep.tasks.lanes_kernels import Outcomes
 
 Bundle = tuple[NDArray[Any], ...]
@@ -64,28 +64,18 @@ class Lanes(abc.ABC):
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw a new level for every chosen lane from its own stream and write its observation."""
 
-    def turn(
-        self,
-        parts: int,
-        moving: bool,
-        beginning: bool,
-        actions: NDArray[np.int64],
-        resting: NDArray[np.bool_],
-        ended: NDArray[np.bool_],
-        finals: NDArray[Any],
-        /,
-    ) -> NDArray[np.int64]:
+    def turn(self, parts: int, moving: bool, beginning: bool, turn_row: Row) -> NDArray[np.int64]:
         """Step, copy last observations and start the next episodes in one threaded call.
 
-        Lanes that are `resting` are skipped. The last observation of an episode that ends is copied into `finals`,
-        which has one row of numbers per lane. The work is split into `parts` parts for the threads.
+        `turn_row` is a row of `Turn`, with rows of bytes for each lane. Lanes that are resting are skipped. The last
+        observation of an episode that ends is copied into `finals`. The work is split into `parts` parts for the
+        threads.
 
         Unless `moving`, no lane is stepped and every lane that is not resting starts an episode. Unless `beginning`,
         lanes whose episode ends stay at its end, and `finals` is not changed. `ended` says whose episode ended, or
         started. Returns the lanes for which no level was found; all others are done.
         """
-        numbers = self.observations.reshape(self.num_lanes, -1)
-        self.TURN(parts, moving, beginning, actions, resting, ended, numbers, finals, self._table)
+        self.TURN(parts, moving, beginning, turn_row, self._table)
         return np.empty(0, dtype=np.int64)
 
     def situation(self) -> dict[str, NDArray[Any]]:

@@ -5,12 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from backsweep.jit.array_table import BoolVector, Float64Vector, WordVector
+from backsweep.jit.array_table import BoolVector, ByteMatrix, Float64Vector, Int64Vector, WordVector
 from backsweep.jit.compilation import inlined
 
 # Bundles of a task, in the order of its table; each family adds one or two.
@@ -29,6 +26,20 @@ class Outcomes(NamedTuple):
     truncated: BoolVector
 
 
+class Turn(NamedTuple):
+    """What a turn of all lanes takes and gives; see `Lanes.turn`."""
+
+    actions: Int64Vector
+    resting: BoolVector
+    """Lanes that are skipped."""
+    ended: BoolVector
+    """Out: whose episode ended, or started."""
+    observations: ByteMatrix
+    """The observations, a row of bytes per lane."""
+    finals: ByteMatrix
+    """Out: the last observations of episodes that ended, likewise."""
+
+
 @inlined
 def part_of(part: int, parts: int, lanes: int) -> tuple[int, int]:
     """Return the first lane of one of several equal parts, and the first behind it."""
@@ -36,24 +47,16 @@ def part_of(part: int, parts: int, lanes: int) -> tuple[int, int]:
 
 
 @inlined
-def end_episode(
-    lane: int,
-    moving: bool,
-    beginning: bool,
-    resting: NDArray[np.bool_],
-    outcomes: Outcomes,
-    ended: NDArray[np.bool_],
-    observations: NDArray[Any],
-    finals: NDArray[Any],
-) -> bool:
+def end_episode(lane: int, moving: bool, beginning: bool, turn: Turn, outcomes: Outcomes) -> bool:
     """Note whether a lane's episode ended; return whether it begins the next, after keeping its last observation.
 
     Lanes that rest do nothing. If the lanes are not moving, they are all to begin.
     """
-    ended[lane] = not resting[lane] and (not moving or outcomes.terminated[lane] or outcomes.truncated[lane])
-    if not (ended[lane] and beginning):
+    ended = not turn.resting[lane] and (not moving or outcomes.terminated[lane] or outcomes.truncated[lane])
+    turn.ended[lane] = ended
+    if not (ended and beginning):
         return False
     if moving:
-        for place in range(finals.shape[1]):
-            finals[lane, place] = observations[lane, place]
+        for place in range(turn.finals.shape[1]):
+            turn.finals[lane, place] = turn.observations[lane, place]
     return True

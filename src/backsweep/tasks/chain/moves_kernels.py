@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, unpack
+from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, borrow, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
@@ -75,7 +75,8 @@ def step_lanes(
 @kernel
 def move_lanes(actions: NDArray[np.int64], resting: NDArray[np.bool_], task: Table) -> None:
     """Move every lane that is not resting."""
-    step_lanes(0, actions.size, actions, resting, unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN]))
+    outcomes, chain = unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN])
+    step_lanes(0, actions.size, borrow(actions), borrow(resting), outcomes, chain)
 
 
 @kernel

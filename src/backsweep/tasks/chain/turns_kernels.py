@@ -5,67 +5,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Table, unpack
+from backsweep.jit.array_table import Row, Table, unpack
 from backsweep.jit.compilation import kernel, threaded
 from backsweep.tasks.chain.moves_kernels import ONE_HOT, ChainArrays, step_lanes
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, end_episode, part_of
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, Turn, end_episode, part_of
 
 
 @kernel
-def turn_part(
-    part: int,
-    parts: int,
-    moving: bool,
-    beginning: bool,
-    actions: NDArray[np.int64],
-    resting: NDArray[np.bool_],
-    ended: NDArray[np.bool_],
-    observations: NDArray[Any],
-    finals: NDArray[Any],
-    task: Table,
-) -> None:
+def turn_part(part: int, parts: int, moving: bool, beginning: bool, turn_row: Row, task: Table) -> None:
     """Take the turn of one part of the lanes."""
     outcomes, chain = unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN])
-    states, one_hot = chain.states, chain.settings[ONE_HOT] != 0
-    first, last = part_of(part, parts, actions.size)
+    turn = unpack(Turn, turn_row)
+    # Unless the chain is one-hot, the observations are the states themselves.
+    states, one_hot, vectors = chain.states, chain.settings[ONE_HOT] != 0, turn.observations.view(np.float32)
+    first, last = part_of(part, parts, turn.actions.size)
     if moving:
         if one_hot:
             for lane in range(first, last):
-                observations[lane, states[lane]] = 0
-        step_lanes(first, last, actions, resting, outcomes, chain)
+                vectors[lane, states[lane]] = 0
+        step_lanes(first, last, turn.actions, turn.resting, outcomes, chain)
         if one_hot:
             for lane in range(first, last):
-                observations[lane, states[lane]] = 1
+                vectors[lane, states[lane]] = 1
     for lane in range(first, last):
-        if end_episode(lane, moving, beginning, resting, outcomes, ended, observations, finals):
+        if end_episode(lane, moving, beginning, turn, outcomes):
             if one_hot:
-                observations[lane, states[lane]] = 0
-                observations[lane, 0] = 1
+                vectors[lane, states[lane]] = 0
+                vectors[lane, 0] = 1
             states[lane] = 0
             chain.steps[lane] = 0
 
 
 @threaded
-def turn(
-    parts: int,
-    moving: bool,
-    beginning: bool,
-    actions: NDArray[np.int64],
-    resting: NDArray[np.bool_],
-    ended: NDArray[np.bool_],
-    observations: NDArray[Any],
-    finals: NDArray[Any],
-    task: Table,
-) -> None:
-    """Move the lanes, keep the last observations of episodes that end and begin the next (see `Lanes.turn`).
-
-    `observations` and `finals` hold a row of numbers per lane. Unless the chain is one-hot, the first are the states.
-    """
+def turn_lanes(parts: int, moving: bool, beginning: bool, turn_row: Row, task: Table) -> None:
+    """Take a turn of all lanes, split into parts (see `Lanes.turn`)."""
     for part in prange(parts):
-        turn_part(part, parts, moving, beginning, actions, resting, ended, observations, finals, task)
+        turn_part(part, parts, moving, beginning, turn_row, task)

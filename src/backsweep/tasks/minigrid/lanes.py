@@ -12,7 +12,7 @@ from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.minigrid import codes, moves_kernels, tiles
 from backsweep.tasks.minigrid.levels_kernels import begin_episodes
 from backsweep.tasks.minigrid.options import MiniGridOptions
-from backsweep.tasks.minigrid.turns_kernels import turn
+from backsweep.tasks.minigrid.turns_kernels import turn_lanes
 
 PICTURE_TILE = 32
 
@@ -23,7 +23,7 @@ class MiniGridLanes(Lanes):
     FAMILY = "minigrid"
     SITUATION = ("cells", "lanes")
     LANES_WORTH_THREADS = 512
-    TURN = staticmethod(turn)
+    TURN = staticmethod(turn_lanes)
 
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Table, unpack
+from backsweep.jit.array_table import Table, borrow, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
@@ -207,6 +207,6 @@ def draw_levels(first: int, last: int, chosen: NDArray[np.bool_], streams: NDArr
 @kernel
 def begin_episodes(chosen: NDArray[np.bool_], task: Table) -> None:
     """Draw a new level for every chosen lane and paint it."""
-    grids = unpack(Grids, task[OWN])
+    grids, chosen = unpack(Grids, task[OWN]), borrow(chosen)
     draw_levels(0, chosen.size, chosen, unpack(Outcomes, task[OUTCOMES]).streams, grids)
     draw_lanes(0, chosen.size, chosen, grids, unpack(Canvas, task[CANVAS]))

@@ -27,6 +27,7 @@ from backsweep.jit.array_table import (
     Int64Matrix,
     Int64Vector,
     Table,
+    borrow,
     unpack,
 )
 from backsweep.jit.compilation import kernel
@@ -247,4 +248,4 @@ def step_lanes(
 def move_lanes(actions: NDArray[np.int64], resting: NDArray[np.bool_], task: Table) -> None:
     """Move every lane that is not resting and repaint the cells it changed."""
     outcomes, grids = unpack(Outcomes, task[OUTCOMES]), unpack(Grids, task[OWN])
-    step_lanes(0, actions.size, actions, resting, outcomes, grids, unpack(Canvas, task[CANVAS]))
+    step_lanes(0, actions.size, borrow(actions), borrow(resting), outcomes, grids, unpack(Canvas, task[CANVAS]))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Table, unpack
+from backsweep.jit.array_table import Table, borrow, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
 from backsweep.tasks.lanes_kernels import OWN
@@ -275,8 +275,8 @@ def draw_rooms(
 @kernel
 def begin_episodes(chosen: NDArray[np.bool_], streams: NDArray[np.uint64], task: Table) -> int:
     """Draw a new room for every chosen lane and paint it; return a lane that found none, or ABSENT."""
-    rooms = unpack(Rooms, task[OWN])
-    lost = draw_rooms(0, chosen.size, chosen, streams, rooms, unpack(Searches, task[SEARCHES]), 0)
+    rooms, chosen = unpack(Rooms, task[OWN]), borrow(chosen)
+    lost = draw_rooms(0, chosen.size, chosen, borrow(streams), rooms, unpack(Searches, task[SEARCHES]), 0)
     if lost == ABSENT:
         draw_lanes(0, chosen.size, chosen, rooms)
     return lost

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import array_rows
+from backsweep.jit.array_table import Row, array_rows
 from backsweep.jit.compilation import announce_first_compilation
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.resize import axis_tables
 from backsweep.tasks.sokoban import codes, moves_kernels
 from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, begin_episodes
 from backsweep.tasks.sokoban.options import SokobanOptions
-from backsweep.tasks.sokoban.turns_kernels import turn
+from backsweep.tasks.sokoban.turns_kernels import turn_lanes
 
 PICTURE_CELL = 32
 # Some sizes have no playable room; any playable size needs fewer tries.
@@ -29,7 +28,7 @@ class SokobanLanes(Lanes):
     FAMILY = "sokoban"
     SITUATION = ("fixed", "rooms", "lanes")
     LANES_WORTH_THREADS = 16  # a new room may take a millisecond
-    TURN = staticmethod(turn)
+    TURN = staticmethod(turn_lanes)
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -77,11 +76,11 @@ class SokobanLanes(Lanes):
         if lost != moves_kernels.ABSENT:
             raise RuntimeError(f"lane {lost} found no room that can be played in {MOST_TRIES} tries")
 
-    def turn(self, parts: int, /, *arguments: Any) -> NDArray[np.int64]:
+    def turn(self, parts: int, moving: bool, beginning: bool, turn_row: Row) -> NDArray[np.int64]:
         """Make enough sets for searching, then take the turn."""
         if len(self._searches.keys) < parts:
             self._use_searches(parts)
-        super().turn(parts, *arguments)
+        super().turn(parts, moving, beginning, turn_row)
         return np.flatnonzero(self._lost)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:

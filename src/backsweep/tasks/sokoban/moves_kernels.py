@@ -25,6 +25,7 @@ from backsweep.jit.array_table import (
     Int64Matrix,
     Int64Vector,
     Table,
+    borrow,
     unpack,
 )
 from backsweep.jit.compilation import kernel
@@ -183,7 +184,8 @@ def step_lanes(
 @kernel
 def move_lanes(actions: NDArray[np.int64], resting: NDArray[np.bool_], task: Table) -> None:
     """Move every lane that is not resting and repaint the cells it changed."""
-    step_lanes(0, actions.size, actions, resting, unpack(Outcomes, task[OUTCOMES]), unpack(Rooms, task[OWN]))
+    outcomes, rooms = unpack(Outcomes, task[OUTCOMES]), unpack(Rooms, task[OWN])
+    step_lanes(0, actions.size, borrow(actions), borrow(resting), outcomes, rooms)
 
 
 @kernel
