@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import array_row
 from backsweep.jit.compilation import on_one_thread, threads_in_use
 from backsweep.tasks.lane_seeds import stream_word
-from backsweep.tasks.lanes_kernels import Turn
+from backsweep.tasks.lanes_kernels import Advance
 from backsweep.tasks.make import make_lanes
 from backsweep.tasks.registry import find_task
 from backsweep.tasks.resumable import Outcome, State
@@ -63,8 +63,8 @@ class FleetEnvironments:
         self.ended = np.zeros(self.num_envs, dtype=np.bool_)
         actions, resting = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs, np.bool_)
         shown, last = (array.reshape(self.num_envs, -1).view(np.uint8) for array in (self.observations, self.finals))
-        self._turn_arrays = Turn(actions, resting, self.ended, shown, last)
-        self._turn_row = array_row(self._turn_arrays)
+        self._advance_arrays = Advance(actions, resting, self.ended, shown, last)
+        self._advance_row = array_row(self._advance_arrays)
         finals: Any = self.finals
         self._outcome = Outcome(lanes.observations, lanes.rewards, lanes.terminated, lanes.truncated, finals)
         self._started = False
@@ -73,7 +73,7 @@ class FleetEnvironments:
         """Start an episode in every environment."""
         self._started = True
         try:
-            self._turn(False, True, None)
+            self._advance(False, True, None)
         finally:
             self.ended[:] = False
         return self.observations
@@ -87,18 +87,18 @@ class FleetEnvironments:
         """
         if not self._started:
             raise RuntimeError("step was called before reset; call reset() first")
-        self._turn_arrays.actions[:] = checked_actions(actions, self.num_envs, self.num_actions)
-        self._turn(True, restart, resting)
+        self._advance_arrays.actions[:] = checked_actions(actions, self.num_envs, self.num_actions)
+        self._advance(True, restart, resting)
         return self._outcome
 
-    def _turn(self, moving: bool, beginning: bool, resting: NDArray[np.bool_] | None) -> None:
-        self._turn_arrays.resting[:] = False if resting is None else resting
+    def _advance(self, moving: bool, beginning: bool, resting: NDArray[np.bool_] | None) -> None:
+        self._advance_arrays.resting[:] = False if resting is None else resting
         if self.num_envs == 1 or (moving and self.num_envs < self._lanes.LANES_WORTH_THREADS):
             with on_one_thread():
-                lost = self._lanes.turn(1, moving, beginning, self._turn_row)
+                lost = self._lanes.advance(1, moving, beginning, self._advance_row)
         else:
             # Always the same number of threads: a change of size recreates the thread pool.
-            lost = self._lanes.turn(threads_in_use(), moving, beginning, self._turn_row)
+            lost = self._lanes.advance(threads_in_use(), moving, beginning, self._advance_row)
         if lost.size:
             raise LostLanesError(lost)
 

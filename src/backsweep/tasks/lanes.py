@@ -40,8 +40,8 @@ class Lanes(abc.ABC):
     LANES_WORTH_THREADS: ClassVar[int]
     """The number of lanes from which several threads are clearly faster than one."""
 
-    TURN: ClassVar[Callable[..., None]]
-    """The family's threaded kernel for `turn`."""
+    ADVANCE: ClassVar[Callable[..., None]]
+    """The family's threaded kernel for `advance`."""
 
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.spaces.Discrete
@@ -64,18 +64,17 @@ class Lanes(abc.ABC):
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw a new level for every chosen lane from its own stream and write its observation."""
 
-    def turn(self, parts: int, moving: bool, beginning: bool, turn_row: Row) -> NDArray[np.int64]:
+    def advance(self, shares: int, moving: bool, beginning: bool, arrays_row: Row) -> NDArray[np.int64]:
         """Step, copy last observations and start the next episodes in one threaded call.
 
-        `turn_row` is a row of `Turn`, with rows of bytes for each lane. Lanes that are resting are skipped. The last
-        observation of an episode that ends is copied into `finals`. The work is split into `parts` parts for the
-        threads.
+        `arrays_row` is the row of an `Advance`. Lanes that are resting are skipped. The last observation of an episode
+        that ends is copied into `finals`. The threads divide the lanes into `shares`.
 
         Unless `moving`, no lane is stepped and every lane that is not resting starts an episode. Unless `beginning`,
         lanes whose episode ends stay at its end, and `finals` is not changed. `ended` says whose episode ended, or
         started. Returns the lanes for which no level was found; all others are done.
         """
-        self.TURN(parts, moving, beginning, turn_row, self._table)
+        self.ADVANCE(shares, moving, beginning, arrays_row, self._table)
         return np.empty(0, dtype=np.int64)
 
     def situation(self) -> dict[str, NDArray[Any]]:

@@ -26,8 +26,8 @@ class Outcomes(NamedTuple):
     truncated: BoolVector
 
 
-class Turn(NamedTuple):
-    """What a turn of all lanes takes and gives; see `Lanes.turn`."""
+class Advance(NamedTuple):
+    """What advancing all lanes takes and gives; see `Lanes.advance`."""
 
     actions: Int64Vector
     resting: BoolVector
@@ -41,22 +41,22 @@ class Turn(NamedTuple):
 
 
 @inlined
-def part_of(part: int, parts: int, lanes: int) -> tuple[int, int]:
-    """Return the first lane of one of several equal parts, and the first behind it."""
-    return part * lanes // parts, (part + 1) * lanes // parts
+def range_of(share: int, shares: int, lanes: int) -> tuple[int, int]:
+    """Return the first lane of one of several equal shares, and the first behind it."""
+    return share * lanes // shares, (share + 1) * lanes // shares
 
 
 @inlined
-def end_episode(lane: int, moving: bool, beginning: bool, turn: Turn, outcomes: Outcomes) -> bool:
+def end_episode(lane: int, moving: bool, beginning: bool, arrays: Advance, outcomes: Outcomes) -> bool:
     """Note whether a lane's episode ended; return whether it begins the next, after keeping its last observation.
 
     Lanes that rest do nothing. If the lanes are not moving, they are all to begin.
     """
-    ended = not turn.resting[lane] and (not moving or outcomes.terminated[lane] or outcomes.truncated[lane])
-    turn.ended[lane] = ended
+    ended = not arrays.resting[lane] and (not moving or outcomes.terminated[lane] or outcomes.truncated[lane])
+    arrays.ended[lane] = ended
     if not (ended and beginning):
         return False
     if moving:
-        for place in range(turn.finals.shape[1]):
-            turn.finals[lane, place] = turn.observations[lane, place]
+        for place in range(arrays.finals.shape[1]):
+            arrays.finals[lane, place] = arrays.observations[lane, place]
     return True

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import array_rows
 from backsweep.tasks.chain import moves_kernels
+from backsweep.tasks.chain.advance_kernels import advance_lanes
 from backsweep.tasks.chain.options import ChainOptions
-from backsweep.tasks.chain.turns_kernels import turn_lanes
 from backsweep.tasks.lanes import Bundle, Lanes
 
 
@@ -19,7 +19,7 @@ class ChainLanes(Lanes):
     FAMILY = "nchain"
     SITUATION = ("states", "steps")
     LANES_WORTH_THREADS = 8192
-    TURN = staticmethod(turn_lanes)
+    ADVANCE = staticmethod(advance_lanes)
 
     def __init__(self, options: ChainOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)

@@ -10,9 +10,9 @@ from backsweep.jit.array_table import array_rows
 from backsweep.jit.compilation import announce_first_compilation
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.minigrid import codes, moves_kernels, tiles
+from backsweep.tasks.minigrid.advance_kernels import advance_lanes
 from backsweep.tasks.minigrid.levels_kernels import begin_episodes
 from backsweep.tasks.minigrid.options import MiniGridOptions
-from backsweep.tasks.minigrid.turns_kernels import turn_lanes
 
 PICTURE_TILE = 32
 
@@ -23,7 +23,7 @@ class MiniGridLanes(Lanes):
     FAMILY = "minigrid"
     SITUATION = ("cells", "lanes")
     LANES_WORTH_THREADS = 512
-    TURN = staticmethod(turn_lanes)
+    ADVANCE = staticmethod(advance_lanes)
 
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)

@@ -13,9 +13,9 @@ from backsweep.jit.compilation import announce_first_compilation
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.resize import axis_tables
 from backsweep.tasks.sokoban import codes, moves_kernels
+from backsweep.tasks.sokoban.advance_kernels import advance_lanes
 from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, begin_episodes
 from backsweep.tasks.sokoban.options import SokobanOptions
-from backsweep.tasks.sokoban.turns_kernels import turn_lanes
 
 PICTURE_CELL = 32
 # Some sizes have no playable room; any playable size needs fewer tries.
@@ -28,7 +28,7 @@ class SokobanLanes(Lanes):
     FAMILY = "sokoban"
     SITUATION = ("fixed", "rooms", "lanes")
     LANES_WORTH_THREADS = 16  # a new room may take a millisecond
-    TURN = staticmethod(turn_lanes)
+    ADVANCE = staticmethod(advance_lanes)
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
@@ -76,11 +76,11 @@ class SokobanLanes(Lanes):
         if lost != moves_kernels.ABSENT:
             raise RuntimeError(f"lane {lost} found no room that can be played in {MOST_TRIES} tries")
 
-    def turn(self, parts: int, moving: bool, beginning: bool, turn_row: Row) -> NDArray[np.int64]:
-        """Make enough sets for searching, then take the turn."""
-        if len(self._searches.keys) < parts:
-            self._use_searches(parts)
-        super().turn(parts, moving, beginning, turn_row)
+    def advance(self, shares: int, moving: bool, beginning: bool, arrays_row: Row) -> NDArray[np.int64]:
+        """Make enough sets for searching, then advance."""
+        if len(self._searches.keys) < shares:
+            self._use_searches(shares)
+        super().advance(shares, moving, beginning, arrays_row)
         return np.flatnonzero(self._lost)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:
@@ -103,9 +103,9 @@ class SokobanLanes(Lanes):
         """The outcomes, the rooms and the sets for searching."""
         return self.outcomes, self._rooms, self._searches
 
-    def _use_searches(self, parts: int) -> None:
-        """Make a set for each of `parts` parts of a turn."""
-        self._searches = searches(self.options, parts)
+    def _use_searches(self, shares: int) -> None:
+        """Make a set for each share of the lanes that a thread advances."""
+        self._searches = searches(self.options, shares)
         self._table = array_rows(self.bundles)
 
     def picture(self, lane: int) -> NDArray[np.uint8]:

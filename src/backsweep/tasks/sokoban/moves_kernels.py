@@ -56,7 +56,7 @@ class Rooms(NamedTuple):
     rooms: ByteMatrix
     lanes: Int64Matrix
     lost: BoolVector
-    """Whether a lane found no room in its last turn."""
+    """Whether a lane found no room when it was last advanced."""
     colours: ByteMatrix
     first_row: Int64Vector
     first_column: Int64Vector
@@ -64,7 +64,7 @@ class Rooms(NamedTuple):
 
 
 class Searches(NamedTuple):
-    """Empty sets of visited states, one for each part of a turn (see `add_if_new`)."""
+    """Empty sets of visited states, one for each share of the lanes (see `add_if_new`)."""
 
     keys: Int32Cube
     slots: Int32Matrix

@@ -1,4 +1,4 @@
-"""NChain's turns, split among threads by ranges of lanes."""
+"""NChain's lanes, advanced by several threads, each with its share."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -11,27 +11,27 @@ from numba import prange
 from backsweep.jit.array_table import Row, Table, unpack
 from backsweep.jit.compilation import kernel, threaded
 from backsweep.tasks.chain.moves_kernels import ONE_HOT, ChainArrays, step_lanes
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, Turn, end_episode, part_of
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Advance, Outcomes, end_episode, range_of
 
 
 @kernel
-def turn_part(part: int, parts: int, moving: bool, beginning: bool, turn_row: Row, task: Table) -> None:
-    """Take the turn of one part of the lanes."""
+def advance_share(share: int, shares: int, moving: bool, beginning: bool, arrays_row: Row, task: Table) -> None:
+    """Advance one share of the lanes."""
     outcomes, chain = unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN])
-    turn = unpack(Turn, turn_row)
+    arrays = unpack(Advance, arrays_row)
     # Unless the chain is one-hot, the observations are the states themselves.
-    states, one_hot, vectors = chain.states, chain.settings[ONE_HOT] != 0, turn.observations.view(np.float32)
-    first, last = part_of(part, parts, turn.actions.size)
+    states, one_hot, vectors = chain.states, chain.settings[ONE_HOT] != 0, arrays.observations.view(np.float32)
+    first, last = range_of(share, shares, arrays.actions.size)
     if moving:
         if one_hot:
             for lane in range(first, last):
                 vectors[lane, states[lane]] = 0
-        step_lanes(first, last, turn.actions, turn.resting, outcomes, chain)
+        step_lanes(first, last, arrays.actions, arrays.resting, outcomes, chain)
         if one_hot:
             for lane in range(first, last):
                 vectors[lane, states[lane]] = 1
     for lane in range(first, last):
-        if end_episode(lane, moving, beginning, turn, outcomes):
+        if end_episode(lane, moving, beginning, arrays, outcomes):
             if one_hot:
                 vectors[lane, states[lane]] = 0
                 vectors[lane, 0] = 1
@@ -40,7 +40,7 @@ def turn_part(part: int, parts: int, moving: bool, beginning: bool, turn_row: Ro
 
 
 @threaded
-def turn_lanes(parts: int, moving: bool, beginning: bool, turn_row: Row, task: Table) -> None:
-    """Take a turn of all lanes, split into parts (see `Lanes.turn`)."""
-    for part in prange(parts):
-        turn_part(part, parts, moving, beginning, turn_row, task)
+def advance_lanes(shares: int, moving: bool, beginning: bool, arrays_row: Row, task: Table) -> None:
+    """Advance all lanes, in shares for the threads (see `Lanes.advance`)."""
+    for share in prange(shares):
+        advance_share(share, shares, moving, beginning, arrays_row, task)
