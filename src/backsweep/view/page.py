@@ -109,4 +109,4 @@ def filled_page(
         "SCRIPT": "\n".join(asset(part) for part in scripts),
         "DATA": data,
     }
-    return PLACE.sub(lambda found: parts[found[1]], asset(name))
+    return PLACE.sub(lambda found: parts[found[1]], asset("head.html") + asset(name))

@@ -9,20 +9,16 @@ from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.rules import Alike
+from backsweep.lab.claims.summary import TrainingRule
 from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
 
 
 @dataclass(frozen=True)
-class SameAtEveryDimension:
+class SameAtEveryDimension(TrainingRule):
     """C16: TER learns alike at every dimension, because keys do not collide, or although some do."""
 
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """What is trained."""
-        return tuple(variant.label for variant in self.variants)
 
     def decide(self, evidence: Evidence) -> Verdict:
         """Counting decides if nothing collides; otherwise the runs do, and without any it stays open."""

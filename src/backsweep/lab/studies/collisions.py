@@ -12,23 +12,15 @@ from numpy.typing import NDArray
 
 from backsweep.encoding import RandomProjection
 from backsweep.jit.random_streams import named_generator
-from backsweep.tasks import exact
+from backsweep.tasks import TASKS, exact
 
-TASKS = (
-    "minigrid/doorkey",
-    "minigrid/unlock",
-    "minigrid/redbluedoors",
-    "minigrid/simplecrossing-easy",
-    "minigrid/simplecrossing-hard",
-    "minigrid/lavacrossing-easy",
-    "minigrid/lavacrossing-hard",
-)
+MINIGRID = tuple(task.id for task in TASKS.values() if task.family == "minigrid")
 DIMENSIONS = (1, 2, 3, 8, 32)
 CHUNK = 4096
 
 
 def count_collisions(
-    seed: int, *, tasks: Sequence[str] = TASKS, dimensions: Sequence[int] = DIMENSIONS
+    seed: int, *, tasks: Sequence[str] = MINIGRID, dimensions: Sequence[int] = DIMENSIONS
 ) -> Iterator[dict[str, Any]]:
     """Yield one record per task and dimension, with a seed's matrices: all states of the task are encoded.
 

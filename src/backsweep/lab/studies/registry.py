@@ -56,7 +56,7 @@ STUDIES: dict[str, StudyKind] = {
     ),
     "collisions": StudyKind(
         collisions.count_collisions,
-        lambda tasks=collisions.TASKS, dimensions=collisions.DIMENSIONS: float(len(tasks) * sum(dimensions)),
+        lambda tasks=collisions.MINIGRID, dimensions=collisions.DIMENSIONS: float(len(tasks) * sum(dimensions)),
         "projections",
         {"tasks": ("minigrid/redbluedoors",), "dimensions": (1, 3)},
     ),
