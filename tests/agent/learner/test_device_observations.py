@@ -29,7 +29,6 @@ def test_rows_hold_what_was_last_written(shape: tuple[int, ...], dtype: type) ->
         kept.write(places, observations)
         observations[...] = 0  # the caller may do that
         assert np.array_equal(kept.rows.numpy(), expected)
-    assert kept.nbytes == expected.nbytes
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((5, 4, 3), np.uint8), ((), np.int64), ((5,), np.uint8)], ids=str)
@@ -44,7 +43,6 @@ def test_staging_slots_take_turns(shape: tuple[int, ...], dtype: type) -> None:
         expected[places] = (generator.random((count, *shape)) * 200).astype(dtype)
         kept._write_part(places, expected[places])
         assert np.array_equal(kept.rows.numpy(), expected)
-    assert kept.nbytes > expected.nbytes
 
 
 def test_packed_arrays_are_apart_and_aligned() -> None:

@@ -168,6 +168,3 @@ def test_memory_is_reckoned_for_every_rule() -> None:
     assert plain > 6 * 4 * 10 * network.layout.count
     assert working_bytes(network, TargetRule(kind="discor"), 10, 32, torch.float32) > 2 * plain
     assert working_bytes(network, TargetRule(), 10, 32, torch.float32, fused=True) < plain
-    learner = Learner(network, TargetRule(), LearnerSettings(), (0, 1))
-    executor = Executor(learner, DeviceObservations(4, network.input_shape, np.uint8, learner.device), 2)
-    assert executor.nbytes == working_bytes(network, TargetRule(), 2, 2, torch.float32)

@@ -178,9 +178,3 @@ def test_greedy_and_values_agree() -> None:
         values = learner.values(run, observations[run])
         chosen = np.take_along_axis(values, actions[run][:, None], axis=1)[:, 0]
         np.testing.assert_allclose(chosen, values.max(axis=1), rtol=1e-12, atol=1e-14)
-
-
-def test_not_a_number_is_noticed() -> None:
-    learner = Learner(VECTOR, TargetRule(), _settings(), (0, 1))
-    learner.online[1, 0] = torch.nan
-    assert learner.finite().tolist() == [True, False]

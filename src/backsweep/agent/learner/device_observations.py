@@ -67,12 +67,6 @@ class DeviceObservations:
     def _fits(self, word: torch.dtype) -> bool:
         return self._row_bytes % word.itemsize == 0
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes on the device."""
-        staged = sum(slot.device.nbytes for slot in self._slots)
-        return self.rows.nbytes + staged
-
     def write(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
         """Put observations (n, *shape) at rows `places` (n,), in the order of the current stream.
 

@@ -317,12 +317,6 @@ class Learner:
         self._make_views()
         self._settle()
 
-    def finite(self) -> NDArray[np.bool_]:
-        """Return for each run whether all its parameters are finite."""
-        self._settle()
-        finite: NDArray[np.bool_] = torch.isfinite(self.online).all(dim=1).cpu().numpy()
-        return finite
-
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the tensors that a save must hold."""
         tensors = {

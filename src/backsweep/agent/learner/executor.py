@@ -28,7 +28,7 @@ from numpy.typing import DTypeLike, NDArray
 from backsweep.agent.learner.arithmetic import Arithmetic, PreparedRows
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import AllCorrections, Learner
-from backsweep.agent.learner.memory_estimate import bytes_per_row, working_bytes
+from backsweep.agent.learner.memory_estimate import bytes_per_row
 from backsweep.agent.learner.networks import Network, in_network_order
 from backsweep.agent.learner.packed import PackedArrays
 from backsweep.agent.learner.value_programs import CHUNK, ValuePrograms, filled_up
@@ -235,13 +235,6 @@ class Executor:
         parameters = learner.dtype.itemsize * learner.network.layout.size
         each = parameters + steps * bytes_per_row(learner.network, learner.dtype, fused=self._fused)
         return max(1, VALUES_BYTES // each) if self._on_gpu else 1
-
-    @property
-    def nbytes(self) -> int:
-        """Estimated bytes on the device, without the observations."""
-        learner = self.learner
-        runs, size = self.action.shape
-        return working_bytes(learner.network, learner.rule, runs, size, learner.dtype, fused=self._fused)
 
     @property
     def _fused(self) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 import time
 from functools import cache
@@ -20,6 +19,7 @@ import torch
 from backsweep.agent.learner.convolutions import PATHS, DirectNetwork, Path, network_by
 from backsweep.agent.learner.networks import Network
 from backsweep.jit.kernel_cache import cache_folder
+from backsweep.snapshot import files
 
 FILE = "convolutions.json"
 ROUNDS = 7
@@ -111,7 +111,6 @@ def _keep(key: str, path: Path) -> None:
     file = _file()
     if file is None:
         return
-    draft = file.with_name(f"{FILE}.{os.getpid()}")
     with contextlib.suppress(OSError):  # without it the next process measures again
-        draft.write_text(json.dumps({**_kept(), key: path}, indent=2))
-        draft.replace(file)
+        files.stage(file, json.dumps({**_kept(), key: path}, indent=2).encode())
+        files.publish(file)

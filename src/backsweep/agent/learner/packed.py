@@ -43,11 +43,6 @@ class PackedArrays:
             self.pinned[name] = self._host[part].view(torch_dtype).view(shape)
             self.device[name] = self._device[part].view(torch_dtype).view(shape)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes on the device."""
-        return self._device.nbytes
-
     def send(self, move: Move = copy) -> None:
         """Copy from the host to the device, in the order of the current stream."""
         if self._device is not self._host:
