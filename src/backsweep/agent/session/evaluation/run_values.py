@@ -26,9 +26,8 @@ def values_of_runs(learner: Learner, runs: Sequence[int], observations: NDArray[
     """
     network, rows = learner.network, observations.shape[1]
     shared = observations.strides[0] == 0
-    room = PIECE_BYTES.get(learner.device.type, PIECE_BYTES["cpu"]) // bytes_per_row(
-        network, learner.dtype, fused=False
-    )
+    most = PIECE_BYTES.get(learner.device.type, PIECE_BYTES["cpu"])
+    room = most // bytes_per_row(network, learner.dtype, fused=False)
     some_rows = max(1, min(rows, room))
     some_runs = max(1, room // some_rows)
     values = np.empty((len(runs), rows, network.actions), torch.empty(0, dtype=learner.dtype).numpy().dtype)
