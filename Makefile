@@ -9,9 +9,11 @@ BENCH_READY := $(VENV)/.bench-ready
 INTEGRATIONS_READY := $(VENV)/.integrations-ready
 BROWSER_READY := $(VENV)/.browser-ready
 BROWSERS := $(CURDIR)/$(VENV)/browsers
+LIBRARY := .venv-library-$(notdir $(PYTHON))
+LIBRARY_READY := $(LIBRARY)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel test torture test-integrations test-browser test-gpu lint docs bench bench-gpu clean
+.PHONY: help demo wheel test test-library torture test-integrations test-browser test-gpu lint docs bench bench-gpu clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,6 +39,11 @@ $(BROWSER_READY): $(READY)
 		|| { echo "no Chromium: install your system's chromium package, or set CHROMIUM to its path"; exit 1; }
 	@touch $@
 
+$(LIBRARY_READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(LIBRARY)
+	$(LIBRARY)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[tests]'
+	@touch $@
+
 demo: $(READY) ## Show the sweep's order, train every method on NChain and two on MiniGrid, draw the curves
 	$(BIN)/backsweep demo
 
@@ -45,6 +52,9 @@ test: $(READY) ## Run the test suite, then the kernels' tests interpreted and wi
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/agent/learner/test_triton_interpreted.py
+
+test-library: $(LIBRARY_READY) ## Run every test that needs no torch, in an environment without it (PYTHON=python3.13)
+	PYTHONPATH=tests $(LIBRARY)/bin/python -m pytest -p without_torch -n 2 --dist worksteal
 
 wheel: $(READY) ## Build a wheel for this platform with compiled kernels, into dist/
 	rm -rf src/backsweep/compiled

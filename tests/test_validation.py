@@ -66,14 +66,16 @@ def test_masked_arrays_are_refused() -> None:
     replay = Replay(FLOATS, gym.spaces.Discrete(2), 10, Prioritized())
     replay.add(ZEROS, 0, 0.0, ZEROS, False, False)
     hidden = np.ma.masked_array(ZEROS, [True, False])
-    for call in (
-        lambda: replay.add(hidden, 0, 0.0, ZEROS, False, False),
-        lambda: replay.add(ZEROS, 0, 0.0, hidden, False, False),
-        lambda: replay.add(ZEROS, 0, np.ma.masked, ZEROS, False, False),
-        lambda: replay.update_priorities(np.ma.masked_array([0], [True]), [1.0]),
-        lambda: replay.update_priorities([0], np.ma.masked_array([1.0], [True])),
-    ):
-        with pytest.raises(TypeError, match="masked arrays are refused"):
+    calls = {
+        "observation": lambda: replay.add(hidden, 0, 0.0, ZEROS, False, False),
+        "next_observation": lambda: replay.add(ZEROS, 0, 0.0, hidden, False, False),
+        "reward": lambda: replay.add(ZEROS, 0, np.ma.masked, ZEROS, False, False),
+        "truncated": lambda: replay.add(ZEROS, 0, 0.0, ZEROS, False, np.ma.masked_array([True], [True])),
+        "row": lambda: replay.update_priorities(np.ma.masked_array([0], [True]), [1.0]),
+        "td_error": lambda: replay.update_priorities([0], np.ma.masked_array([1.0], [True])),
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=f"^{name} is masked; masked arrays are refused"):
             call()
     assert len(replay) == 1
 

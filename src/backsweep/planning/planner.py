@@ -208,7 +208,7 @@ class Planner:
         return values
 
     def _checked(self, answer: Any, count: int) -> NDArray[Any]:
-        array = host_array(answer)
+        array = host_array(answer, "what q_values returned")
         if array.dtype.kind not in "fiu":
             raise TypeError(f"q_values must return numbers, got dtype {array.dtype}")
         if array.shape != (count, self.num_actions):

@@ -31,7 +31,7 @@ def checked_rows(row: ArrayLike) -> Rows:
     """Return row numbers as an array of one axis."""
     if type(row) is np.ndarray and row.dtype == np.int64 and row.ndim == 1 and row.flags.c_contiguous:
         return row
-    rows = host_array(row)
+    rows = host_array(row, "row")
     if rows.dtype.kind not in "iu":
         raise TypeError(f"row must hold integers, got dtype {rows.dtype}")
     if rows.ndim != 1:
@@ -41,7 +41,7 @@ def checked_rows(row: ArrayLike) -> Rows:
 
 def checked_errors(values: ArrayLike, rows: Rows, name: str) -> NDArray[np.float64]:
     """Return one number for each row; shapes (n, 1) and (n,) are equivalent."""
-    errors = host_array(values)
+    errors = host_array(values, name)
     if errors.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold numbers, got dtype {errors.dtype}")
     if errors.shape != rows.shape and errors.shape != (len(rows), 1):
@@ -60,7 +60,7 @@ def refuse_update(rows: Rows, errors: NDArray[np.float64], name: str, total: int
 
 def checked_lanes(lanes: ArrayLike, num_envs: int) -> NDArray[np.int64]:
     """Return the numbers of some lanes, each at most once."""
-    array = host_array(lanes)
+    array = host_array(lanes, "lanes")
     if array.dtype.kind not in "iu":
         raise TypeError(f"lanes must hold integers, got dtype {array.dtype}")
     if array.ndim != 1 or len(array) == 0:
@@ -74,7 +74,7 @@ def checked_lanes(lanes: ArrayLike, num_envs: int) -> NDArray[np.int64]:
 
 def checked_mask(mask: ArrayLike, num_envs: int, lanes: NDArray[np.int64] | None) -> NDArray[np.bool_]:
     """Return a mask over all lanes; with `lanes`, `mask` refers to those."""
-    array = host_array(mask)
+    array = host_array(mask, "mask")
     count = num_envs if lanes is None else len(lanes)
     if array.dtype != np.bool_:
         raise TypeError(f"mask must be bool, got dtype {array.dtype}")

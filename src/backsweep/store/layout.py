@@ -180,7 +180,7 @@ def _stacked_field(field: Any, frame_stack: int, space: gym.Space[Any]) -> Field
 
 
 def _check_array(field: Field, value: Any, batch: int, name: str, cast: bool) -> NDArray[Any]:
-    array = value if type(value) is np.ndarray else _as_array(value, field.dtype)
+    array = value if type(value) is np.ndarray else _as_array(value, field.dtype, name)
     if array.dtype != field.dtype:
         array = _cast(array, field.dtype, name, cast)
     if array.shape != (batch, *field.shape):
@@ -217,19 +217,19 @@ def _range(field: Field) -> str:
     return f"{low} to {high}"
 
 
-def host_array(value: Any) -> NDArray[Any]:
-    """Return an array, also for a torch tensor that requires gradients or is on a GPU."""
+def host_array(value: Any, name: str = "the value") -> NDArray[Any]:
+    """Return an array, also for a torch tensor that requires gradients or is on a GPU; `name` is for errors."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError("masked arrays are refused, since their masked values would be stored: fill them first")
+        raise TypeError(f"{name} is masked; masked arrays are refused, since all values would be stored: fill it first")
     array: NDArray[Any] = np.asarray(value)
     return array
 
 
-def _as_array(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _as_array(value: Any, dtype: np.dtype[Any], name: str) -> NDArray[Any]:
     """Return an array; Python floats, which have no fixed size, get the wanted dtype."""
-    array = host_array(value)
+    array = host_array(value, name)
     if dtype.kind == "f" and array.dtype.kind in "fiu" and isinstance(value, (list, tuple, float, int)):
         return array.astype(dtype)
     return array

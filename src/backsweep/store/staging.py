@@ -126,7 +126,7 @@ class Staging:
         action_words = np.zeros((steps, self._action_layout.words), np.uint64)
         rewards, flags = np.zeros(steps, np.float64), np.zeros(steps, np.uint8)
         _stage_rewards(rewards, reward, self.largest_reward)
-        _stage_flags(flags, _last_flag(terminated, steps), _last_flag(truncated, steps))
+        _stage_flags(flags, _last_flag(terminated, steps, "terminated"), _last_flag(truncated, steps, "truncated"))
         if flags[:-1].any():
             raise ValueError(
                 f"terminated and truncated may be True only for the last of {steps} steps, "
@@ -244,7 +244,7 @@ def _column(value: Any, n: int) -> Any:
 
 def _numbers(value: Any, n: int, name: str) -> NDArray[Any]:
     """Return one number per lane as an array (n,)."""
-    array: NDArray[Any] = _column(host_array(value), n)
+    array: NDArray[Any] = _column(host_array(value, name), n)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be a number per lane, got dtype {array.dtype}")
     if array.shape != (n,) and (n != 1 or array.shape != ()):
@@ -274,9 +274,9 @@ def _stage_flags(staged: NDArray[np.uint8], terminated: Any, truncated: Any) -> 
     staged += ended[1] * np.uint8(TRUNCATED)
 
 
-def _last_flag(value: Any, steps: int) -> Any:
+def _last_flag(value: Any, steps: int, name: str) -> Any:
     """Return flags for all steps from a flag of the last."""
-    array = host_array(value)
+    array = host_array(value, name)
     if array.ndim or steps == 1:
         return array
     flags = np.zeros(steps, array.dtype)

@@ -10,9 +10,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import gymnasium
 import pytest
 
-from backsweep.agent import RunError, resume, train
+from backsweep.agent import RunError, resume, run_config, train
 from backsweep.agent.session import checkpoint as checkpoints
 from backsweep.agent.session.folder import create_run
 from backsweep.agent.session.session import Session
@@ -122,10 +123,32 @@ def test_a_folder_does_not_import_modules_by_itself(tmp_path: Path, monkeypatch:
         main(["evaluate", str(tmp_path / "run"), "--allow-import"])
 
 
+OWN_GAME = """
+import gymnasium
+gymnasium.register("OwnGame-v0", entry_point="gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv", max_episode_steps=20)
+"""
+
+
+def test_resuming_imports_no_module_unless_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_game.py").write_text(OWN_GAME)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with monkeypatch.context() as patch:
+        stop_at(200, patch, signal.SIGTERM)
+        train(run_config(env="own_game:OwnGame-v0", method="uer", steps=400), tmp_path / "run", quiet=True)
+    monkeypatch.delitem(sys.modules, "own_game")
+    monkeypatch.delitem(gymnasium.registry, "OwnGame-v0")
+    with pytest.raises(RunError, match=r"imports the module 'own_game'.*--allow-import"):
+        resume(tmp_path / "run", quiet=True)
+    assert "own_game" not in sys.modules
+    (result,) = resume(tmp_path / "run", quiet=True, allow_import=True)
+    assert result.finished
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--device", "foo"], "device must be cpu or cuda"),
+        (["--device", "meta"], "device must be cpu or cuda"),
         (["--device", "cuda"], "no CUDA device"),
         (["--wandb", "project"], "wandb is not installed"),
     ],
@@ -140,7 +163,17 @@ def test_what_this_machine_does_not_have_is_said_first(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["train", "nchain-10", "--method", "uer", "--folder", str(tmp_path / "run"), *options]) == 2
-    assert message in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert not printed.out
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_gpu_that_is_not_there_is_said_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    with pytest.raises(RunError, match=r"device is 'cuda:2', but this machine has cuda:0 to cuda:1"):
+        train(chain(method="uer"), tmp_path / "run", device="cuda:2")
     assert not (tmp_path / "run").exists()
 
 

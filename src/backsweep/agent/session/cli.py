@@ -70,9 +70,10 @@ def add_commands(subparsers: Any) -> None:
 def train_command(arguments: Sequence[str]) -> int:
     """Parse the options of `train`, and train."""
     from backsweep.agent.session.folder import default_folder
-    from backsweep.agent.session.training import SINGLE, start
+    from backsweep.agent.session.training import SINGLE, check_session, start
 
     config, session = parse_training(arguments)
+    check_session(session)  # before a folder is named that will not be made
     folder = default_folder(config) if session.folder is None else session.folder
     if not session.quiet:
         print(f"run folder: {folder}", flush=True)

@@ -151,9 +151,13 @@ def check_session(session: SessionConfig) -> None:
     try:
         device = torch.device(session.device)
     except RuntimeError:
-        raise RunError(f"device must be cpu or cuda, such as cuda:0, got {session.device!r}") from None
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise RunError(f"device must be cpu or cuda, such as cuda:0, got {session.device!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise RunError(f"device is {session.device!r}, but torch finds no CUDA device on this machine")
+    if device.type == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
+        raise RunError(f"device is {session.device!r}, but this machine has cuda:0 to cuda:{count - 1}")
     for asked, package, extra in (
         (session.wandb is not None, "wandb", "wandb"),
         (session.tensorboard, "tensorboard", "tensorboard"),
