@@ -18,7 +18,12 @@ import pytest
 from backsweep import Prioritized, Replay
 from backsweep.jit import forks, mapped_file
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
+    # Python from 3.12 on, and JAX if another test has imported it, warn of what these tests do on purpose.
+    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning"),
+]
 SPACE = gym.spaces.Box(0, 255, (1024,), np.uint8)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -17,8 +18,10 @@ HERE = Path(__file__).parent
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="attacks use what Linux has")
 def test_every_attack_once() -> None:
+    train = importlib.util.find_spec("torch") is not None
+    names = [name for name in torture.ATTACKS if train or "stopped and resumed" not in name]
     done = subprocess.run(
-        [sys.executable, str(HERE / "torture.py"), "--minutes", "0", "--seed", "1"],
+        [sys.executable, str(HERE / "torture.py"), "--minutes", "0", "--seed", "1", "--only", *names],
         capture_output=True,
         text=True,
         timeout=900,
@@ -27,7 +30,7 @@ def test_every_attack_once() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = re.findall(r"^\| (.+) \| ([\d,]+) \| [\d,]+ \| (\d+) \|$", done.stdout, re.MULTILINE)
-    assert len(rows) >= 10
+    assert [name for name, _, _ in rows] == names
     assert all(int(tried.replace(",", "")) > 0 and failed == "0" for _, tried, failed in rows)
 
 

@@ -17,6 +17,7 @@ import pytest
 
 NOT_HERE = {"torch", "triton", "stable_baselines3", "sb3_contrib", "tianshou", "torchrl", "tensordict", "ray", "griffe"}
 """torch, what needs it, and what builds the documentation."""
+NO_TORCH = "No module named 'torch'"
 FOLDERS = ("gpu", "lab/report")
 """Folders whose own conftest.py, or all of whose files, import torch."""
 
@@ -42,8 +43,11 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 def missing(error: BaseException | None) -> str | None:
     """Return the package whose absence led to an error, or None if the reason was another."""
     for one in causes(error):
-        if isinstance(one, ModuleNotFoundError) and one.name and one.name.partition(".")[0] in NOT_HERE:
-            return one.name.partition(".")[0]
+        name = (one.name or "").partition(".")[0] if isinstance(one, ModuleNotFoundError) else ""
+        if name in NOT_HERE:
+            return name
+        if isinstance(one, AssertionError) and NO_TORCH in str(one):  # what another process printed
+            return "torch"
     return None
 
 
