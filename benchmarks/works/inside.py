@@ -24,9 +24,7 @@ from benchmarks.streams import make_stream
 from benchmarks.timing import clock_cost, timed_calls
 
 METHODS = (
-    ("", "add", "add: locking, calling"),
-    ("_store.staging", "stage", "add: checking and staging arguments"),
-    ("_sampler", "added", "add: telling the sampler"),
+    ("", "add", "add: locking, calling, telling the sampler"),
     ("", "sample", "sample: locking, checking, making the batch"),
     ("_sampler", "pick", "sample: calling the samplers"),
     ("_store", "read", "sample: calling the store"),
@@ -35,11 +33,10 @@ METHODS = (
     ("_sampler", "update", "update: calling the sampler"),
 )
 KERNELS = (
-    ("backsweep.store.given_kernels", "stage_given", "add: staging kernel"),
     (
         "backsweep.replay.filling",
-        "add_staged",
-        "add: the kernel (find or store observations, project new ones, row, graph)",
+        "add_given",
+        "add: the kernel (take arguments, find or store observations, project new ones, row, graph)",
     ),
     ("backsweep.samplers.sum_tree_kernels", "set_range", "sample: priorities of new rows"),
     ("backsweep.sweep.sweep_kernels", "sweep_rows", "sample: sweep kernel"),
@@ -154,12 +151,9 @@ def _costs() -> tuple[float, float]:
 
 
 _CALLERS = {
-    "add: locking, calling": (
-        "add: checking and staging arguments",
-        "add: the kernel (find or store observations, project new ones, row, graph)",
-        "add: telling the sampler",
+    "add: locking, calling, telling the sampler": (
+        "add: the kernel (take arguments, find or store observations, project new ones, row, graph)",
     ),
-    "add: checking and staging arguments": ("add: staging kernel",),
     "sample: locking, checking, making the batch": ("sample: calling the samplers", "sample: calling the store"),
     "sample: calling the samplers": ("sample: sweep kernel", "sample: priority kernel"),
     "sample: calling the store": ("sample: copying kernel", "sample: finding output arrays"),

@@ -28,8 +28,9 @@ SAMPLERS: dict[str, Sampler] = {
 }
 
 
-def feed(replay: Replay, steps: int, seed: int) -> None:
-    """Add a walk with ends of both kinds; priorities move in between."""
+def feed(replay: Replay, steps: int, seed: int) -> list[list[int]]:
+    """Add a walk with ends of both kinds and return the row numbers; priorities move in between."""
+    numbers = []
     generator = np.random.default_rng(seed)
     space, lanes = replay.observation_space, replay.num_envs
     known = generator.integers(0, 30, (12, *(space.shape or ()))).astype(space.dtype)
@@ -43,11 +44,12 @@ def feed(replay: Replay, steps: int, seed: int) -> None:
         action, reward = generator.integers(0, 3, lanes), generator.normal(size=lanes)
         terminated, truncated = generator.random(lanes) < 0.1, generator.random(lanes) < 0.05
         arguments = (now, action, reward, following, terminated, truncated)
-        replay.add(*(arguments if lanes > 1 else (each[0] for each in arguments)))
+        numbers.append(replay.add(*(arguments if lanes > 1 else (each[0] for each in arguments))).tolist())
         now = np.where((terminated | truncated).reshape(-1, *[1] * (now.ndim - 1)), known[:lanes], following)
         if step % 7 == 6:
             batch = replay.sample(8)
             replay.update_priorities(batch.row, np.sin(batch.row + 1.0))
+    return numbers
 
 
 def contents(replay: Replay) -> list[Any]:
@@ -80,8 +82,8 @@ def test_one_call_is_as_the_long_way(space: str, sampler: str, lanes: int, monke
     quick, slow = Replay(*arguments, **options), the_long_way(monkeypatch, *arguments, **options)
     assert (quick._tables is not None) == (not interpreted())
     assert slow._tables is None
-    for replay in (quick, slow):
-        feed(replay, 150, 1)
+    rows = [feed(replay, 150, 1) for replay in (quick, slow)]
+    assert rows[0] == rows[1] == [list(range(lanes * step, lanes * (step + 1))) for step in range(150)]
     check_same(quick, slow)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
-from backsweep import Batch, Replay
+from backsweep import Batch, GraphValues, Replay
 from worlds import ACTIONS, WORLDS, stacked
 
 FIELDS = ["observation", "action", "reward", "next_observation", "terminated", "discount", "weight", "row", "source"]
@@ -42,6 +43,19 @@ def test_one_field_that_is_held_stays_as_it_is(world: str, field: str) -> None:
             others.clear()
     for array, copy in zip(arrays(held), before, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+def test_targets_that_are_held_stay_as_they_are() -> None:
+    space = gym.spaces.Discrete(100)
+    replay = Replay(space, ACTIONS["discrete"].space, 100, values=GraphValues())
+    for t in range(99):
+        replay.add(t, t % 7, float(t), t + 1, t % 10 == 9, False)
+    replay.renew_values(lambda states: np.zeros((len(states), 7)), bounds=(-100.0, 100.0))
+    held = replay.read([9, 19, 29]).target
+    assert held is not None
+    for t in range(40):
+        replay.read([t, t + 1, t + 2])
+    np.testing.assert_array_equal(held, [9.0, 19.0, 29.0])
 
 
 def things_made_of(batch: Batch) -> list[Any]:

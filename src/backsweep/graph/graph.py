@@ -107,6 +107,8 @@ class Graph:
         )
         self.row = array_row(self.bundle)
         self._no_keys = np.empty((0, encoder.words), np.int64)
+        self.new_keys = np.zeros((2 * store.num_envs, encoder.words), np.int64)
+        """Scratch of the kernels that compute keys."""
 
     def keys_of_staged(self) -> NDArray[np.int64]:
         """Return the keys of all staged observations; keys of a wrong shape or dtype raise.

@@ -52,6 +52,7 @@ from backsweep.graph.weights_kernels import count_row, move_count, renew_score
 from backsweep.jit.array_table import Row, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import after, home, prefetch_home, prefetch_items
+from backsweep.jit.prefetching import prefetch
 from backsweep.store.store_kernels import (
     FLAGS,
     LOOK_AHEAD,
@@ -155,16 +156,62 @@ def remove_row(slot: int, graph_row: Row) -> None:
 
 @inlined
 def prefetch_overwritten(slot: int, graph: GraphArrays) -> None:
-    """Prefetch the places of edges and vertices that will be removed soon, after those of the row in `slot`."""
+    """Prefetch what will be looked up when the rows some slots after `slot` are removed, step by step."""
     edges, vertices, rows, capacity = graph.edges, graph.vertices, graph.rows, graph.rows.shape[0]
     edge = rows[later_slot(slot, LOOK_AHEAD, capacity), ROW_EDGE]
-    source = edges[edge, SOURCE]
-    prefetch_items(hash_edge(source, edges[edge, TARGET]), 3, graph.edge_table, edges, SOURCE)
-    prefetch_items(hash_key(vertices[source, KEY:]), 2, graph.vertex_table, vertices, KEY)
+    source, target = edges[edge, SOURCE], edges[edge, TARGET]
+    if edges[edge, E_COUNT] == 1:
+        prefetch_items(hash_edge(source, target), 3, graph.edge_table, edges, SOURCE)
+    if vertices[source, USES] == 1:
+        prefetch_home(hash_key(vertices[source, KEY:]), graph.vertex_table)
     edge = rows[later_slot(slot, 2 * LOOK_AHEAD, capacity), ROW_EDGE]
-    source = edges[edge, SOURCE]
-    prefetch_home(hash_edge(source, edges[edge, TARGET]), graph.edge_table)
-    prefetch_home(hash_key(vertices[source, KEY:]), graph.vertex_table)
+    source, target = edges[edge, SOURCE], edges[edge, TARGET]
+    prefetch_vertex(source, graph)
+    prefetch_vertex(target, graph)
+    if edges[edge, E_COUNT] == 1:
+        prefetch_home(hash_edge(source, target), graph.edge_table)
+    prefetch(edges, rows[later_slot(slot, 3 * LOOK_AHEAD, capacity), ROW_EDGE])
+
+
+@inlined
+def prefetch_vertex(vertex: int, graph: GraphArrays) -> None:
+    """Prefetch what a row changes of a vertex."""
+    prefetch(graph.vertices, vertex)
+    prefetch(graph.reward_sums, vertex)
+
+
+@inlined
+def prefetch_added(first: int, last: int, rows: NDArray[np.int32], graph: GraphArrays) -> None:
+    """Prefetch the vertices of the rows with serial numbers first..last-1, as far as they are known, and their edges.
+
+    A vertex is found by its observation and an edge by its vertices: one step at a time, for all rows.
+    """
+    known, edges, table, capacity = graph.observation_vertex, graph.edges, graph.edge_table, rows.shape[0]
+    for serial in range(first, last):
+        slot = serial % capacity
+        prefetch(known, rows[slot, OBSERVATION])
+        prefetch(known, rows[slot, NEXT_OBSERVATION])
+    for serial in range(first, last):
+        slot = serial % capacity
+        source, target = known[rows[slot, OBSERVATION]] - 1, known[rows[slot, NEXT_OBSERVATION]] - 1
+        if source >= 0 and target >= 0:
+            prefetch_vertex(source, graph)
+            prefetch_vertex(target, graph)
+            prefetch_home(hash_edge(source, target), table)
+    if last - first == 1:  # what comes next would be waited for here as well as later
+        return
+    for serial in range(first, last):
+        slot = serial % capacity
+        source, target = known[rows[slot, OBSERVATION]] - 1, known[rows[slot, NEXT_OBSERVATION]] - 1
+        if source >= 0 and target >= 0:
+            prefetch(edges, max(table[home(hash_edge(source, target), table)] - 1, 0))
+    for serial in range(first, last):
+        slot = serial % capacity
+        source, target = known[rows[slot, OBSERVATION]] - 1, known[rows[slot, NEXT_OBSERVATION]] - 1
+        if source >= 0 and target >= 0:
+            edge = max(table[home(hash_edge(source, target), table)] - 1, 0)
+            place = (edges[edge, E_HEAD] + edges[edge, E_COUNT]) & (edges[edge, E_SIZE] - 1)
+            prefetch(graph.pool, edges[edge, E_START] + place)
 
 
 @inlined
@@ -236,6 +283,7 @@ def add_rows(
         prefetch_home(hash_key(new_keys[i]), graph.vertex_table)
     for i in range(keys.shape[0]):
         prefetch_items(hash_key(new_keys[i]), 1, graph.vertex_table, vertices, KEY)
+    prefetch_added(first, last, rows, graph)
     for serial in range(first, last):
         slot = serial % capacity
         if serial - capacity >= oldest:

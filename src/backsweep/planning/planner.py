@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
+from backsweep.jit.array_table import array_row
 from backsweep.jit.memory import reserve
 from backsweep.planning import depth_kernels, follow_kernels, model_kernels, solve_kernels, target_kernels
 from backsweep.planning.graph_values import GraphValues
@@ -37,6 +38,7 @@ from backsweep.planning.model_kernels import (
 from backsweep.planning.planner_check import check_planner
 from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
 from backsweep.store.layout import host_array
+from backsweep.store.output import Output
 from backsweep.store.store import Store, power_of_two_at_least
 from backsweep.types import Rows, Vertex
 
@@ -122,9 +124,7 @@ class Planner:
             highest=np.full(1, -1, np.int64),
             waiting=reserve((most_vertices,), np.int32),
         )
-        model = self.model
-        # The arrays that most rows of a batch need: passing all arrays would cost more than reading the rows.
-        self._target_arrays = (model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters)
+        self._model_row = array_row(self.model)
         self._asked = reserve((most_vertices,), np.int32)
         self._asked_observations = reserve((most_vertices,), np.int32)
         self.bounds = np.zeros(2)
@@ -230,12 +230,17 @@ class Planner:
             return math.inf
         return FLOOR_SHARE * float(bounds[1] - bounds[0])
 
+    def read(self, row: Rows, gamma: float) -> Output:
+        """Gather live rows with their finished targets, NaN where there is none yet, into unused output arrays."""
+        out, gap, floor, store = self._store.output(len(row)), self._gap, self.floor, self._store
+        if target_kernels.read_rows_and_targets(row, gamma, gap, floor, store.table, self._model_row, out.row):
+            target_kernels.read_newer_targets(row, gap, floor, self.discount, self.experience, self.model, out.target)
+        return out
+
     def targets(self, row: Rows) -> NDArray[np.float32]:
         """Return the finished target of each live row, NaN where there is none yet."""
         out = np.empty(len(row), np.float32)
-        gap, floor = self._gap, self.floor
-        if target_kernels.read_solved_targets(row, gap, floor, *self._target_arrays, out):
-            target_kernels.read_newer_targets(row, gap, floor, self.discount, self.experience, self.model, out)
+        target_kernels.read_targets(row, self._gap, self.floor, self.discount, self.experience, self.model, out)
         return out
 
     def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:

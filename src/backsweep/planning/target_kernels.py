@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph_kernels import ONE, STAMP
+from backsweep.jit.array_table import Row, Table, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.planning.model_kernels import (
@@ -31,6 +32,7 @@ from backsweep.planning.model_kernels import (
     in_use,
     mark_changed,
 )
+from backsweep.store.reading_kernels import Gathered, read_rows
 from backsweep.store.store_kernels import FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, TERMINATED
 
 
@@ -213,6 +215,18 @@ def read_targets(
         row, gap, floor, model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters, target
     ):
         read_newer_targets(row, gap, floor, discount, experience, model, target)
+
+
+@kernel
+def read_rows_and_targets(
+    row: NDArray[np.int64], gamma: float, gap: float, floor: float, store: Table, model_row: Row, gathered_row: Row
+) -> int:
+    """Gather live rows with the targets of those that are solved, as `read_rows` and `read_solved_targets` do."""
+    read_rows(row, 1, gamma, store, gathered_row)
+    model, target = unpack(Model, borrow(model_row)), unpack(Gathered, borrow(gathered_row)).target
+    return read_solved_targets(
+        row, gap, floor, model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters, target
+    )
 
 
 @kernel

@@ -56,6 +56,8 @@ class Autoreset:
         """Lanes whose last step ended their episode."""
         self.some_ended = False
         """Whether there are any, and the mode or the check needs to know."""
+        self.takes_ends = mode not in ("same_step", "hidden")
+        """Whether the successor that comes with a step that ends an episode is its own."""
         self._moved_on = np.zeros(num_envs, np.bool_)
         self._same = 0
         # A single environment without a declared mode is reset by its caller.

@@ -20,8 +20,10 @@ from backsweep.replay.checking import (
     spread,
 )
 from backsweep.replay.parts import BUILT_IN_ENCODERS, ReplayParts
-from backsweep.store.ingest import add_staged
-from backsweep.store.staging import as_flags
+from backsweep.store.given_kernels import SOME_ENDED
+from backsweep.store.ingest import add_given, add_staged
+from backsweep.store.ingest_kernels import ADDED, OUT_OF_RANGE
+from backsweep.store.staging import Arguments, as_flags
 from backsweep.store.store_kernels import CLEARED, TOTAL
 from backsweep.types import Rows
 
@@ -63,46 +65,82 @@ class Filling(ReplayParts):
             are stored, with a separate state in the graph. Truncations are skipped, because there is no state to
             bootstrap from, and counted in `stats`.
         """
+        given = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
-            store, staging, autoreset = self._store, self._store.staging, self._autoreset
-            chosen = None if lanes is None else checked_lanes(lanes, self._num_envs)
-            given = (observation, action, reward, next_observation, terminated, truncated)
-            some_end = staging.stage(given, chosen)
-            if mask is not None:
-                staging.skip(~checked_mask(mask, self._num_envs, chosen))
-            if autoreset.some_ended:
-                resets = autoreset.before(store, chosen)
-                if resets is not None:
-                    staging.skip(resets)
-            if final_observation is not None:
-                stage_finals(store, final_observation, chosen)
-            elif some_end and autoreset.mode == "same_step" and successor_unknown is None:
-                require_finals(store)
-            left_out = self._left_out
-            if successor_unknown is not None or (some_end and autoreset.mode == "hidden"):
-                left_out += self._forget_successors(successor_unknown, chosen)
-            first = store.total
-            try:
-                self._take_in()
-                last = self._follow(first, left_out, some_end, chosen)
-            except BaseException:
-                # Ctrl-C can come between any two steps; graph and sampler must follow whatever the store has.
-                if store.total != first:
-                    with uninterrupted():
-                        self._follow(first, left_out, some_end, chosen)
-                raise
-            rows = staging.row_numbers(first, last - first)
-            return rows if chosen is None else rows[chosen]
+            done: int | None = None
+            if (
+                self._add_table is not None
+                and final_observation is None
+                and mask is None
+                and lanes is None
+                and successor_unknown is None
+                and not (self._autoreset.some_ended or self._staging.hides_successors)
+            ):
+                first = self._counters.item(TOTAL)
+                try:
+                    done = add_given(id(given), self._add_table)
+                    if done & ADDED:
+                        self._follow(first, first + self._num_envs, done & SOME_ENDED != 0, None)
+                except BaseException:
+                    self._catch_up(first, None)
+                    raise
+                if done & ADDED:
+                    if done & OUT_OF_RANGE:
+                        warn_of_range()
+                    return self._staging.numbers.copy()
+            return self._add_step_by_step(given, final_observation, mask, lanes, successor_unknown, done)
 
-    def _follow(self, first: int, left_out: int, some_end: bool, lanes: NDArray[np.int64] | None) -> int:
-        """Tell everything else of the store's rows from `first` on; return where they end. Repeating it is harmless."""
-        last = self._store.total
-        if self._sampler_listens:
-            self._sampler.added(first, last)
-        self._left_out = left_out
+    def _add_step_by_step(
+        self,
+        given: Arguments,
+        final_observation: Sequence[Any] | None,
+        mask: ArrayLike | None,
+        lanes: ArrayLike | None,
+        successor_unknown: ArrayLike | None,
+        done: int | None,
+    ) -> Rows:
+        """Add what is not in the usual form, or comes with more than a step; `done` says what is staged already."""
+        store, staging, autoreset = self._store, self._staging, self._autoreset
+        chosen = None if lanes is None else checked_lanes(lanes, self._num_envs)
+        some_end = staging.stage(given, chosen, done)
+        if mask is not None:
+            staging.skip(~checked_mask(mask, self._num_envs, chosen))
+        if autoreset.some_ended:
+            resets = autoreset.before(store, chosen)
+            if resets is not None:
+                staging.skip(resets)
+        if final_observation is not None:
+            stage_finals(store, final_observation, chosen)
+        elif some_end and autoreset.mode == "same_step" and successor_unknown is None:
+            require_finals(store)
+        left_out = self._left_out
+        if successor_unknown is not None or (some_end and autoreset.mode == "hidden"):
+            left_out += self._forget_successors(successor_unknown, chosen)
+        first = store.total
+        try:
+            self._take_in()
+            self._left_out = left_out
+            self._follow(first, store.total, some_end, chosen)
+        except BaseException:
+            if store.total != first:
+                self._left_out = left_out
+            self._catch_up(first, chosen)
+            raise
+        return staging.numbers.copy() if chosen is None else staging.numbers[chosen]
+
+    def _follow(self, first: int, last: int, some_end: bool, lanes: NDArray[np.int64] | None) -> None:
+        """Tell everything else of the store's rows first..last-1. Repeating it is harmless."""
+        for added in self._listeners:
+            added(first, last)
         if some_end or self._autoreset.some_ended:
             self._autoreset.note_ends(self._store, lanes)
-        return last
+
+    def _catch_up(self, first: int, lanes: NDArray[np.int64] | None) -> None:
+        """Follow after an interrupt. Ctrl-C can come between any two steps; all must know of what the store has."""
+        last = self._store.total
+        if last != first:
+            with uninterrupted():
+                self._follow(first, last, True, lanes)
 
     def _take_in(self) -> None:
         """Add the staged transitions to both store and graph, or to neither."""

@@ -17,6 +17,7 @@ from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, Rand
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
+from backsweep.jit.array_table import Table
 from backsweep.jit.compilation import announce_first_compilation
 from backsweep.jit.forks import guard
 from backsweep.jit.random_streams import checked_seed, named_generator
@@ -35,6 +36,7 @@ from backsweep.samplers.base import LiveSampler, graph_draws
 from backsweep.snapshot import SnapshotMemory
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_part import SavedPart
+from backsweep.store.given_kernels import TAKES_ENDS
 from backsweep.store.ingest import tables_for
 from backsweep.store.layout import Layout
 from backsweep.store.staging import LARGEST_REWARD
@@ -154,7 +156,7 @@ class ReplayParts:
         )
         self._use_arrays()
         self._sampler = self._sampler_config.build(Experience(self._store, self._graph), generator)
-        self._sampler_listens = self._sampler.listens
+        self._listeners = self._sampler.listeners()
         self.snapshot_memory = SnapshotMemory()
 
     @property
@@ -247,6 +249,13 @@ class ReplayParts:
     def _use_arrays(self) -> None:
         """Called when the graph or the encoder has new arrays."""
         self._tables = tables_for(self._store, self._graph, self._encoder)
+        self._staging, self._counters = self._store.staging, self._store.counters
+        forms = self._staging.forms
+        self._add_table: Table | None = None
+        """What `add_given` takes; None if it cannot be used."""
+        if self._tables is not None and forms is not None and not self._store.in_file:
+            forms[0].numbers[TAKES_ENDS] = self._autoreset.takes_ends
+            self._add_table = self._tables[1]
 
     # -- what a save holds, for `backsweep.saving` --------------------------------------------------------------------
 

@@ -81,7 +81,15 @@ class Reading(ReplayParts):
         n_step: int,
         gamma: float,
     ) -> Batch:
-        out = self._store.read(row, n_step, gamma)
+        planner, target = self._planner, None
+        if planner is None:
+            out = self._store.read(row, n_step, gamma)
+        elif n_step == 1:
+            out = planner.read(row, gamma)
+            target = out.target
+        else:
+            out = self._store.read(row, n_step, gamma)
+            target = planner.targets(row)
         ones, zeros, single_steps = self._shared_constants(len(row))
         return Batch(
             out.observation,
@@ -94,7 +102,7 @@ class Reading(ReplayParts):
             row,
             zeros if source is None else source,
             single_steps if n_step == 1 else self._store.folded_steps(row, n_step),
-            None if self._planner is None else self._planner.targets(row),
+            target,
         )
 
     def _shared_constants(self, size: int) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:

@@ -7,6 +7,7 @@ see rows and vertices, never observations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -96,10 +97,9 @@ class LiveSampler:
         After an interrupt it may be called again for the same rows.
         """
 
-    @property
-    def listens(self) -> bool:
-        """Whether `added` does anything; if not, it is not called."""
-        return getattr(self.added, "__func__", None) is not LiveSampler.added
+    def listeners(self) -> tuple[Callable[[int, int], None], ...]:
+        """Return what a replay calls after each add: `added`, unless it does nothing."""
+        return () if getattr(self.added, "__func__", None) is LiveSampler.added else (self.added,)
 
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
         """Called with new TD errors of live rows; their sign does not matter."""

@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +86,7 @@ class LiveMixture(LiveSampler):
         self._known_divisions: dict[tuple[int, ...], Division] = {}
         self._even_batch, self._even_division = 0, Division((), np.zeros(0, np.int64))
         self._active = [part for part in self.parts if part.uses_priorities]
-        self._listening = [part for part in self.parts if part.listens]
+        self._listeners = tuple(listener for part in self.parts for listener in part.listeners())
 
     def split(self, count: int) -> list[int]:
         """Return each part's number of rows in a batch of `count`, and update the remainders."""
@@ -145,13 +145,12 @@ class LiveMixture(LiveSampler):
 
     def added(self, first: int, last: int) -> None:
         """Tell every part that listens."""
-        for part in self._listening:
-            part.added(first, last)
+        for added in self._listeners:
+            added(first, last)
 
-    @property
-    def listens(self) -> bool:
-        """Whether any part does."""
-        return bool(self._listening)
+    def listeners(self) -> tuple[Callable[[int, int], None], ...]:
+        """Return those of the parts."""
+        return self._listeners
 
     @property
     def uses_priorities(self) -> bool:

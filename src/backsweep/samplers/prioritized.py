@@ -81,8 +81,8 @@ class LivePrioritized(LiveSampler):
         self.config = config
         self._tree = SumTree(experience.capacity, with_minima=config.normalise == "buffer")
         self.largest = 1.0
-        self._new: tuple[int, int] | None = None
-        """First and last + 1 of the rows that were added since the tree was last used."""
+        self._first_new, self._last_new = -1, 0
+        """First (-1 if there are none) and last + 1 of the rows that were added since the tree was last used."""
         self._clip = math.inf if config.clip is None else float(config.clip)
 
     @property
@@ -96,15 +96,17 @@ class LivePrioritized(LiveSampler):
 
     def added(self, first: int, last: int) -> None:
         """Take note of rows that get the largest priority so far, many at a time when the tree is next used."""
-        self._new = (first, last) if self._new is None else (min(self._new[0], first), last)
+        if self._first_new < 0 or first < self._first_new:
+            self._first_new = first
+        self._last_new = last
 
     def settle(self) -> None:
         """Give the rows that were added their priorities; to be called before `largest` changes."""
-        if self._new is not None:
-            first, last = self._new
-            capacity = self.experience.capacity
-            sum_tree_kernels.set_range(max(first, last - capacity), last, capacity, self.largest, self._tree.row)
-            self._new = None
+        if self._first_new >= 0:
+            last, capacity = self._last_new, self.experience.capacity
+            first = max(self._first_new, last - capacity)
+            sum_tree_kernels.set_range(first, last, capacity, self.largest, self._tree.row)
+            self._first_new = -1
 
     @property
     def tree(self) -> SumTree:

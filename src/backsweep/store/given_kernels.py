@@ -28,7 +28,7 @@ from backsweep.jit.objects_kernels import (
     numbers_of,
     rows_of,
 )
-from backsweep.store.store_kernels import TERMINATED, TRUNCATED, Staged
+from backsweep.store.store_kernels import FORM, PLACES, STAGED, TERMINATED, TRUNCATED, Staged
 
 # Offsets of the items of the tuple of arguments, in bytes.
 GIVEN_OBSERVATION = 0
@@ -48,19 +48,18 @@ ACTION_KIND = 6
 ACTION_DTYPE = 7
 ACTION_LOW = 8
 ACTION_HIGH = 9
-FORM_NUMBERS = 10
+KEY_KIND = 10  # how an observation becomes a key, see `ingest_kernels.py`
+TAKES_ENDS = 11  # whether steps that end an episode may be added as they are
+FORM_NUMBERS = 12
 # Kinds of observations and actions.
 ANYTHING = 0  # the kernel cannot stage it
 NUMBER = 1
 ARRAY = 2
-# Bundles, in the order of the table.
-STAGED = 0
-FORM = 1
-PLACES = 2
 # What is returned, as bits.
 NUMBERS_STAGED = 1  # actions, rewards and flags
 OBSERVATIONS_STAGED = 2
 SOME_ENDED = 4
+ALL_STAGED = NUMBERS_STAGED | OBSERVATIONS_STAGED
 
 
 class Form(NamedTuple):

@@ -14,13 +14,15 @@ from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.encoding.random_projection_kernels import LARGEST_IMAGE
 from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import Table, array_rows
+from backsweep.store.given_kernels import KEY_KIND
 from backsweep.store.ingest_kernels import (
     KEY_OF_BYTES,
     KEY_OF_FLOAT32,
     KEY_OF_FLOAT64,
     KEY_OF_NUMBER,
     NO_GRAPH,
-    Projection,
+    Keys,
+    add_given,
     add_staged,
 )
 from backsweep.store.store import Store
@@ -32,33 +34,38 @@ PROJECTED = {
     np.dtype(np.float64): KEY_OF_FLOAT64,
 }
 """How a random projection computes the keys of observations of a dtype."""
+NO_MATRIX = np.zeros((0, 0), np.float64)
 
 
-def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[int, Projection | None] | None:
+def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[int, Keys | None] | None:
     """Return how the kernel computes keys and the arrays it needs for that; None if it cannot."""
     if graph is None:
         return NO_GRAPH, None
     single = store.layout.single
     if isinstance(encoder, LiveDiscreteKey) and single is not None and single.dtype == np.int64 and single.nbytes == 8:
-        return KEY_OF_NUMBER, None
+        return KEY_OF_NUMBER, Keys(NO_MATRIX, graph.new_keys)
     if not isinstance(encoder, LiveRandomProjection) or single is None:
         return None
     if single.dtype == np.uint8 and single.nbytes > LARGEST_IMAGE:
         return None
     kind = PROJECTED.get(single.dtype)
-    return None if kind is None else (kind, Projection(encoder.float_matrix))
+    return None if kind is None else (kind, Keys(encoder.float_matrix, graph.new_keys))
 
 
 def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Tables | None:
     """Return the arguments of `add_staged`, None if the kernel cannot compute this encoder's keys.
 
-    They are valid as long as store, graph and encoder keep their arrays.
+    Where arguments can be taken from their objects, the table is one for `add_given` too, whose form says how keys are
+    computed. Tables are valid as long as store, graph and encoder keep their arrays.
     """
     kind = key_kind(store, graph, encoder)
     if kind is None:
         return None
-    code, projection = kind
-    return code, array_rows([*store.bundles, None if graph is None else graph.bundle, projection])
+    code, keys = kind
+    forms = store.staging.forms or ()
+    if forms:
+        forms[0].numbers[KEY_KIND] = code
+    return code, array_rows([*store.bundles, None if graph is None else graph.bundle, keys, *forms])
 
 
-__all__ = ["KEY_OF_BYTES", "KEY_OF_NUMBER", "NO_GRAPH", "Tables", "add_staged", "key_kind", "tables_for"]
+__all__ = ["KEY_OF_BYTES", "KEY_OF_NUMBER", "NO_GRAPH", "Tables", "add_given", "add_staged", "key_kind", "tables_for"]

@@ -1,4 +1,4 @@
-"""One call adds the staged transitions to the store and the graph, and computes their keys."""
+"""One call adds transitions to the store and the graph, and computes their keys."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -11,26 +11,29 @@ import numpy as np
 
 from backsweep.encoding.random_projection_kernels import project_bytes, project_float_places
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
-from backsweep.jit.array_table import Float64Matrix, Table, borrow, unpack
+from backsweep.jit.array_table import Float64Matrix, Int64Matrix, Table, borrow, unpack
 from backsweep.jit.compilation import kernel
-from backsweep.store.store_kernels import CLEARED, RING, STAGED, STORE_BUNDLES, TOTAL, Ring, Staged, add_rows
+from backsweep.store.given_kernels import ALL_STAGED, KEY_KIND, SOME_ENDED, TAKES_ENDS, Form, stage_given
+from backsweep.store.store_kernels import CLEARED, FORM, GRAPH, KEYS, RING, STAGED, TOTAL, Ring, Staged, add_rows
 
-# Bundles after those of the store.
-GRAPH = STORE_BUNDLES
-PROJECTION = GRAPH + 1
-REPLAY_BUNDLES = PROJECTION + 1
 # How an observation becomes a key.
 NO_GRAPH = 0
 KEY_OF_BYTES = 1  # random projection of bytes
 KEY_OF_NUMBER = 2  # a discrete state is its own key
 KEY_OF_FLOAT32 = 3  # random projection of floats
 KEY_OF_FLOAT64 = 4
+# What `add_given` returns, in addition to the bits of `stage_given`.
+ADDED = 8
+OUT_OF_RANGE = 16
 
 
-class Projection(NamedTuple):
-    """The matrix of the random projection."""
+class Keys(NamedTuple):
+    """How keys are computed."""
 
     matrix: Float64Matrix
+    """The matrix of the random projection."""
+    keys: Int64Matrix
+    """Scratch: the keys of the observations that a call adds."""
 
 
 @kernel
@@ -38,7 +41,7 @@ def add_staged(key: int, table: Table) -> int:
     """Add the staged transitions; return the number of new observations, or -1 - new if numbers were out of range.
 
     `key` selects how keys are computed, or says that there is no graph. The table has the bundles of the store, then
-    that of the graph, then `Projection`.
+    that of the graph, then `Keys`.
     """
     arrays = borrow(table)
     counters = unpack(Ring, arrays[RING]).counters
@@ -46,21 +49,36 @@ def add_staged(key: int, table: Table) -> int:
     new = add_rows(arrays)
     if key == NO_GRAPH:
         return new
-    staging = unpack(Staged, arrays[STAGED])
+    staging, encoder = unpack(Staged, arrays[STAGED]), unpack(Keys, arrays[KEYS])
     observations, fresh = staging.observations, staging.fresh
+    matrix, keys = encoder.matrix, encoder.keys[:new]
     beyond = False
+    for i in range(new):
+        for k in range(keys.shape[1]):
+            keys[i, k] = 0
     if key == KEY_OF_NUMBER:
-        keys = np.zeros((new, 1), np.int64)
         for i in range(new):
             keys[i, 0] = np.int64(observations[fresh[i, 0], 0])
+    elif key == KEY_OF_BYTES:
+        project_bytes(observations.view(np.uint8), fresh, matrix, keys)
+    elif key == KEY_OF_FLOAT32:
+        beyond = project_float_places(observations.view(np.float32), fresh, matrix, keys)
     else:
-        matrix = unpack(Projection, arrays[PROJECTION]).matrix
-        keys = np.zeros((new, matrix.shape[0]), np.int64)
-        if key == KEY_OF_BYTES:
-            project_bytes(observations.view(np.uint8), fresh, matrix, keys)
-        elif key == KEY_OF_FLOAT32:
-            beyond = project_float_places(observations.view(np.float32), fresh, matrix, keys)
-        else:
-            beyond = project_float_places(observations.view(np.float64), fresh, matrix, keys)
+        beyond = project_float_places(observations.view(np.float64), fresh, matrix, keys)
     add_rows_to_graph(first, counters[TOTAL], counters[CLEARED], fresh, keys, arrays[RING], arrays[GRAPH])
     return -1 - new if beyond else new
+
+
+@kernel
+def add_given(given: int, table: Table) -> int:
+    """Stage the arguments in a tuple at the address `given`, and add them if all are in the usual form.
+
+    If a step ends an episode, nothing is added unless the form takes ends. Returns as bits what was done. After the
+    table's bundles for `add_staged` come those for `stage_given`.
+    """
+    arrays = borrow(table)
+    numbers = unpack(Form, arrays[FORM]).numbers
+    done = stage_given(given, arrays)
+    if done & ALL_STAGED != ALL_STAGED or (done & SOME_ENDED and not numbers[TAKES_ENDS]):
+        return done
+    return done | ADDED | (OUT_OF_RANGE if add_staged(numbers[KEY_KIND], arrays) < 0 else 0)

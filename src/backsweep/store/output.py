@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from backsweep.jit.array_table import array_row
 from backsweep.store.layout import Layout
+from backsweep.store.reading_kernels import Gathered
 from backsweep.trees import leaves, map_tree
 
 MOST_KEPT = 4  # of one size
@@ -35,6 +37,19 @@ class Output:
         self.reward = np.empty(size, np.float32)
         self.discount = np.empty(size, np.float32)
         self.terminated = np.empty(size, np.bool_)
+        self.target = np.empty(size, np.float32)
+        self.row = array_row(
+            Gathered(
+                self.observation_words,
+                self.next_words,
+                self.action_bytes,
+                self.reward,
+                self.discount,
+                self.terminated,
+                self.target,
+            )
+        )
+        """The addresses of the arrays, for kernels."""
         self._watched = [
             self.observation_words,
             self.next_words,
@@ -42,6 +57,7 @@ class Output:
             self.reward,
             self.discount,
             self.terminated,
+            self.target,
             *leaves(self._observation),
             *leaves(self._next_observation),
             *leaves(self.action),

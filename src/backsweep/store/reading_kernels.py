@@ -5,10 +5,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Table, unpack
+from backsweep.jit.array_table import (
+    BoolVector,
+    ByteMatrix,
+    Float32Vector,
+    Row,
+    Table,
+    WordMatrix,
+    borrow,
+    unpack,
+)
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.store.distinct_kernels import Records, find_observation
@@ -25,6 +36,19 @@ from backsweep.store.store_kernels import (
     UNSEEN,
     Ring,
 )
+
+
+class Gathered(NamedTuple):
+    """The arrays of a batch that kernels write."""
+
+    observation: WordMatrix
+    next_observation: WordMatrix
+    action: ByteMatrix
+    reward: Float32Vector
+    discount: Float32Vector
+    terminated: BoolVector
+    target: Float32Vector
+    """For replays that plan."""
 
 
 @kernel
@@ -97,19 +121,9 @@ def fold_steps(
 
 
 @kernel
-def read_rows(
-    picked: NDArray[np.int64],
-    n_step: int,
-    gamma: float,
-    store: Table,
-    out_observation: NDArray[np.uint64],
-    out_next: NDArray[np.uint64],
-    out_action: NDArray[np.uint8],
-    out_reward: NDArray[np.float32],
-    out_discount: NDArray[np.float32],
-    out_terminated: NDArray[np.bool_],
-) -> None:
+def read_rows(picked: NDArray[np.int64], n_step: int, gamma: float, store: Table, gathered_row: Row) -> None:
     """Gather the picked rows, each combined with up to `n_step` steps of its own episode."""
+    out = unpack(Gathered, borrow(gathered_row))
     ring = unpack(Ring, store[RING])
     rows, values, actions = ring.rows, ring.values, ring.actions
     frames, stacks = unpack(Records, store[FRAMES]).records, unpack(Records, store[STACKS]).records
@@ -126,18 +140,18 @@ def read_rows(
         slot = first[item]
         last, reward, discount = fold_steps(slot, n_step, gamma, rows, values)
         terminated = (rows[last, FLAGS] & TERMINATED) != 0
-        out_reward[item] = reward
-        out_discount[item] = 0.0 if terminated else discount
-        out_terminated[item] = terminated
+        out.reward[item] = reward
+        out.discount[item] = 0.0 if terminated else discount
+        out.terminated[item] = terminated
         for i in range(actions.shape[1]):
-            out_action[item, i] = actions[slot, i]
+            out.action[item, i] = actions[slot, i]
         first[item] = rows[slot, OBSERVATION]
         # An unseen successor must not be used, so any observation of the right form will do.
         second[item] = rows[last, OBSERVATION if rows[last, FLAGS] & UNSEEN else NEXT_OBSERVATION]
         if stacks.shape[1] == 0:
             prefetch(frames, first[item])
             prefetch(frames, second[item])
-    copy_pairs(first, second, frames, stacks, out_observation, out_next)
+    copy_pairs(first, second, frames, stacks, out.observation, out.next_observation)
 
 
 @kernel

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import Table, array_rows
 from backsweep.jit.objects import object_places
+from backsweep.jit.objects_kernels import ObjectPlaces
 from backsweep.store import given_kernels
 from backsweep.store.given import usual_form
-from backsweep.store.given_kernels import NUMBERS_STAGED, OBSERVATIONS_STAGED, SOME_ENDED
+from backsweep.store.given_kernels import NUMBERS_STAGED, OBSERVATIONS_STAGED, SOME_ENDED, Form
 from backsweep.store.layout import Layout, host_array
-from backsweep.store.store_kernels import ENDED, SKIP, TERMINATED, TRUNCATED, UNSEEN, Staged
+from backsweep.store.store_kernels import ENDED, REPLAY_BUNDLES, SKIP, TERMINATED, TRUNCATED, UNSEEN, Staged
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # batches hold 32-bit rewards
 Arguments = tuple[Any, Any, Any, Any, Any, Any]
@@ -58,13 +59,17 @@ class Staging:
         self.hides_successors = False
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
         codes = np.zeros(num_envs, np.uint64)
-        self.bundle = Staged(self.words, self.action_bytes, self.rewards, self.flags, self.fresh, codes)
+        self.numbers = np.zeros(num_envs, np.int64)
+        """The serial number of each lane's row after an add, -1 for lanes that added nothing."""
+        self.bundle = Staged(self.words, self.action_bytes, self.rewards, self.flags, self.fresh, codes, self.numbers)
         places = object_places()
+        self.forms: tuple[Form, ObjectPlaces] | None = None
+        """What the kernel that takes arguments from their objects needs to know of them; None if it cannot."""
         self._given: Table | None = None
         if places is not None:
             # A table holds addresses only, so what they are addresses of is kept here.
-            self._bundles = (self.bundle, usual_form(layout, action_layout, num_envs, self.limits), places)
-            self._given = array_rows(self._bundles)
+            self.forms = usual_form(layout, action_layout, num_envs, self.limits), places
+            self._given = array_rows([self.bundle, *[None] * (REPLAY_BUNDLES - 1), *self.forms])
 
     @property
     def largest_reward(self) -> float:
@@ -75,13 +80,17 @@ class Staging:
     def largest_reward(self, largest: float) -> None:
         self.limits[0] = largest
 
-    def stage(self, arguments: Arguments, lanes: NDArray[np.int64] | None) -> bool:
-        """Check and stage one transition per lane, or per lane in `lanes`; return whether any ends an episode."""
+    def stage(self, arguments: Arguments, lanes: NDArray[np.int64] | None, done: int | None = None) -> bool:
+        """Check and stage one transition per lane, or per lane in `lanes`; return whether any ends an episode.
+
+        `done` says what a kernel has staged of them, if one has tried.
+        """
         self.begin()
         if lanes is not None:
             self._stage_some(arguments, lanes)
             return bool(self.flags[lanes].any())
-        done = 0 if self._given is None else given_kernels.stage_given(id(arguments), self._given)
+        if done is None:
+            done = 0 if self._given is None else given_kernels.stage_given(id(arguments), self._given)
         observation, action, reward, next_observation, terminated, truncated = arguments
         n = self.num_envs
         if not done & OBSERVATIONS_STAGED:
@@ -200,15 +209,6 @@ class Staging:
         self.flags[terminated] |= np.uint8(UNSEEN)
         self.flags[lanes & ~terminated] = SKIP
         return int(lanes.sum() - terminated.sum())
-
-    def row_numbers(self, first: int, count: int) -> NDArray[np.int64]:
-        """Return the serial numbers of the lanes' steps, `count` from `first` on; -1 for lanes that added nothing."""
-        if count == self.num_envs:
-            return np.arange(first, first + count)
-        taken = self.flags != SKIP
-        rows = np.full(self.num_envs, -1)
-        rows[taken] = np.arange(first, first + count)
-        return rows
 
     def unseen(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return for each place of `words` whether it represents an unseen state."""

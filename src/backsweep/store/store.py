@@ -198,19 +198,12 @@ class Store:
     def read(self, row: Rows, n_step: int, gamma: float) -> Output:
         """Gather live rows into unused output arrays."""
         out = self._output.take(len(row))
-        reading_kernels.read_rows(
-            row,
-            n_step,
-            gamma,
-            self.table,
-            out.observation_words,
-            out.next_words,
-            out.action_bytes,
-            out.reward,
-            out.discount,
-            out.terminated,
-        )
+        reading_kernels.read_rows(row, n_step, gamma, self.table, out.row)
         return out
+
+    def output(self, size: int) -> Output:
+        """Return unused output arrays for a batch."""
+        return self._output.take(size)
 
     def observation_words(self, number: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return stored observations by number, as words."""

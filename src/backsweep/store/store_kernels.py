@@ -43,7 +43,8 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import prefetch_home, prefetch_items
+from backsweep.jit.hash_table_kernels import home, prefetch_home, prefetch_items
+from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.distinct_kernels import (
     Records,
@@ -106,9 +107,16 @@ RING = 1
 FRAMES = 2
 STACKS = 3
 STORE_BUNDLES = 4
+# Bundles that follow in the table of a replay.
+GRAPH = 4
+KEYS = 5
+REPLAY_BUNDLES = 6
+# And in the table for adding arguments of Python.
+FORM = 6
+PLACES = 7
 
 LOOK_AHEAD = 4
-"""How many rows earlier than they are needed, and twice that, entries are prefetched that will be removed."""
+"""How many rows earlier than it is needed each step of a chain of look-ups is prefetched for rows that are removed."""
 
 
 class Staged(NamedTuple):
@@ -123,6 +131,8 @@ class Staged(NamedTuple):
     """Out: the staged position and the number of every observation that was not stored before."""
     codes: WordVector
     """Scratch: the hashes of the successors, where observations are no stacks."""
+    numbers: Int64Vector
+    """Out: the serial number of each lane's row, -1 for a lane that added nothing."""
 
 
 class Ring(NamedTuple):
@@ -233,7 +243,10 @@ def hash_successors(staged_row: Row, frames_row: Row) -> None:
         staging.codes[lane] = hash_record(staging.observations[num_envs + lane], frames.weights)
         prefetch_home(staging.codes[lane], frames.table)
     for lane in range(num_envs):
-        prefetch_items(staging.codes[lane], 1, frames.table, frames.hashes, 0)
+        number = max(frames.table[home(staging.codes[lane], frames.table)] - 1, 0)
+        prefetch(frames.hashes, number)
+        prefetch(frames.records, number)
+        prefetch(frames.uses, number)
 
 
 @inlined
@@ -272,8 +285,10 @@ def add_rows(store: Table) -> int:
     new = 0
     for lane in range(num_envs):
         flags = staging.flags[lane]
+        staging.numbers[lane] = -1
         if flags == SKIP:
             continue
+        staging.numbers[lane] = counters[TOTAL]
         slot = counters[TOTAL] % capacity
         if counters[LIVE] == capacity:
             if not stacked:

@@ -15,10 +15,10 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import next_word
 from backsweep.samplers.episodic_backward_kernels import walk_back
 from backsweep.samplers.sum_tree_kernels import draw_prioritized, update_priorities
-from backsweep.store.ingest_kernels import GRAPH
 from backsweep.store.reading_kernels import fold_steps
 from backsweep.store.store_kernels import (
     FLAGS,
+    GRAPH,
     LIVE,
     NEXT_OBSERVATION,
     OBSERVATION,

@@ -17,7 +17,7 @@ from backsweep.jit.random_streams import generator_words, restore_generator_word
 from backsweep.replay import Replay, ReplayMachinery
 from backsweep.samplers.mixture import LiveMixture
 from backsweep.store.ingest import key_kind
-from backsweep.store.ingest_kernels import Projection
+from backsweep.store.ingest_kernels import Keys
 from backsweep.store.store_kernels import ENDED, FLAGS
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.lanes_kernels import TASK_BUNDLES
@@ -128,7 +128,7 @@ class CompiledRuns:
         self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.RUN_BYTES].max())), np.uint8)
         self.borrow()
 
-    def _bundles_of(self, run: int, machine: ReplayMachinery, projection: Projection | None) -> list[Bundle | None]:
+    def _bundles_of(self, run: int, machine: ReplayMachinery, keys: Keys | None) -> list[Bundle | None]:
         """Return the bundles of a run, in the order of its table."""
         task, buffers = self.members[run].task, self.buffers
         own = codes.RunArrays(
@@ -157,7 +157,7 @@ class CompiledRuns:
         )
         graph = None if machine.graph is None else machine.graph.bundle
         task_bundles = [*task.bundles, *[None] * (TASK_BUNDLES - len(task.bundles))]
-        bundles: list[Bundle | None] = [*machine.store.bundles, graph, projection, *task_bundles, own, batch]
+        bundles: list[Bundle | None] = [*machine.store.bundles, graph, keys, *task_bundles, own, batch]
         for place, part in enumerate(self._parts[run]):
             ints, floats = self._part_ints[run, place], self._part_floats[run, place]
             generators = self._part_generators[run, place]
@@ -293,7 +293,7 @@ def _known_parts(sampler: Any) -> list[Any]:
     return known
 
 
-def _known_key(machine: ReplayMachinery) -> tuple[int, Projection | None]:
+def _known_key(machine: ReplayMachinery) -> tuple[int, Keys | None]:
     kind = key_kind(machine.store, machine.graph, machine.encoder)
     if kind is None:
         raise ValueError(f"compiled runs cannot compute keys with {type(machine.encoder).__name__}")

@@ -7,7 +7,7 @@ saved, inspected or continued alone.
 
     runs[run, bundle]    the addresses of a bundle's arrays (see `codes` and `jit.array_table`)
 
-        STAGED RING FRAMES STACKS GRAPH PROJECTION    its replay
+        STAGED RING FRAMES STACKS GRAPH KEYS          its replay
         TASK ...                                       its task
         RUN BATCH                                     its own numbers, and what it exchanges with the learner
         PARTS ...                                      its sampler: for each part the part, and a tree or a sweep
