@@ -206,7 +206,7 @@ def test_errors_say_what_to_do(cluster: Any, tmp_path: Path) -> None:
         shared.sample(4)
     bare = SharedReplay(SPACE, ACTIONS, 100, actor_options=SHARD)
     os.kill(int(bare.stats()[0]["process"]), signal.SIGKILL)
-    with pytest.raises(SharedReplayError, match="its rows were in memory alone"):
+    with pytest.raises(SharedReplayError, match="its rows were only in memory"):
         all(bare.stats() for _ in range(1_000))
 
 
