@@ -24,6 +24,7 @@ TABLE = Network("table", (6,), 3)
 RULES = {
     "one-step": TargetRule(),
     "backward": TargetRule(kind="backward"),
+    "imitation": TargetRule(kind="graph", share=0.2, imitation=1.0, imitation_temperature=0.5),
     "discor": TargetRule(kind="discor"),
     "discor-released": TargetRule(kind="discor", error_target=False),
 }
@@ -64,6 +65,9 @@ def updated(executor: Executor, updates: int, seed: int = 1, rewards: float = 1.
         executor.weight[:] = generator.random(shape)
         if executor.known is not None:
             executor.known[:] = np.where(generator.random(shape) < 0.5, rewards * generator.normal(size=shape), np.nan)
+        if executor.tried is not None:
+            full = executor.tried.shape
+            executor.tried[:] = np.where(generator.random(full) < 0.5, rewards * generator.normal(size=full), np.nan)
         executor.update()
         executor.wait()
         errors.append(executor.td_error.copy())

@@ -95,7 +95,11 @@ def test_values_targets_and_action_values_are_those_of_the_twin(
         q = [model.q_value(row.state, row.action, values, DISCOUNT) for row in live]
         expected = [widened(q, values[row.state], gap, 2.0) for q, row in zip(q, live, strict=True)]
         assert batch.target == pytest.approx(expected, abs=1e-4)
+        planner = replay.machinery.planner
+        assert planner is not None
+        by_row = dict(zip([row.state for row in live], planner.tried_values(batch.row), strict=True))
         for state in {row.state for row in live}:
+            np.testing.assert_allclose(by_row[state], replay.graph.action_values(replay.graph.vertex(state)), atol=1e-6)
             found = replay.graph.action_values(replay.graph.vertex(state))
             assert np.flatnonzero(~np.isnan(found)).tolist() == model.tried(state)
             for action in model.tried(state):

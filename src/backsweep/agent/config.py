@@ -65,6 +65,10 @@ class RunConfig:
     """Graph values: share of the states evaluated again by the network at each renewal, in turn."""
     graph_share: float = 0.2
     """CEER: share of the graph's value in a target."""
+    ceer_imitation: float = 0.0
+    """CEER: weight of the cross-entropy between the graph's preferences among tried actions and the network's."""
+    ceer_temperature: float = 0.1
+    """CEER: temperature of the graph's preferences, in units of scaled rewards."""
     erlam_weight: float = 0.5
     """ERLAM: weight of the loss against the graph's value."""
     backup_depth: int = 20
@@ -174,12 +178,13 @@ class RunConfig:
         positive = (
             "steps num_envs capacity frame_stack dimension roots root_candidates predecessors batch_size "
             "target_interval learning_rate evaluation_interval evaluation_episodes record_interval kappa "
-            "discor_temperature probe_size n_step backup_depth"
+            "discor_temperature probe_size n_step backup_depth ceer_temperature"
         )
         for name in positive.split():
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}")
-        for name in ("warmup_steps", "epsilon_steps", "seed", "shuffle", "ebu_skipped_steps", "ratio", "erlam_weight"):
+        not_negative = "warmup_steps epsilon_steps seed shuffle ebu_skipped_steps ratio erlam_weight ceer_imitation"
+        for name in not_negative.split():
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
         shares = (

@@ -52,6 +52,13 @@ def method_table(config: RunConfig) -> dict[str, Method]:
     )
     discor = TargetRule(kind="discor", temperature=config.discor_temperature, error_target=config.discor_error_target)
 
+    ceer = TargetRule(
+        kind="graph",
+        share=config.graph_share,
+        imitation=config.ceer_imitation,
+        imitation_temperature=config.ceer_temperature,
+    )
+
     def mixed(sampler: Sampler) -> Sampler:
         """Eta of each batch from PER (or from uniform replay), the rest from `sampler`."""
         other: Sampler = per if config.mix_with == "per" else Uniform()
@@ -79,7 +86,7 @@ def method_table(config: RunConfig) -> dict[str, Method]:
             TargetRule(kind="advantage", advantage=config.advantage),
             "uniform replay with a wider gap between actions (advantage learning)",
         ),
-        "ceer": Method(Uniform(), planned(config.graph_share), "CEER: values of tried actions, mixed in", tried_only),
+        "ceer": Method(Uniform(), ceer, "CEER: values of tried actions, mixed in", tried_only),
         "erlam": Method(
             Uniform(),
             planned(config.erlam_weight / (1.0 + config.erlam_weight)),

@@ -243,6 +243,12 @@ class Planner:
         target_kernels.read_targets(row, self._gap, self.floor, self.discount, self.experience, self.model, out)
         return out
 
+    def tried_values(self, row: Rows) -> NDArray[np.float32]:
+        """Return Q of the tried actions of each live row's state, (rows, actions), NaN where there is none yet."""
+        out = np.empty((len(row), self.num_actions), np.float32)
+        target_kernels.read_tried_values(row, self.experience, self.model, out)
+        return out
+
     def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return V of live vertices, NaN for those that are newer than the last renewal."""
         known = self.model.stamps[vertices] == self._graph.stamps(vertices) + 1

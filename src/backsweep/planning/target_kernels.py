@@ -238,3 +238,16 @@ def read_action_values(vertex: int, model: Model, out: NDArray[np.float64]) -> N
         if pair_numbers[link - 1, CANDIDATE] > -np.inf:
             out[pairs[link - 1, ACTION]] = pair_value(np.int64(link - 1), value, pair_numbers)
         link = pairs[link - 1, NEXT_PAIR]
+
+
+@kernel
+def read_tried_values(row: NDArray[np.int64], experience: Experience, model: Model, out: NDArray[np.float32]) -> None:
+    """Write Q of the tried actions of each row's state, (rows, actions); NaN for others and for newer states."""
+    rows, observation_vertex, stamps = experience.rows, experience.observation_vertex, model.stamps
+    found = np.empty(out.shape[1])
+    for i in range(row.shape[0]):
+        found[:] = np.nan
+        vertex = np.int64(observation_vertex[rows[row[i] % rows.shape[0], OBSERVATION]] - 1)
+        if stamps[vertex] == experience.vertices[vertex, STAMP] + 1:
+            read_action_values(vertex, model, found)
+        out[i] = found

@@ -26,6 +26,7 @@ NETWORKS = {
 RULES = {
     "one-step": TargetRule(),
     "backward": TargetRule(kind="backward"),
+    "imitation": TargetRule(kind="graph", share=0.2, imitation=1.0, imitation_temperature=0.5),
     "discor": TargetRule(kind="discor"),
     "discor-released": TargetRule(kind="discor", error_target=False),
 }
@@ -51,6 +52,9 @@ def fill(executor: Executor, generator: np.random.Generator, known_share: float)
     executor.weight[:] = generator.random(shape)
     if executor.known is not None:
         executor.known[:] = np.where(generator.random(shape) < known_share, generator.normal(size=shape), np.nan)
+    if executor.tried is not None:
+        full = executor.tried.shape
+        executor.tried[:] = np.where(generator.random(full) < known_share, generator.normal(size=full), np.nan)
 
 
 def batches_of(executor: Executor, observations: np.ndarray) -> list[Batch]:
@@ -100,7 +104,7 @@ def test_a_stepper_does_what_the_learner_does(network: Network, rule: TargetRule
         fill(executor, generator, known_share=(0.0, 0.5, 1.0)[update % 3])
         executor.update()
         executor.wait()
-        expected = alone.update(batches_of(executor, observations), None if executor.known is None else executor.known)
+        expected = alone.update(batches_of(executor, observations), executor.known, executor.tried)
         np.testing.assert_allclose(executor.td_error, expected.td_error, rtol=rtol, atol=atol)
         if update % 5 == 4:
             executor.copy_target()

@@ -14,6 +14,7 @@ from backsweep.agent.learner.targets import (
     effective_sample_size,
     huber_gradient,
     huber_loss,
+    imitation_gradient,
 )
 
 
@@ -55,6 +56,18 @@ def test_discor_error_targets_by_hand() -> None:
 
 def test_effective_sample_size() -> None:
     assert effective_sample_size(_t([1.0, 1.0, 1.0, 1.0], [3.0, 1.0, 0.0, 0.0])).tolist() == pytest.approx([4.0, 1.6])
+
+
+def test_imitation_is_the_cross_entropy_over_tried_actions() -> None:
+    values = _t([[1.0, 2.0, 3.0], [0.5, -1.0, 2.0], [4.0, 5.0, 6.0]]).requires_grad_()
+    tried = _t([[0.2, 0.1, math.nan], [math.nan, 3.0, math.nan], [math.nan, math.nan, math.nan]])
+    wanted = torch.softmax(tried[0, 0, :2] / 0.1, dim=0)
+    loss = -(wanted * torch.log_softmax(values[0, 0, :2], dim=0)).sum() / 3  # the mean over three rows
+    loss.backward()  # a row with one tried action or none prefers nothing
+    assert values.grad is not None
+    found = imitation_gradient(values.detach(), tried, 0.1)
+    torch.testing.assert_close(found, values.grad)
+    assert found[0, 1:].abs().sum() == 0
 
 
 def test_huber_is_torchs_and_weighted() -> None:

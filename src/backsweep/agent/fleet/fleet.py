@@ -118,6 +118,14 @@ class Fleet:
             rows.append(known)
         return np.stack(rows)
 
+    def tried_values(self, batches: Sequence[Batch]) -> NDArray[np.float64] | None:
+        """Return the graph's values of tried actions (runs, batch, actions), None if the rule does not imitate them."""
+        if not self.learner.rule.imitation:
+            return None
+        planners = [run.replay.machinery.planner for run in self.runs]
+        found = [planner.tried_values(batch.row) for planner, batch in zip(planners, batches, strict=True) if planner]
+        return np.stack(found).astype(np.float64)
+
     def drop(self, gone: Sequence[int]) -> list[Run]:
         """Remove some runs and return them."""
         dropped = [self.runs[index] for index in gone]

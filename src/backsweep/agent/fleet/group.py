@@ -203,7 +203,7 @@ class Group:
         known = self._executor.known
         assert known is not None
         known[:] = np.nan
-        return GraphTargets(self._together, [run.bounds for run in self._runs], known)
+        return GraphTargets(self._together, [run.bounds for run in self._runs], known, self._executor.tried)
 
 
 def movable(runs: Sequence[Run]) -> bool:

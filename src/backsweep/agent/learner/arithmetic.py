@@ -44,6 +44,8 @@ class PreparedRows:
     known: torch.Tensor | None
     """Targets computed before the update, NaN for rows that need the one-step target; without successors there are no
     NaNs."""
+    tried: torch.Tensor | None = None
+    """(R, B, A): the graph's values of tried actions, NaN for others; only for rules that imitate them."""
 
 
 @dataclass(frozen=True)

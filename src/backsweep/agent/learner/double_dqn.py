@@ -22,6 +22,7 @@ from backsweep.agent.learner.distinct import DistinctArithmetic, wanted_rows
 from backsweep.agent.learner.networks import Network, in_network_order, network_tensor
 from backsweep.agent.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule
+from backsweep.agent.learner.targets import imitation_gradient
 from backsweep.jit.random_streams import named_generator
 from backsweep.types import Batch
 
@@ -165,11 +166,17 @@ class Learner:
     # -- learning -------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def update(self, batches: Sequence[Batch], known: NDArray[np.float64] | None = None) -> UpdateResult:
+    def update(
+        self,
+        batches: Sequence[Batch],
+        known: NDArray[np.float64] | None = None,
+        tried: NDArray[np.float64] | None = None,
+    ) -> UpdateResult:
         """Take one gradient step on one batch per run.
 
         `known` (runs, batch) holds targets computed before the update (EBU's table), and NaN for rows that need the
-        one-step target.
+        one-step target. `tried` (runs, batch, actions) are the graph's values of tried actions, if the rule imitates
+        them.
         """
         self._settle()
         action = self._numbers([batch.action for batch in batches], torch.int64)
@@ -181,7 +188,8 @@ class Learner:
         given = None if known is None else torch.from_numpy(known).to(self.device, self.dtype) * scale
         numbers = np.stack([batch.discount for batch in batches])
         prepared = self.prepare_batch(self._staged(batches, halves), halves, numbers, known)
-        rows = PreparedRows(prepared, halves, action, reward, discount, weight, given)
+        planned = None if tried is None else torch.from_numpy(tried).to(self.device, self.dtype) * scale[..., None]
+        rows = PreparedRows(prepared, halves, action, reward, discount, weight, given, planned)
         return UpdateResult((self.learn(self.arithmetic, rows, self.count()) / scale).cpu().numpy())
 
     def prepare_batch(
@@ -237,6 +245,10 @@ class Learner:
             with arithmetic.error_branch:
                 errors.learn(arithmetic, looked, of_errors, corrections[1])
         gradient = arithmetic.gradient(found, weight, rows.action.unsqueeze(-1), values.shape[-1], self._sums)
+        if rows.tried is not None:
+            of_rows = values[:, : rows.action.shape[1]]
+            imitation = imitation_gradient(of_rows, rows.tried, self.rule.imitation_temperature)
+            gradient.add_(imitation, alpha=self.rule.imitation)
         network.backward(self.online_views, tape.first(1, rows.halves), gradient, self._gradient_views)
         arithmetic.step(self.optimiser, self.online, self._gradient, corrections[0])
         arithmetic.error_branch.join()

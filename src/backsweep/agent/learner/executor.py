@@ -89,6 +89,7 @@ class Executor:
                 "rows": ((runs, 2, batch_size), np.int64),
                 "action": (batch, np.int64),
                 **dict.fromkeys(numbers, (batch, number)),
+                **({"tried": ((*batch, learner.network.actions), number)} if learner.rule.imitation else {}),
                 "corrections": ((2, 2), number),
             },
             self._device,
@@ -111,6 +112,7 @@ class Executor:
         self.action: NDArray[np.int64] = host["action"]
         self.reward, self.discount, self.weight = host["reward"], host["discount"], host["weight"]
         self.known: NDArray[np.floating] | None = host.get("known")
+        self.tried: NDArray[np.floating] | None = host.get("tried")
         self.best: NDArray[np.int64] = self._best.host["best"]
         """Out: the greedy action of each run, (R,)."""
         self.td_error: NDArray[np.floating] = self._errors.host["td_error"]
@@ -158,6 +160,8 @@ class Executor:
         self.reward *= scale
         if self.known is not None:
             self.known *= scale
+        if self.tried is not None:
+            self.tried *= scale[..., None]
         if not self._on_gpu:
             self._direct_update(self.learner.count())
             return
@@ -298,6 +302,7 @@ class Executor:
             inputs["discount"],
             inputs["weight"],
             inputs.get("known"),
+            inputs.get("tried"),
         )
         td_error = self.learner.learn(self._arithmetic, rows, corrections)
         self._arithmetic.move(td_error, self._errors.pinned["td_error"])

@@ -13,7 +13,7 @@ def common_rule(rules: Sequence[TargetRule]) -> TargetRule | None:
     Runs whose targets come from elsewhere (EBU's table, graph values) learn together with runs that have one-step
     targets: those are runs whose given targets are always missing.
     """
-    if any(rule.kind in ("discor", "advantage") for rule in rules):
+    if any(rule.kind in ("discor", "advantage") or rule.imitation for rule in rules):
         return rules[0] if len(set(rules)) == 1 else None
     backward = {rule for rule in rules if rule.kind == "backward"}
     if len(backward) > 1:
@@ -31,6 +31,11 @@ class TargetRule:
     graph; double DQN with a wider gap between actions (advantage learning); DisCor's weights."""
     share: float = 1.0
     """Graph: share of a planned target; the rest is the one-step target."""
+    imitation: float = 0.0
+    """Graph: weight of CEER's cross-entropy, which pulls the network's preferences among tried actions towards those
+    of the graph."""
+    imitation_temperature: float = 0.1
+    """CEER: temperature of the graph's preferences, in units of scaled rewards."""
     advantage: float = 0.9
     """Advantage learning: share of the difference to the best action that is added to a target."""
     diffusion: float = 0.5

@@ -48,6 +48,17 @@ def effective_sample_size(weight: torch.Tensor) -> torch.Tensor:
     return weight.sum(dim=1).square() / weight.square().sum(dim=1)
 
 
+def imitation_gradient(values: torch.Tensor, tried: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Return the gradient of the mean cross-entropy between softmax(tried / temperature) and softmax(values).
+
+    Both are over a row's tried actions, those whose `tried` is not NaN; others have no gradient. All (R, B, A).
+    """
+    known = ~tried.isnan()
+    wanted = torch.softmax(torch.where(known, tried / temperature, -torch.inf), dim=-1)
+    found = torch.softmax(torch.where(known, values, -torch.inf), dim=-1)
+    return torch.where(known, found - wanted, 0.0) / values.shape[1]
+
+
 def huber_gradient(td_error: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Return the gradient of mean(weight * huber(td_error)) over the batch, (R, B)."""
     return td_error.clamp(-1.0, 1.0) * weight / td_error.shape[1]

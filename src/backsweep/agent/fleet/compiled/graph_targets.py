@@ -26,15 +26,21 @@ Bounds = tuple[float, float] | None
 class GraphTargets:
     """The planners of some runs."""
 
-    def __init__(self, runs: CompiledRuns, bounds: Sequence[Bounds], known: NDArray[Any]) -> None:
-        """Targets are written to `known` (runs, batch); entries of runs without planning are not changed."""
-        self._runs, self._bounds, self._known = runs, bounds, known
+    def __init__(
+        self, runs: CompiledRuns, bounds: Sequence[Bounds], known: NDArray[Any], tried: NDArray[Any] | None = None
+    ) -> None:
+        """Targets are written to `known` (runs, batch); entries of runs without planning are not changed.
+
+        `tried` (runs, batch, actions) gets the values of the states' tried actions.
+        """
+        self._runs, self._bounds, self._known, self._tried = runs, bounds, known, tried
         self._planners: list[Planner | None] = [member.replay.machinery.planner for member in runs.members]
         self._settings = np.zeros((len(self._planners), SETTINGS))
         self._arrays = array_tables(
             [(None, None) if planner is None else (planner.model, planner.experience) for planner in self._planners]
         )
         self._targets = np.full(known.shape, np.nan, np.float32)
+        self._tried_values = None if tried is None else np.full(tried.shape, np.nan, np.float32)
         self._read_settings()
 
     def _read_settings(self) -> None:
@@ -49,6 +55,9 @@ class GraphTargets:
         graph_targets_kernels.read_all_targets(self._runs.row, self._settings, self._arrays, self._targets)
         planning = self._settings[:, PLANS] != 0.0
         self._known[planning] = self._targets[planning]
+        if self._tried is not None and self._tried_values is not None:
+            graph_targets_kernels.read_all_tried(self._runs.row, self._settings, self._arrays, self._tried_values)
+            self._tried[:] = self._tried_values
 
     def renew(self, runs: Sequence[int], networks: Executor) -> None:
         """Renew the values of some runs, on as many threads as step runs: kernels hold no interpreter lock."""

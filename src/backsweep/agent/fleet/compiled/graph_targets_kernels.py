@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel, threaded
 from backsweep.planning.model_kernels import Experience, Model
-from backsweep.planning.target_kernels import read_targets
+from backsweep.planning.target_kernels import read_targets, read_tried_values
 
 # Bundles of a run.
 MODEL = 0
@@ -34,6 +34,12 @@ def read_run_targets(
     read_targets(row, settings[GAP], settings[FLOOR], settings[DISCOUNT], experience, model, target)
 
 
+@kernel
+def read_run_tried(row: NDArray[np.int64], arrays: Table, tried: NDArray[np.float32]) -> None:
+    """Write the values of the tried actions of the states of one run's batch."""
+    read_tried_values(row, unpack(Experience, arrays[EXPERIENCE]), unpack(Model, arrays[MODEL]), tried)
+
+
 @threaded
 def read_all_targets(
     row: NDArray[np.int64],
@@ -44,3 +50,16 @@ def read_all_targets(
     """Write the targets of the runs that plan, (runs, batch); others keep what is there."""
     for run in prange(row.shape[0]):
         read_run_targets(row[run], settings[run], arrays[run], target[run])
+
+
+@threaded
+def read_all_tried(
+    row: NDArray[np.int64],
+    settings: NDArray[np.float64],
+    arrays: NDArray[np.int64],
+    tried: NDArray[np.float32],
+) -> None:
+    """Write the values of the tried actions of the rows' states, (runs, batch, actions), for runs that plan."""
+    for run in prange(row.shape[0]):
+        if settings[run, PLANS] != 0.0:
+            read_run_tried(row[run], arrays[run], tried[run])
