@@ -15,6 +15,11 @@ def test_parts_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
     assert told[2].startswith("done after")
 
 
+def test_the_runs_that_are_trained_may_share_a_fleet() -> None:
+    fleet = pytest.importorskip("backsweep.agent.fleet.fleet")
+    fleet.check_same(list(compile_ahead.short_runs().values()))
+
+
 def test_parts_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "tasks"]) == 0
     assert "  tasks: " in capsys.readouterr().out

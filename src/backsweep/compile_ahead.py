@@ -148,16 +148,24 @@ def use_tasks() -> None:
     exact("minigrid/doorkey").optimal_values(0.99)
 
 
-def use_training() -> None:
-    """Train a fleet and a run alone, with evaluations."""
-    from backsweep.agent import run_config, train, train_fleet
+def short_runs() -> dict[str, Any]:
+    """Return runs that may share a fleet and use every kernel of training, by method."""
+    from backsweep.agent import run_config
 
     short: dict[str, Any] = {"warmup_steps": 60, "epsilon_steps": 80, "steps": 120, "capacity": 500}
     short |= {"evaluation_interval": 120, "evaluation_episodes": 2, "record_interval": 60}
-    runs = {
-        method: run_config("minigrid/doorkey", method=method, seed=1, **short)
+    # Our settings have another diffusion factor for EBU alone, and a fleet has one for all.
+    return {
+        method: run_config("minigrid/doorkey", method=method, seed=1, diffusion=0.5, **short)
         for method in ("graph", "graph-backup", "uer", "per", "ter", "ter-shuffled", "ebu")
     }
+
+
+def use_training() -> None:
+    """Train a fleet and a run alone, with evaluations."""
+    from backsweep.agent import train, train_fleet
+
+    runs = short_runs()
     with tempfile.TemporaryDirectory() as folder:
         train_fleet(runs, f"{folder}/fleet", quiet=True, checkpoint_interval=0)
         train(runs["ter"], f"{folder}/alone", quiet=True, checkpoint_interval=0)
