@@ -177,6 +177,22 @@ def test_trials_of_constants_stand_with_the_best_first() -> None:
     assert trials(Verdict("no verdict", ""), "t1") == []
 
 
+def test_trials_on_different_tasks_are_not_compared() -> None:
+    both = ("doorkey", "unlock")
+    where = {"graph, gap 3": ("unlock",), "graph, gap 10": ("unlock",), "ter, from good ends": ("doorkey",)}
+    where |= dict.fromkeys(("per, per_alpha 0.4", "ebu, diffusion 1", "ebu, diffusion 0.5"), both)
+    rows = [{"method": label, "tasks": 1, "area under success": Interval(0.3, 0.2, 0.4)} for label in where]
+    by_task = [{"method": label, "task": f"minigrid/{task}"} for label, tasks in where.items() for task in tasks]
+    first, second = trials(Verdict("no verdict", "", table=rows, more={"By task": by_task}), "t1")
+    assert isinstance(first, DotChart)
+    assert isinstance(second, DotChart)
+    assert [row.label for row in first.dot_rows] == ["PER (alpha 0.4)", "EBU (diffusion 1)", "EBU (diffusion 0.5)"]
+    assert first.title.endswith(", on DoorKey and Unlock")
+    assert [row.label for row in second.dot_rows] == ["graph values (gap 3)", "graph values (gap 10)"]
+    assert second.title.endswith(", on Unlock")
+    assert [first.name, second.name] == ["t1-trials", "t1-trials-2"]
+
+
 def test_rounds_and_seeds_are_dots_not_lines() -> None:
     evidence = read_evidence(Path(__file__).parents[3] / "results")
     drawn = [*speeds(evidence), *coverage(evidence)]

@@ -62,18 +62,27 @@ def learning(question: Question, evidence: Evidence, slug: str, verdict: Verdict
 
 
 def trials(verdict: Verdict, slug: str) -> list[AnyChart]:
-    """Return the mean success of each trial over its whole run, the best first."""
+    """Return the mean success of each trial over its whole run, the best first: a chart for each set of tasks.
+
+    Trials on different tasks cannot be compared; one that is alone on its tasks is in the tables.
+    """
+    tasks: dict[str, tuple[str, ...]] = {}
+    for row in verdict.more.get("By task", []):
+        tasks[row["method"]] = (*tasks.get(row["method"], ()), row["task"])
     column = "area under success"
-    rows = sorted((row for row in verdict.table if column in row), key=lambda row: -float(row[column].estimate))
-    dot_rows = []
-    for row in rows:
+    together: dict[tuple[str, ...], list[DotRow]] = {}
+    for row in sorted((row for row in verdict.table if column in row), key=lambda row: -float(row[column].estimate)):
         area, method = row[column], row["method"].split(", ")[0]
-        dots = Dots(method, [area.estimate], area.estimate, area.low, area.high, f"{row['tasks']} tasks")
-        dot_rows.append(DotRow(title_of(row["method"]), [dots]))
-    if not dot_rows:
-        return []
-    title = "Episodes that reach the goal over the whole run, mean of its evaluations, with 95% intervals"
-    return [DotChart(f"{slug}-trials", title, "episodes that reach the goal", dot_rows, unit="percent", bars=True)]
+        dots = Dots(method, [area.estimate], area.estimate, area.low, area.high)
+        together.setdefault(tasks.get(row["method"], ()), []).append(DotRow(title_of(row["method"]), [dots]))
+    charts: list[AnyChart] = []
+    several = {where: rows for where, rows in together.items() if len(rows) > 1} or together
+    for place, (where, rows) in enumerate(sorted(several.items(), key=lambda entry: -len(entry[1]))):
+        title = "Episodes that reach the goal over the whole run, mean of its evaluations, with 95% intervals"
+        title += f", on {' and '.join(map(task_title, where))}" if where else ""
+        name = f"{slug}-trials" + (f"-{place + 1}" if place else "")
+        charts.append(DotChart(name, title, "episodes that reach the goal", rows, unit="percent", bars=True))
+    return charts
 
 
 def _in_order(question: Question, groups: dict[str, Group]) -> list[tuple[str, Group]]:
