@@ -44,6 +44,18 @@ def test_every_method_has_a_colour_that_can_be_seen_on_light_and_dark() -> None:
     assert len({light for light, _ in pairs}) == len({dark for _, dark in pairs}) == len(pairs)
 
 
+def test_a_method_and_its_variants_that_are_compared_look_different() -> None:
+    for first, second in (
+        ("ebu", "ebu-mixed"),
+        ("ebu", "ebu-notimeout"),
+        ("ter", "ter-shuffled"),
+        ("ter", "ter-visits"),
+    ):
+        for colours in zip(*((METHODS[name].light, METHODS[name].dark) for name in (first, second)), strict=True):
+            parts = [[int(colour[place : place + 2], 16) for place in (1, 3, 5)] for colour in colours]
+            assert np.linalg.norm(np.subtract(*parts)) > 60, (first, second)
+
+
 def test_a_method_has_one_colour_and_one_place_whatever_else_is_shown() -> None:
     for question in QUESTIONS:
         names = [variant.label for variant in question.variants]
