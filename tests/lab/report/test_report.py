@@ -18,13 +18,14 @@ from backsweep.lab.claims.bounds import left_bounds
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.registry import find_question
-from backsweep.lab.report.answers import Report, _thresholds, make_report
+from backsweep.lab.claims.verdict import NOT_RUN
+from backsweep.lab.report.answers import Answer, Report, _thresholds, make_report
 from backsweep.lab.report.chart import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
 from backsweep.lab.report.hero import sentences
 from backsweep.lab.report.markdown import BEGIN, END, block
 from backsweep.lab.report.marked import replace_between, rewrite_between
-from backsweep.lab.report.tables import shown, side_by_side
+from backsweep.lab.report.tables import DIVERGED, shown, side_by_side
 from backsweep.lab.report.words import readable
 from backsweep.lab.report.writing import write_markdown, write_page
 from backsweep.lab.stats.intervals import Interval
@@ -279,3 +280,13 @@ def test_pictures_can_be_drawn_by_several_processes(tmp_path: Path) -> None:
     first = tmp_path / "first.png"
     draw(charts[tmp_path / "0.png"], first)
     assert all(path.read_bytes() == first.read_bytes() for path in charts)
+
+
+def test_a_warning_about_diverged_runs_says_whether_they_are_graph_values() -> None:
+    def caution(graph: int, rival: int) -> str:
+        rows = [{"method": "graph", DIVERGED: graph, "runs": 5}, {"method": "ter", DIVERGED: rival, "runs": 5}]
+        return Answer(find_question("G1"), NOT_RUN, "ours", diverged=rows).caution
+
+    assert caution(0, 3) == "Values diverged in 3 of 10 runs, in none of graph values."
+    assert caution(1, 3) == "Values diverged in 4 of 10 runs."
+    assert caution(0, 1) == ""

@@ -94,7 +94,9 @@ class Answer:
         """A warning about the runs, or an empty text."""
         gone = sum(row[DIVERGED] for row in self.diverged)
         runs = sum(row["runs"] for row in self.diverged)
-        return f"Values diverged in {gone} of {runs} runs." if gone > OFTEN * runs else ""
+        of_graph = [row[DIVERGED] for row in self.diverged if row["method"] == "graph"]
+        unless = ", in none of graph values" if of_graph and not sum(of_graph) else ""
+        return f"Values diverged in {gone} of {runs} runs{unless}." if gone > OFTEN * runs else ""
 
     @property
     def title(self) -> str:
