@@ -30,6 +30,8 @@ from backsweep.snapshot import SnapshotError, read_metadata, read_snapshot, writ
 from backsweep.snapshot.saved_part import part
 
 SLOTS = ("a", "b")
+RUNS, RUN = "lanes", "lane"
+"""What the runs of a fleet are called on disk; earlier releases called them lanes."""
 KIND, AGENT_KIND = "backsweep training", "backsweep agent"
 VERSION = 1
 
@@ -67,7 +69,7 @@ def newest_replay(folder: Path, name: str | None = None) -> SavedReplay:
     if not whole:
         raise RunError(f"{folder} has no checkpoint to read: runs write one every --checkpoint-interval steps")
     step, slot = whole[0]
-    runs = read_metadata(slot / STATE, kind=KIND, versions={VERSION})["lanes"]
+    runs = read_metadata(slot / STATE, kind=KIND, versions={VERSION})[RUNS]
     names = [run["name"] for run in runs]
     if name is None and len(names) > 1:
         raise RunError(f"{folder} holds {len(names)} runs: name one of {', '.join(names)}")
@@ -89,12 +91,12 @@ def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[Rec
     runs = []
     for index, run in enumerate(fleet.runs):
         own_arrays, own_values = run.state()
-        arrays.update({f"lane{index}/{name}": array for name, array in own_arrays.items()})
+        arrays.update({f"{RUN}{index}/{name}": array for name, array in own_arrays.items()})
         runs.append({"name": names[index], "config": run.config.to_json(), "state": own_values})
     metadata = {
         "step": fleet.step,
         "learner": learner_values,
-        "lanes": runs,
+        RUNS: runs,
         "positions": [writer.position for writer in writers],
         "records": [writer.digest for writer in writers],
         "replays": digests,
@@ -167,7 +169,7 @@ def load_agent(folder: Path) -> tuple[NDArray[Any], int, float]:
 
 def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loaded:
     snapshot = read_snapshot(slot / STATE, kind=KIND, versions={VERSION})
-    metadata, runs = snapshot.metadata, snapshot.metadata["lanes"]
+    metadata, runs = snapshot.metadata, snapshot.metadata[RUNS]
     names, positions = [run["name"] for run in runs], metadata["positions"]
     digests = metadata.get("records", [None] * len(runs))
     for name, position, digest in zip(names, positions, digests, strict=True):
@@ -184,7 +186,7 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
     fleet.step = metadata["step"]
     fleet.learner.load_state(part(snapshot.arrays, "learner/"), metadata["learner"])
     for index, run in enumerate(fleet.runs):
-        run.load_state(part(snapshot.arrays, f"lane{index}/"), runs[index]["state"])
+        run.load_state(part(snapshot.arrays, f"{RUN}{index}/"), runs[index]["state"])
         fleet.learner.scales[index] = run.reward_scale or 1.0
     return Loaded(fleet, names, positions, digests)
 
