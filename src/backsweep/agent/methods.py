@@ -29,9 +29,8 @@ class Method:
     """How many steps a transition spans."""
 
 
-def method_table(config: RunConfig) -> dict[str, Method]:
-    """Return every method with the options of `config`."""
-    per = Prioritized(
+def _prioritized(config: RunConfig) -> Prioritized:
+    return Prioritized(
         alpha=config.per_alpha,
         beta=config.per_beta,
         final_beta=config.per_final_beta,
@@ -39,6 +38,11 @@ def method_table(config: RunConfig) -> dict[str, Method]:
         epsilon=config.per_epsilon,
         clip=config.per_clip,
     )
+
+
+def method_table(config: RunConfig) -> dict[str, Method]:
+    """Return every method with the options of `config`."""
+    per = _prioritized(config)
     ends = Terminals(candidates=config.root_candidates)
     sweep = Topological(roots=config.roots, predecessors=config.predecessors, start=ends, trees=config.trees)
     episodes = EpisodicBackward(running=False)
@@ -51,7 +55,6 @@ def method_table(config: RunConfig) -> dict[str, Method]:
         skipped_steps=config.ebu_skipped_steps,
     )
     discor = TargetRule(kind="discor", temperature=config.discor_temperature, error_target=config.discor_error_target)
-
     ceer = TargetRule(
         kind="graph",
         share=config.graph_share,
