@@ -83,6 +83,7 @@ def test_likeness(tmp_path: Path) -> None:
         write_run(tmp_path, TASKS[0], "ebu-notimeout", seed, 0.8 - noise)
     assert verdict(tmp_path, "C14").outcome == "reproduced"
     assert verdict(tmp_path, "C15").outcome == "not reproduced"
+    assert verdict(tmp_path, "C15").short == "EBU is 0.19 behind EBU-notimeout in the final score."
 
 
 def test_runs_with_other_settings_are_never_averaged(tmp_path: Path) -> None:

@@ -135,10 +135,10 @@ class Alike(TrainingRule):
             text = f"{self.text(first, second)} in {name}"
             parts.append(Part(text, str(difference), self.holds(difference), needs))
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
-        differences = [row["difference"] for row in table]
         furthest = max(table, key=lambda row: self.away(row["difference"]))
         number = f"{furthest['difference']} {title_of(furthest['first'])} over {title_of(furthest['second'])}"
-        return self.conclude(parts, groups, table, short=_undecided(parts, differences, name), number=number)
+        short = _undecided(parts, [row["difference"] for row in table], name) or _decided(parts, furthest)
+        return self.conclude(parts, groups, table, short=short, number=number)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs to compare."""
@@ -264,12 +264,24 @@ def _where_ahead(winner: str, losers: Sequence[str], measure: str, rows: Sequenc
     return f"{title[0].upper()}{title[1:]}: higher {measure} than {others} on {where}, lower than {rival} on {lost}."
 
 
+def _decided(parts: Sequence[Part], furthest: dict[str, Any]) -> str:
+    """Return how many comparisons are as claimed, and the one that is furthest from it, in words."""
+    first, second = title_of(furthest["first"]), title_of(furthest["second"])
+    estimate = furthest["difference"].estimate
+    size = f"{abs(estimate):.2g}" if abs(estimate) >= 0.001 else "less than 0.001"
+    where = "behind" if estimate < 0 else "ahead of"
+    found = f"{first} is {size} {where} {second} in the {furthest['measure']}."
+    if len(parts) == 1:
+        return found[0].upper() + found[1:]
+    holding = sum(part.holds is True for part in parts)
+    return f"{holding} of {len(parts)} comparisons are as claimed; the furthest off: {found}"
+
+
 def _undecided(parts: Sequence[Part], differences: Sequence[Interval], measure: str) -> str:
-    """Return how many comparisons are decided, and how wide the other intervals are, in words."""
+    """Return how many comparisons are open, and how wide their intervals are, in words; nothing if all are decided."""
     undecided = [difference for part, difference in zip(parts, differences, strict=True) if part.holds is None]
     if not undecided:
-        holding = sum(part.holds is True for part in parts)
-        return f"{holding} of {len(parts)} comparisons of the {measure} come out as the claim says."
+        return ""
     widest = max(undecided, key=lambda difference: difference.high - difference.low)
     apart = (
         "No two methods can be told apart"
