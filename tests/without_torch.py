@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-NOT_HERE = {"torch", "triton", "stable_baselines3", "sb3_contrib", "tianshou", "torchrl", "tensordict", "ray", "griffe"}
-"""torch, what needs it, and what builds the documentation."""
+NOT_HERE = {"torch", "triton", "stable_baselines3", "sb3_contrib", "tianshou", "torchrl", "tensordict", "ray"}
+"""torch and what needs it."""
 NO_TORCH = "No module named 'torch'"
-FOLDERS = ("gpu", "lab/report")
-"""Folders whose own conftest.py, or all of whose files, import torch."""
+LEFT_OUT = ("gpu", "lab/report", "test_site.py", "test_site_browser.py")
+"""What needs torch in its own conftest.py or in all of its files, and the site of the documentation."""
 
 
 def pytest_configure() -> None:
@@ -29,8 +29,8 @@ def pytest_configure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out folders that cannot even be looked into."""
-    return True if any(collection_path == Path(__file__).parent / folder for folder in FOLDERS) else None
+    """Leave out what cannot even be looked into."""
+    return True if any(collection_path == Path(__file__).parent / name for name in LEFT_OUT) else None
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
