@@ -236,13 +236,17 @@ def count_use(observation: int, frames: Records, stacks: Records) -> None:
 
 @kernel
 def hash_successors(staged_row: Row, frames_row: Row) -> None:
-    """Hash the staged successors of all lanes, and prefetch where the search for each of them begins."""
+    """Hash the staged successors of all lanes that add a row, and prefetch what the search for each of them reads."""
     staging, frames = unpack(Staged, staged_row), unpack(Records, frames_row)
     num_envs = staging.codes.shape[0]
     for lane in range(num_envs):
+        if staging.flags[lane] == SKIP:
+            continue
         staging.codes[lane] = hash_record(staging.observations[num_envs + lane], frames.weights)
         prefetch_home(staging.codes[lane], frames.table)
     for lane in range(num_envs):
+        if staging.flags[lane] == SKIP:
+            continue
         number = max(frames.table[home(staging.codes[lane], frames.table)] - 1, 0)
         prefetch(frames.hashes, number)
         prefetch(frames.records, number)
