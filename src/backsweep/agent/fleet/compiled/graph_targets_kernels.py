@@ -35,8 +35,12 @@ def read_run_targets(
 
 
 @kernel
-def read_run_tried(row: NDArray[np.int64], arrays: Table, tried: NDArray[np.float32]) -> None:
-    """Write the values of the tried actions of the states of one run's batch."""
+def read_run_tried(
+    row: NDArray[np.int64], settings: NDArray[np.float64], arrays: Table, tried: NDArray[np.float32]
+) -> None:
+    """Write the values of the tried actions of the states of one run's batch, if it plans."""
+    if settings[PLANS] == 0.0:
+        return
     read_tried_values(row, unpack(Experience, arrays[EXPERIENCE]), unpack(Model, arrays[MODEL]), tried)
 
 
@@ -61,5 +65,4 @@ def read_all_tried(
 ) -> None:
     """Write the values of the tried actions of the rows' states, (runs, batch, actions), for runs that plan."""
     for run in prange(row.shape[0]):
-        if settings[run, PLANS] != 0.0:
-            read_run_tried(row[run], arrays[run], tried[run])
+        read_run_tried(row[run], settings[run], arrays[run], tried[run])
