@@ -46,13 +46,7 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import home, prefetch_home, prefetch_items
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
-from backsweep.store.distinct_kernels import (
-    Records,
-    hash_record,
-    intern_observation,
-    release_observation,
-    same_record,
-)
+from backsweep.store.distinct_kernels import Records, hash_record, intern_observation, release_observation, same_record
 
 # Columns of rows.
 PREVIOUS = 0
