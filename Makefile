@@ -49,8 +49,8 @@ demo: $(READY) ## Show the sweep's order, train every method on NChain and two o
 
 test: $(READY) ## Run the test suite, then the kernels' tests interpreted and with bounds checks
 	$(BIN)/python -m pytest -n 2 --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels -n 2 --dist worksteal
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels -n 2 --dist loadfile
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/agent/learner/test_triton_interpreted.py
 
 test-library: $(LIBRARY_READY) ## Run every test that needs no torch, in an environment without it (PYTHON=python3.13)
