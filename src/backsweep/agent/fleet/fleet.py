@@ -122,8 +122,11 @@ class Fleet:
         """Return the graph's values of tried actions (runs, batch, actions), None if the rule does not imitate them."""
         if not self.learner.rule.imitation:
             return None
-        planners = [run.replay.machinery.planner for run in self.runs]
-        found = [planner.tried_values(batch.row) for planner, batch in zip(planners, batches, strict=True) if planner]
+        found = []
+        for run, batch in zip(self.runs, batches, strict=True):
+            planner = run.replay.machinery.planner
+            assert planner is not None, "only methods with graph values imitate them"
+            found.append(planner.tried_values(batch.row))
         return np.stack(found).astype(np.float64)
 
     def drop(self, gone: Sequence[int]) -> list[Run]:

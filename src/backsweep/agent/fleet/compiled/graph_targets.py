@@ -40,7 +40,7 @@ class GraphTargets:
             [(None, None) if planner is None else (planner.model, planner.experience) for planner in self._planners]
         )
         self._targets = np.full(known.shape, np.nan, np.float32)
-        self._tried_values = None if tried is None else np.full(tried.shape, np.nan, np.float32)
+        self._tried_values = np.full((len(known), 0, 0) if tried is None else tried.shape, np.nan, np.float32)
         self._read_settings()
 
     def _read_settings(self) -> None:
@@ -52,11 +52,12 @@ class GraphTargets:
 
     def read(self) -> None:
         """Write the targets of the last batches."""
-        graph_targets_kernels.read_all_targets(self._runs.row, self._settings, self._arrays, self._targets)
+        graph_targets_kernels.read_all_targets(
+            self._runs.row, self._settings, self._arrays, self._targets, self._tried_values
+        )
         planning = self._settings[:, PLANS] != 0.0
         self._known[planning] = self._targets[planning]
-        if self._tried is not None and self._tried_values is not None:
-            graph_targets_kernels.read_all_tried(self._runs.row, self._settings, self._arrays, self._tried_values)
+        if self._tried is not None:
             self._tried[:] = self._tried_values
 
     def renew(self, runs: Sequence[int], networks: Executor) -> None:

@@ -25,23 +25,19 @@ SETTINGS = 4
 
 @kernel
 def read_run_targets(
-    row: NDArray[np.int64], settings: NDArray[np.float64], arrays: Table, target: NDArray[np.float32]
+    row: NDArray[np.int64],
+    settings: NDArray[np.float64],
+    arrays: Table,
+    target: NDArray[np.float32],
+    tried: NDArray[np.float32],
 ) -> None:
-    """Write the targets of one run's batch, if it plans."""
+    """Write the targets of one run's batch, and the values of its states' tried actions if wanted; if it plans."""
     if settings[PLANS] == 0.0:
         return
     experience, model = unpack(Experience, arrays[EXPERIENCE]), unpack(Model, arrays[MODEL])
     read_targets(row, settings[GAP], settings[FLOOR], settings[DISCOUNT], experience, model, target)
-
-
-@kernel
-def read_run_tried(
-    row: NDArray[np.int64], settings: NDArray[np.float64], arrays: Table, tried: NDArray[np.float32]
-) -> None:
-    """Write the values of the tried actions of the states of one run's batch, if it plans."""
-    if settings[PLANS] == 0.0:
-        return
-    read_tried_values(row, unpack(Experience, arrays[EXPERIENCE]), unpack(Model, arrays[MODEL]), tried)
+    if tried.size:
+        read_tried_values(row, experience, model, tried)
 
 
 @threaded
@@ -50,19 +46,11 @@ def read_all_targets(
     settings: NDArray[np.float64],
     arrays: NDArray[np.int64],
     target: NDArray[np.float32],
-) -> None:
-    """Write the targets of the runs that plan, (runs, batch); others keep what is there."""
-    for run in prange(row.shape[0]):
-        read_run_targets(row[run], settings[run], arrays[run], target[run])
-
-
-@threaded
-def read_all_tried(
-    row: NDArray[np.int64],
-    settings: NDArray[np.float64],
-    arrays: NDArray[np.int64],
     tried: NDArray[np.float32],
 ) -> None:
-    """Write the values of the tried actions of the rows' states, (runs, batch, actions), for runs that plan."""
+    """Write the targets (runs, batch) of the runs that plan; others keep what is there.
+
+    `tried` (runs, batch, actions) gets the values of tried actions; it is empty if they are not wanted.
+    """
     for run in prange(row.shape[0]):
-        read_run_tried(row[run], settings[run], arrays[run], tried[run])
+        read_run_targets(row[run], settings[run], arrays[run], target[run], tried[run])
