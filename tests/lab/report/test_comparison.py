@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from backsweep.lab.claims.registry import CLAIMS
-from backsweep.lab.claims.stated import STATED
 from backsweep.lab.claims.verdict import Part, Verdict
 from backsweep.lab.report.answers import make_report
 from backsweep.lab.report.comparison import comparison_rows
@@ -48,7 +47,7 @@ def write_claims(root: Path) -> None:
 
 
 def test_every_claim_has_a_row_with_its_settings_apart(tmp_path: Path) -> None:
-    assert list(STATED) == [claim.id for claim in CLAIMS]
+    assert all(claim.stated for claim in CLAIMS)
     write_claims(tmp_path)
     report = make_report(tmp_path)
     rows = {row["claim"].split(".")[0]: row for row in comparison_rows(report)}

@@ -149,6 +149,8 @@ class Question:
     """In plain words."""
     claim: str
     """What the paper says, or the goal."""
+    stated: str = ""
+    """The numbers that the paper states for a claim; most of them are curves."""
     metric: str
     decided_by: str
     """The rule in words, written before the runs; `rule` implements it."""

@@ -1,25 +1,14 @@
-"""All questions: those about graph values, the trials on seeds for tuning, and the paper's claims in its order.
-
-Each is a module of `questions/` whose name begins with its id.
-"""
+"""All questions: those about graph values, the trials on seeds for tuning, and the paper's claims in its order."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
-from backsweep.lab.claims import questions
 from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions import graph_values, learning, studies, variations
 
-_LETTERS = "gtc"  # graph values, tuning, claims
-_MODULES = sorted(
-    (entry.name for entry in pkgutil.iter_modules(questions.__path__) if entry.name[1:3].isdigit()),
-    key=lambda name: (_LETTERS.index(name[0]), name),
+CLAIMS: tuple[Question, ...] = tuple(
+    sorted((*studies.QUESTIONS, *learning.QUESTIONS, *variations.QUESTIONS), key=lambda question: int(question.id[1:]))
 )
-QUESTIONS: tuple[Question, ...] = tuple(
-    importlib.import_module(f"{questions.__name__}.{name}").QUESTION for name in _MODULES
-)
-CLAIMS: tuple[Question, ...] = tuple(question for question in QUESTIONS if question.kind == "paper")
+QUESTIONS: tuple[Question, ...] = (*graph_values.QUESTIONS, *CLAIMS)
 
 
 def find_question(name: str) -> Question:

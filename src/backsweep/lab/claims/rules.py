@@ -16,7 +16,7 @@ from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.groups import Group, Measure, area, complete, final_score, scores
 from backsweep.lab.claims.question import Variant
-from backsweep.lab.claims.summary import Comparison, TrainingRule
+from backsweep.lab.claims.summary import Comparison, PairedRule, TrainingRule
 from backsweep.lab.claims.task_by_task import TITLE, by_task
 from backsweep.lab.claims.verdict import Outcome, Part, Verdict
 from backsweep.lab.stats.intervals import Interval, holm, paired_difference, probability_of_improvement
@@ -102,7 +102,7 @@ class Better(Comparison):
 
 
 @dataclass(frozen=True)
-class Alike(TrainingRule):
+class Alike(PairedRule):
     """Some variants are about equal: no two of them differ by more than the margin."""
 
     labels: tuple[str, ...]

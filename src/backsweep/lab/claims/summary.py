@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -35,8 +36,8 @@ def runs_for(
     return {}, Verdict("inconclusive", text, records=runs)
 
 
-class TrainingRule:
-    """A rule about training runs: finds those that it compares, and judges them."""
+class TrainingRule(abc.ABC):
+    """A rule about the training runs of some variants on some tasks."""
 
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
@@ -46,14 +47,22 @@ class TrainingRule:
         """The variants that the rule needs."""
         return tuple(variant.label for variant in self.variants)
 
+    @abc.abstractmethod
+    def decide(self, evidence: Evidence) -> Verdict:
+        """Return the verdict about the runs of the evidence."""
+
+
+class PairedRule(TrainingRule):
+    """A rule about runs with the same seeds: finds the tasks where all that is compared has some, and judges them."""
+
     def decide(self, evidence: Evidence) -> Verdict:
         """Return the verdict about the runs of the evidence."""
         groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
         return self.judge(groups) if groups else missing
 
+    @abc.abstractmethod
     def judge(self, groups: dict[str, Group]) -> Verdict:
         """Return the verdict about runs of all that is compared, by task."""
-        raise NotImplementedError
 
     def conclude(
         self,
@@ -76,7 +85,7 @@ class TrainingRule:
 
 
 @dataclass(frozen=True)
-class Comparison(TrainingRule):
+class Comparison(PairedRule):
     """A rule about one variant, which is compared with others."""
 
     winner: str

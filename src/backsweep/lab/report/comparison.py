@@ -6,7 +6,6 @@ from html import escape
 
 from backsweep.lab.claims.question import Grid, Question
 from backsweep.lab.claims.registry import CLAIMS
-from backsweep.lab.claims.stated import STATED
 from backsweep.lab.report.answers import Answer, Report
 from backsweep.lab.report.html_tables import table_html
 
@@ -40,7 +39,7 @@ def _row(question: Question, report: Report) -> dict[str, str]:
     cells = {title: _result(answers.get(settings)) for settings, title in COLUMNS.items()}
     return {
         "claim": f"{question.id}. {question.title}",
-        "the paper": STATED[question.id],
+        "the paper": question.stated,
         **cells,
         "what it would take": _open(question, list(answers.values())),
     }

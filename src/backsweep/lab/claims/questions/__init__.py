@@ -1,1 +1,1 @@
-"""One module per question; each defines QUESTION."""
+"""The questions as data, by what answers them; each module defines QUESTIONS."""

@@ -31,6 +31,8 @@ LAVA_HARD, SIMPLE_HARD = "minigrid/lavacrossing-hard", "minigrid/simplecrossing-
 # Explicit because other questions vary these options.
 USUAL: Mapping[str, Any] = {"ratio": 0.25, "diffusion": 0.5, "task_options": {}}
 SLIPPERY: dict[str, Any] = {"task_options": {"random_action_chance": 0.1}}
+ENDLESS: dict[str, Any] = {"task_options": {"goals_terminate": False}, "exact": False}
+ENDLESS_TASKS = (SIMPLE_HARD, LAVA_HARD)
 
 
 def variant(method: str, label: str | None = None, **options: Any) -> Variant:
@@ -84,22 +86,17 @@ def study_scales(name: str, seeds: int, small: Mapping[str, Any]) -> dict[Scale,
     return {"smoke": Study(name, tuning(1), small), "laptop": full, "paper": full}
 
 
-TABULAR = study_scales("tabular", 40, {"length": 8, "batches": [1], "targets": [0, 20]})
-"""The study of the chain, which several questions share."""
-
-
 def grids(
     tasks: tuple[str, ...],
     variants: tuple[Variant, ...],
     *,
     laptop_tasks: tuple[str, ...] | None = None,
-    options: Mapping[str, Any] | None = None,
     smoke_options: Mapping[str, Any] | None = None,
-) -> dict[Scale, Grid | None]:
+    paper_options: Mapping[str, Any] | None = None,
+) -> dict[Scale, Grid]:
     """Return the three scales of a question: one task and two seeds, a laptop's evening, and the paper's."""
-    common = {} if options is None else dict(options)
     return {
-        "smoke": Grid(tasks[:1], variants, tuning(2), {**SMOKE, **common, **(smoke_options or {})}),
-        "laptop": Grid(tasks if laptop_tasks is None else laptop_tasks, variants, reporting(5), {**LAPTOP, **common}),
-        "paper": Grid(tasks, variants, reporting(5), common),
+        "smoke": Grid(tasks[:1], variants, tuning(2), {**SMOKE, **(smoke_options or {})}),
+        "laptop": Grid(tasks if laptop_tasks is None else laptop_tasks, variants, reporting(5), LAPTOP),
+        "paper": Grid(tasks, variants, reporting(5), paper_options or {}),
     }

@@ -1,0 +1,251 @@
+"""The questions about graph values, G1 to G3, and T1: trials on seeds for tuning. Their runs have our settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from backsweep.agent.settings import settings_fields
+from backsweep.lab.claims.evidence import ADDED_LATER
+from backsweep.lab.claims.goal_rules import NowhereBehind, Soonest, Trials
+from backsweep.lab.claims.groups import final_success, success_area
+from backsweep.lab.claims.question import Grid, Question, Scale, Variant
+from backsweep.lab.claims.questions.shared import ENDLESS, ENDLESS_TASKS, MINIGRID, SLIPPERY, SMOKE
+from backsweep.lab.claims.rules import Better
+from backsweep.lab.seeds import reporting, tuning
+
+BUDGET = 1_000_000
+SEEDS = 10
+
+# The paper's constants of each method, explicit because other questions vary them.
+_CONSTANTS: Mapping[str, Any] = {
+    **{name: value for name, value in ADDED_LATER.items() if name not in ("encoder", "cell")},
+    "diffusion": 0.5,
+    "mix_with": "per",
+    "per_alpha": 0.6,
+    "predecessors": 3,
+}
+# Constants that differ between families of tasks.
+_ON_THE_GRID: Mapping[str, Any] = {
+    "eta": 0.5,
+    "learning_rate": 3e-4,
+    "ratio": 0.25,
+    "target_interval": 1_000,
+    "task_options": {},
+}
+
+
+def ours(method: str, label: str | None = None, **options: Any) -> Variant:
+    """Return a line of a chart: a method with our settings' constants, except the given options."""
+    given = settings_fields("ours", None, method, BUDGET)
+    constants = {**_CONSTANTS, **{name: value for name, value in given.items() if name in {*_CONSTANTS, "eta"}}}
+    return Variant(method if label is None else label, method, {**constants, **options})
+
+
+def on_the_grid(method: str, label: str | None = None, **options: Any) -> Variant:
+    """Return a line for MiniGrid tasks with their usual options, ratio and learning rate, except the given options."""
+    given = settings_fields("ours", "minigrid", method, BUDGET)
+    usual = {name: given.get(name, value) for name, value in _ON_THE_GRID.items()}
+    return ours(method, label, **{**usual, **options})
+
+
+def sizes(
+    tasks: tuple[str, ...],
+    variants: tuple[Variant, ...],
+    *,
+    laptop_tasks: tuple[str, ...] | None = None,
+    lengths: Mapping[str, int] | None = None,
+    seeds: tuple[int, ...] | None = None,
+) -> dict[Scale, Grid]:
+    """Return the three scales of a question; `lengths` are the steps of tasks with another budget than most."""
+    full: dict[str, Any] = {"settings": "ours", "steps": BUDGET}
+    short: dict[str, Any] = {"settings": "ours", "steps": BUDGET // 5, "capacity": BUDGET // 5}
+    some = tasks if laptop_tasks is None else laptop_tasks
+    seeds = reporting(SEEDS) if seeds is None else seeds
+    other = {} if lengths is None else dict(lengths)
+    fifths = {task: {"steps": steps // 5, "capacity": steps // 5} for task, steps in other.items()}
+    return {
+        "smoke": Grid(tasks[:1], variants, tuning(2), {**SMOKE, "settings": "ours"}),
+        "laptop": Grid(some, variants, seeds[:3], short, fifths),
+        "paper": Grid(tasks, variants, seeds, full, {task: {"steps": steps} for task, steps in other.items()}),
+    }
+
+
+_RIVALS = ("ter", "ceer", "graph-backup")
+_METHODS = ("graph", "uer", "per", "ter", "ter-shuffled", "ebu", "n-step", "ceer", "graph-backup", "erlam", "gap")
+_METHODS_ON_THE_GRID = tuple(on_the_grid(method) for method in _METHODS)
+
+G1 = Question(
+    id="G1",
+    title="Who learns soonest?",
+    question=(
+        "Seven small worlds with keys, doors, walls and lava, seen as pictures, a million steps, the same schedule and "
+        "scaled rewards for all. After how many steps does each replay method solve nine episodes in ten?"
+    ),
+    claim=(
+        "Graph values solve 95% of episodes on all seven tasks within a million steps, and need at most half of the "
+        "steps of the best of TER, CEER and Graph Backup on at least five."
+    ),
+    metric=(
+        "Steps to 90% of episodes: the first evaluation after which the exact share of episodes that reach the goal "
+        "stays at 0.9 or above; Kaplan-Meier median over 10 seeds, runs that never get there right-censored. Also "
+        "shown, by task and over tasks: that share at the end and as area under the curve, interquartile means with "
+        "stratified bootstrap."
+    ),
+    decided_by=(
+        "Holds if on each of the seven tasks graph's median seed solves 95% of episodes at some evaluation within "
+        "1,000,000 steps, and if on at least five of them graph's median of the steps to 90% is at most half of the "
+        "smallest median among ter, ceer and graph-backup. A rival whose median seed never gets there counts as "
+        "needing at least its whole run: beyond half of that, the task is undecided. Does not hold if a task is "
+        "missed, or if five cannot be reached. Medians decide, their intervals are shown; fewer than 3 "
+        "paired seeds decide nothing. The other methods are also shown."
+    ),
+    rule=Soonest("graph", _RIVALS, _METHODS_ON_THE_GRID, MINIGRID),
+    scales=sizes(MINIGRID, _METHODS_ON_THE_GRID),
+    kind="graph values",
+)
+
+_LESS = (
+    on_the_grid("graph", "without scale", reward_scale=1.0),
+    on_the_grid("graph", "without gap", gap=1.0),
+    on_the_grid("graph", "untried never", untried="never"),
+    on_the_grid("graph-uniform", "without priorities"),
+    on_the_grid("per", "without graph"),
+)
+_SWEEP = on_the_grid("graph", "with half a sweep", eta=0.5)
+_WITHOUT_A_PART = (on_the_grid("graph"), *_LESS, _SWEEP)
+
+G2 = Question(
+    id="G2",
+    title="What does each part of graph values give?",
+    question=(
+        "The method has five parts: scaled rewards, a wider gap between actions, the network's value of actions that "
+        "were never tried, rows drawn by priority, and values planned on the graph. Take away one at a time: what is "
+        "lost? And would it help to draw half of the rows by sweeps?"
+    ),
+    claim="Every part helps: without it, less is learned.",
+    metric=(
+        "Area under the curve of the exact share of episodes that reach the goal; interquartile mean over tasks and "
+        "paired seeds, stratified bootstrap. The share at the end is measured too, where several may come to 1."
+    ),
+    decided_by=(
+        "Holds if graph is ahead of each of the five in area, with Holm-corrected p of at most 0.05; does not hold if "
+        "it is behind one as clearly, or if a difference is shown to be smaller than 0.05. Each part has its own line; "
+        "sweeps and single tasks are also shown and decide nothing."
+    ),
+    rule=Better(
+        "graph",
+        tuple(variant.label for variant in _LESS),
+        _WITHOUT_A_PART,
+        MINIGRID,
+        (("area under success", success_area),),
+        (_SWEEP.label,),
+        shown=(("success at the end", final_success),),
+    ),
+    scales=sizes(MINIGRID, _WITHOUT_A_PART),
+    kind="graph values",
+)
+
+_SOKOBAN = ("sokoban/5x5-1", "sokoban/6x6-1", "sokoban/7x7-2")
+_SLIPPERY = ("minigrid/doorkey", "minigrid/lavacrossing-easy")
+_CONTROL = {"lunarlander": 500_000, "CartPole-v1": 100_000}
+_GAMES = {
+    **{f"minatar/{game}": 500_000 for game in ("asterix", "breakout", "freeway", "seaquest", "space-invaders")},
+    **{f"atari/{game}": 500_000 for game in ("pong", "freeway")},
+}
+_WORLDS = (*_SOKOBAN, *_SLIPPERY, *ENDLESS_TASKS, *_CONTROL, *_GAMES)
+_ON = {
+    **{task: {"task_options": {}} for task in (*_SOKOBAN, *_CONTROL, *_GAMES)},
+    **dict.fromkeys(_SLIPPERY, SLIPPERY),
+    **dict.fromkeys(ENDLESS_TASKS, ENDLESS),
+}
+_TITLES = {
+    **{task: f"{task} with 10% random actions" for task in _SLIPPERY},
+    **{task: f"{task} with goals that do not end the episode" for task in ENDLESS_TASKS},
+}
+_OTHERS = ("uer", "n-step")
+_IN_OTHER_WORLDS = tuple(replace(ours(method), on=_ON) for method in ("graph", *_OTHERS))
+
+G3 = Question(
+    id="G3",
+    title="Other worlds: is graph a safe default?",
+    question=(
+        "Sokoban, random actions, goals that do not end the episode, and control tasks and arcade games whose states "
+        "seldom or never repeat: is anything lost by planning on the graph there?"
+    ),
+    claim=(
+        "Graph values are at least as good as the better of uniform replay and n-step returns on every world, and "
+        "ahead of both on some."
+    ),
+    metric=(
+        "Score (normalised where its bounds are known, exact where the task's states can be listed, else the mean "
+        "return) at the end and as area under the curve; world by world, paired seeds, bootstrap."
+    ),
+    decided_by=(
+        "Sixteen worlds: Sokoban 5x5-1, 6x6-1 and 7x7-2; DoorKey and LavaCrossing-Easy with 10% random actions; "
+        "SimpleCrossing-Hard and LavaCrossing-Hard with goals that do not end the episode; LunarLander (500,000 steps) "
+        "and CartPole (100,000); MinAtar's five games and Atari's Pong and Freeway (500,000 steps each; these seven "
+        "were added before any of their runs, when three of the other nine had been seen). Holds if graph is behind "
+        "neither uer nor n-step on any of them, at the end or in area (a difference below 0 with a p of at most 0.05, "
+        "Holm-corrected over worlds and opponents), and ahead of both as clearly on at least one. Does not hold if it "
+        "is behind somewhere, or ahead nowhere once all were run."
+    ),
+    rule=NowhereBehind("graph", _OTHERS, _IN_OTHER_WORLDS, _WORLDS, _TITLES),
+    scales=sizes(_WORLDS, _IN_OTHER_WORLDS, lengths={**_CONTROL, **_GAMES}, laptop_tasks=(_SLIPPERY[0], *_CONTROL)),
+    kind="graph values",
+)
+
+
+def _trials(method: str, option: str, values: Sequence[Any]) -> tuple[Variant, ...]:
+    return tuple(on_the_grid(method, f"{method}, {option} {value}", **{option: value}) for value in values)
+
+
+_GOOD_ENDS = {"root_candidates": 32}
+_TRIALS = (
+    *(on_the_grid("graph", f"graph, gap {gap:g}", gap=gap) for gap in (3.0, 10.0, 30.0)),
+    on_the_grid("graph-uniform", "graph, uniform rows"),
+    on_the_grid("graph", "graph, half a sweep and uniform", eta=0.5, mix_with="uniform", predecessors=1),
+    on_the_grid("graph", "graph, half a sweep and priorities", eta=0.5, mix_with="per", predecessors=1),
+    on_the_grid("graph", "graph, half a sweep, predecessors 3", eta=0.5, mix_with="per", predecessors=3),
+    *(
+        on_the_grid("graph", f"graph, {share:g} of rows by priority, the rest from good ends", eta=share, **_GOOD_ENDS)
+        for share in (0.5, 0.75)
+    ),
+    on_the_grid("graph", "graph, half from good ends, gap 10", eta=0.5, gap=10.0, **_GOOD_ENDS),
+    on_the_grid("graph", "graph, renewed every 500 steps", target_interval=500),
+    on_the_grid("ter", "ter, from good ends", predecessors=1, eta=0.5, **_GOOD_ENDS),
+    *_trials("uer", "learning_rate", (1e-4, 3e-4, 1e-3)),
+    *_trials("per", "per_alpha", (0.4, 0.6, 0.8)),
+    on_the_grid("ter", "ter, predecessors 1, eta 0.5", predecessors=1, eta=0.5),
+    on_the_grid("ter", "ter, predecessors 3, eta 0.5", predecessors=3, eta=0.5),
+    on_the_grid("ter", "ter, predecessors 1, eta 0.25", predecessors=1, eta=0.25),
+    *_trials("ebu", "diffusion", (0.25, 0.5, 1.0)),
+    *_trials("n-step", "n_step", (3, 5, 10)),
+    *_trials("ceer", "graph_share", (0.2, 0.5, 0.8)),
+    *_trials("ceer", "ceer_imitation", (0.1, 1.0)),
+    *_trials("graph-backup", "backup_depth", (5, 10, 20)),
+    *_trials("erlam", "erlam_weight", (0.1, 0.5, 1.0)),
+    *_trials("gap", "advantage", (0.5, 0.8, 0.95)),
+)
+
+T1 = Question(
+    id="T1",
+    title="Which constants?",
+    question="Every method has a constant. Which value does best on seeds that are not reported?",
+    claim="None: this is how the constants of G1 and G2 are chosen, with as many trials for each method.",
+    metric=(
+        "The exact share of episodes that reach the goal, at the end and as area under the curve, and the steps after "
+        "which it stays at 0.9 or above, on seeds 10000 and up."
+    ),
+    decided_by=(
+        "Nothing is decided. Three trials of its constant for each method. CEER has two more with its cross-entropy, "
+        "which were added after its runs. graph has more about which rows it draws "
+        "(uniformly, by priority, by sweeps from all ends or from good ones) and how often its values are renewed."
+    ),
+    rule=Trials(_TRIALS, MINIGRID),
+    scales=sizes(MINIGRID, _TRIALS, seeds=tuning(3)),
+    kind="tuning",
+)
+
+QUESTIONS = (G1, G2, G3, T1)
