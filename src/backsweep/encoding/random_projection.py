@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.checks import is_int
 from backsweep.encoding import random_projection_kernels
 from backsweep.encoding.base import LiveEncoder
 from backsweep.snapshot.contents import need
@@ -33,7 +34,7 @@ class RandomProjection:
     """How many numbers a key has."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.dim, bool) or not isinstance(self.dim, (int, np.integer)):
+        if not is_int(self.dim):
             raise TypeError(f"RandomProjection: dim must be an int, got {type(self.dim).__name__}")
         if not 1 <= self.dim <= 64:
             raise ValueError(f"RandomProjection: dim must be between 1 and 64, got {self.dim}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.checks import is_int
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.graph import graph_kernels, rows_kernels, weights_kernels
@@ -321,7 +322,7 @@ class GraphView:
 
     def _checked(self, vertex: Vertex) -> int:
         high = self._graph.counters[VERTICES_HIGH]
-        if isinstance(vertex, bool) or not isinstance(vertex, (int, np.integer)):
+        if not is_int(vertex):
             raise TypeError(f"vertex must be an int, got {type(vertex).__name__}")
         if not 0 <= vertex < high or self._graph.vertices[vertex, USES] == 0:
             raise ValueError(f"vertex {vertex} is not in the graph; ask graph.vertex(observation) after the last add")

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.checks import is_int
+
 
 def named_generator(seed: int, *names: str) -> np.random.Generator:
     """Return the generator that `seed` gives to the component called `names`, the same on every machine."""
@@ -57,7 +59,7 @@ def random_word(generator: np.random.Generator) -> np.uint64:
 
 def checked_seed(seed: object) -> int:
     """Return `seed` as an int; raise if it is not a valid seed."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+    if not is_int(seed):
         raise TypeError(f"seed must be an int, got {type(seed).__name__}")
     if seed < 0:
         raise ValueError(f"seed must be 0 or more, got {seed}")

@@ -20,14 +20,6 @@ from backsweep.store.store import Store
 from backsweep.types import Picks, Rows
 
 
-def need_flags(configuration: Any, *names: str) -> None:
-    """Refuse flags of a configuration that are not bool: other values would silently count as True."""
-    for name in names:
-        value = getattr(configuration, name)
-        if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{type(configuration).__name__}: {name} must be a bool, got {value!r}")
-
-
 @dataclass(slots=True)
 class SamplerState:
     """All of a live sampler, as arrays and plain JSON values."""

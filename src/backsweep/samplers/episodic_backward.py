@@ -7,9 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from backsweep.checks import need_choice, need_flags
 from backsweep.jit.random_streams import random_word
 from backsweep.samplers import episodic_backward_kernels
-from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.fallback import fill_up
 from backsweep.snapshot.contents import need
 from backsweep.store.store_kernels import RING
@@ -36,8 +37,7 @@ class EpisodicBackward:
 
     def __post_init__(self) -> None:
         need_flags(self, "timeouts", "running")
-        if self.fallback not in ("uniform", "error"):
-            raise ValueError(f"EpisodicBackward: fallback must be one of ('uniform', 'error'), got {self.fallback!r}")
+        need_choice(self, "fallback", "uniform", "error")
 
     def build(self, experience: Experience, generator: np.random.Generator) -> LiveEpisodicBackward:
         """Return the live sampler."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.checks import is_number
 from backsweep.graph.graph import GraphDraws
 from backsweep.jit.random_streams import named_generator, random_word
 from backsweep.samplers.base import Experience, LiveSampler, Sampler, SamplerState, graph_draws
@@ -37,7 +38,7 @@ class Mixture:
         if not parts:
             raise ValueError("Mixture: parts must not be empty")
         for share, sampler in parts:
-            if not (isinstance(share, (int, float)) and math.isfinite(share) and share >= 0):
+            if not (is_number(share) and share >= 0):
                 raise ValueError(f"Mixture: a share must be 0 or more and finite, got {share!r}")
             if not isinstance(sampler, Sampler) or isinstance(sampler, type):
                 raise TypeError(f"Mixture: parts must be pairs (share, sampler), got {sampler!r} as a sampler")

@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.checks import is_number, need_fields, need_flags
 from backsweep.jit.random_streams import random_word
 from backsweep.samplers import sum_tree_kernels
-from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.sum_tree import SumTree
 from backsweep.samplers.sum_tree_kernels import LARGEST_PRIORITY
 from backsweep.snapshot.contents import need
@@ -47,26 +48,17 @@ class Prioritized:
     needs_graph = False
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "final_beta"):
-            value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and math.isfinite(value) and value >= 0):
-                raise ValueError(f"Prioritized: {name} must be 0 or more and finite, got {value!r}")
-        if not (isinstance(self.epsilon, (int, float)) and math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ValueError(f"Prioritized: epsilon must be positive and finite, got {self.epsilon!r}")
+        need_fields(self, lambda v: is_number(v) and v >= 0, "0 or more and finite", "alpha", "beta", "final_beta")
+        need_fields(self, lambda v: is_number(v) and v > 0, "positive and finite", "epsilon")
         if self.epsilon**self.alpha == 0.0:
             raise ValueError(
                 f"Prioritized: epsilon ** alpha must not vanish, got {self.epsilon!r} ** {self.alpha!r} = 0.0"
             )
-        if self.clip is not None and not (
-            isinstance(self.clip, (int, float)) and math.isfinite(self.clip) and self.clip > 0
-        ):
-            raise ValueError(f"Prioritized: clip must be positive and finite, or None, got {self.clip!r}")
-        rows = self.beta_rows
-        if rows is not None and not (isinstance(rows, (int, float)) and math.isfinite(rows) and rows >= 1):
-            raise ValueError(f"Prioritized: beta_rows must be 1 or more and finite, or None, got {rows!r}")
+        need_fields(self, lambda v: v is None or (is_number(v) and v > 0), "positive and finite, or None", "clip")
+        whole = "1 or more and finite, or None"
+        need_fields(self, lambda v: v is None or (is_number(v) and v >= 1), whole, "beta_rows")
         need_flags(self, "stratified")
-        if self.normalise not in ("buffer", "batch"):
-            raise ValueError(f"Prioritized: normalise must be 'buffer' or 'batch', got {self.normalise!r}")
+        need_fields(self, lambda v: v in ("buffer", "batch"), "'buffer' or 'batch'", "normalise")
 
     def build(self, experience: Experience, generator: np.random.Generator) -> LivePrioritized:
         """Return the live sampler."""

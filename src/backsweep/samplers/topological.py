@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.checks import is_int, need_choice, need_fields, need_flags
 from backsweep.graph.graph import Graph, GraphDraws
 from backsweep.jit.random_streams import generator_state, random_word, restore_generator
-from backsweep.samplers.base import Experience, LiveSampler, SamplerState, need_flags
+from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.fallback import fill_up
 from backsweep.snapshot.contents import need, need_within
 from backsweep.store.store import Store
@@ -51,26 +52,16 @@ class Topological:
     needs_graph = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.roots, bool) or not isinstance(self.roots, (int, np.integer)) or self.roots < 1:
-            raise ValueError(f"Topological: roots must be an int of 1 or more, got {self.roots!r}")
-        predecessors = self.predecessors
-        if predecessors is not None and (
-            isinstance(predecessors, bool) or not isinstance(predecessors, (int, np.integer)) or predecessors < 1
-        ):
-            raise ValueError(f"Topological: predecessors must be an int of 1 or more, or None, got {predecessors!r}")
+        whole = "an int of 1 or more"
+        need_fields(self, lambda v: is_int(v) and v >= 1, whole, "roots")
+        need_fields(self, lambda v: v is None or (is_int(v) and v >= 1), f"{whole}, or None", "predecessors")
         if not isinstance(self.start, (Terminals, PseudoTerminals)):
             raise TypeError(f"Topological: start must be Terminals() or PseudoTerminals(), got {self.start!r}")
-        shuffle = self.shuffle
-        if isinstance(shuffle, bool) or not isinstance(shuffle, (int, np.integer)) or shuffle < 0:
-            raise ValueError(f"Topological: shuffle must be 0 or the size of a window, got {shuffle!r}")
+        need_fields(self, lambda v: is_int(v) and v >= 0, "0 or the size of a window", "shuffle")
         need_flags(self, "stitch")
-        for name, choices in (
-            ("trees", ("shared", "separate")),
-            ("draw", ("uniform", "visits")),
-            ("fallback", ("uniform", "error")),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"Topological: {name} must be one of {choices}, got {getattr(self, name)!r}")
+        need_choice(self, "trees", "shared", "separate")
+        need_choice(self, "draw", "uniform", "visits")
+        need_choice(self, "fallback", "uniform", "error")
 
     @property
     def graph_draws(self) -> GraphDraws:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
+from backsweep.checks import is_int, is_number, need_fields
 
 MOST_CANDIDATES = 1024
 
@@ -21,10 +20,8 @@ class Terminals:
     if most of them fail."""
 
     def __post_init__(self) -> None:
-        candidates = self.candidates
-        is_number = isinstance(candidates, (int, np.integer)) and not isinstance(candidates, bool)
-        if not is_number or not 1 <= candidates <= MOST_CANDIDATES:
-            raise ValueError(f"Terminals: candidates must be an int from 1 to {MOST_CANDIDATES}, got {candidates!r}")
+        whole = f"an int from 1 to {MOST_CANDIDATES}"
+        need_fields(self, lambda v: is_int(v) and 1 <= v <= MOST_CANDIDATES, whole, "candidates")
 
 
 @dataclass(frozen=True)
@@ -39,5 +36,4 @@ class PseudoTerminals:
     """The temperature. Small values are close to an argmax, with ties shared."""
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.kappa, (int, float)) and math.isfinite(self.kappa) and self.kappa > 0):
-            raise ValueError(f"PseudoTerminals: kappa must be positive and finite, got {self.kappa!r}")
+        need_fields(self, lambda v: is_number(v) and v > 0, "positive and finite", "kappa")

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from backsweep.checks import is_int
+
 Options = TypeVar("Options")
 
 
@@ -87,7 +89,7 @@ def build_options(options_class: type[Options], task: str, defaults: dict[str, A
 
 def checked_int(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return `value` as an int in low..high."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if not is_int(value):
         raise TypeError(f"{name} must be an int, got {type(value).__name__}")
     if value < low or (high is not None and value > high):
         expected = f"{low} or more" if high is None else f"in {low}..{high}"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from backsweep.checks import is_int
 from backsweep.replay import Replay
 from backsweep.view.packing import json_text, pack, packed_text
 from backsweep.view.scene import MOST_STATES, Scene, make_scene
@@ -72,7 +73,7 @@ def graph_page(
     >>> graph_page(replay, title="my run").save("graph.html")  # doctest: +SKIP
     """
     for name, number in (("most_states", most_states), ("height", height)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        if not is_int(number) or number < 1:
             raise ValueError(f"{name} must be an int of 1 or more, got {number!r}")
     if not len(replay):
         raise ValueError("the replay is empty, so there is no graph to view")

@@ -1,0 +1,39 @@
+"""Checks of the fields of configurations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeGuard
+
+import numpy as np
+
+
+def is_int(value: object) -> TypeGuard[int]:
+    """Return whether a value is an int, of Python or numpy; a bool is none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number; a bool is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def need_fields(configuration: Any, holds: Callable[[Any], bool], expected: str, *names: str) -> None:
+    """Refuse fields of a configuration for which `holds` is False, saying what was expected."""
+    for name in names:
+        if not holds(value := getattr(configuration, name)):
+            raise ValueError(f"{type(configuration).__name__}: {name} must be {expected}, got {value!r}")
+
+
+def need_choice(configuration: Any, name: str, *choices: str) -> None:
+    """Refuse a field that is none of several words."""
+    need_fields(configuration, lambda value: value in choices, f"one of {choices}", name)
+
+
+def need_flags(configuration: Any, *names: str) -> None:
+    """Refuse flags of a configuration that are not bool: other values would silently count as True."""
+    for name in names:
+        value = getattr(configuration, name)
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{type(configuration).__name__}: {name} must be a bool, got {value!r}")
