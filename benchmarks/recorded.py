@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.lab.records import archives_below, read_archive, record_file, record_lines
+from backsweep.lab.records import archives_below, read_archive
+from backsweep.record_files import record_file, record_lines
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Record files: JSON lines, plain or packed, and archives that hold many finished runs in one file.
+"""Writing files of records, and archives that hold many finished runs in one file.
 
 An archive has a line for each run: its configuration and its `finished.json` as the run wrote them, and its records by
 kind. Records of one kind nearly always have the same fields, so they are stored as a list for each field; otherwise
@@ -11,33 +11,17 @@ import gzip
 import json
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backsweep.run_files import RECORDS
+from backsweep.record_files import record_lines
 from backsweep.snapshot import files
 
 ARCHIVE = ".runs.jsonl.gz"
 """The suffix of archives."""
 STEP = re.compile(rb'"step":(\d+)')
-
-
-def record_file(folder: Path) -> Path | None:
-    """Return the file with a run's records, plain or packed; None if there is none."""
-    return next((folder / name for name in (RECORDS, f"{RECORDS}.gz") if (folder / name).exists()), None)
-
-
-def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    """Yield each line and whether it is complete; a truncated packed file ends in an incomplete line."""
-    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-        try:
-            for line in file:
-                yield line, line.endswith(b"\n")
-        except (EOFError, zlib.error, OSError):
-            yield b"", False
 
 
 def last_step(path: Path) -> int:
@@ -125,7 +109,10 @@ def archives_below(folder: Path) -> list[Path]:
 
 
 def read_archive(path: Path) -> Iterator[ArchivedRun | None]:
-    """Yield the runs of an archive one by one, None for a line that cannot be read."""
+    """Yield the runs of an archive one by one, None for a line that cannot be read.
+
+    A damaged archive is a RecordsError before the first run.
+    """
     for line, whole in record_lines(path):
         try:
             yield ArchivedRun.from_line(line) if whole else None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backsweep.agent import train
 from backsweep.agent.session.records import (
     RecordFile,
     RecordWriter,
@@ -17,6 +18,8 @@ from backsweep.agent.session.records import (
 )
 from backsweep.agent.session.records.rows import Record, from_json
 from backsweep.agent.session.records.sinks import scalars
+from backsweep.record_files import RecordsError, described
+from trainer_helpers import paper_config
 
 
 def _training(step: int, loss: float | None = 0.5) -> TrainingRecord:
@@ -106,3 +109,32 @@ def test_scalars_have_names_that_say_where_they_come_from() -> None:
         "replay/statistics/rows": 4.0,
     }
     assert "training/mean_return" not in scalars(_training(4))  # None
+
+
+def test_whoever_writes_on_is_not_finished(tmp_path: Path) -> None:
+    writer = RecordWriter(tmp_path)
+    writer.write(_training(4))
+    position, digest = writer.sync(), writer.digest
+    writer.write(_training(8))
+    end = json.dumps(described(writer.position, writer.digest))
+    writer.close()
+    (tmp_path / "finished.json").write_text(end)
+    assert len(read_records(tmp_path)) == 2
+    RecordWriter(tmp_path, position, digest=digest).close()  # from a checkpoint from before the end
+    assert not (tmp_path / "finished.json").exists()
+    assert [record.step for record in read_records(tmp_path)] == [4]
+
+
+def test_the_records_of_a_finished_run_are_checked(tmp_path: Path) -> None:
+    config = paper_config("nchain-6", steps=60, warmup_steps=20, evaluation_interval=30, batch_size=8, capacity=60)
+    train(config, tmp_path / "run", quiet=True)
+    path = tmp_path / "run" / "records.jsonl"
+    whole = path.read_bytes()
+    kept = read_records(tmp_path / "run")
+    for altered in (whole[:-1], whole + b"\n", whole.replace(b'"step":', b'"step": ', 1)):
+        path.write_bytes(altered)
+        for place in (tmp_path / "run", path):
+            with pytest.raises(RecordsError, match=r"records\.jsonl"):
+                read_records(place)
+    path.write_bytes(whole)
+    assert read_records(tmp_path / "run") == kept

@@ -22,6 +22,7 @@ from backsweep.lab.records import ArchivedRun, archives_below, read_archive
 from backsweep.lab.runs import jobs
 from backsweep.lab.runs.packing import compact, pack, thinned
 from backsweep.lab.runs.worker import work
+from backsweep.record_files import without_digest
 from trainer_helpers import paper_config
 
 OPTIONS: dict[str, Any] = {
@@ -79,7 +80,7 @@ def test_runs_of_every_origin(runs: Path, tmp_path: Path) -> None:
     found = packed_runs(tmp_path)
     assert list(found) == [("ter", 100), ("ter", 101), ("ter", 102), ("uer", 100)]
     assert found["ter", 100].config == json.loads((runs / "alone" / "config.json").read_text())
-    assert found["ter", 100].finished == json.loads((runs / "alone" / "finished.json").read_text())
+    assert found["ter", 100].finished == without_digest(json.loads((runs / "alone" / "finished.json").read_text()))
 
 
 def test_nothing_of_the_evaluations_or_the_seconds_is_lost(runs: Path, tmp_path: Path) -> None:
@@ -161,16 +162,21 @@ def test_an_archive_that_cannot_be_read_is_never_written_over(runs: Path, tmp_pa
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
     before = digests(tmp_path)
-    with pytest.raises(ValueError, match=r"line 1 cannot be read; move the file away"):
+    with pytest.raises(ValueError, match=r"it is damaged or incomplete .* move it away"):
         pack([runs / "fleet"], tmp_path)
     assert digests(tmp_path) == before
-    evidence = read_evidence(tmp_path)
-    assert evidence.torn == {"runs/nchain-6.paper.runs.jsonl.gz": 1}
-    assert not evidence.runs
+    with pytest.raises(ValueError, match=r"nchain-6\.paper\.runs\.jsonl\.gz: it is damaged or incomplete"):
+        read_evidence(tmp_path)
     moved = tmp_path / "moved"
     moved.mkdir()
     file.rename(moved / file.name)
-    assert "line 1 cannot be read" in pack([moved], tmp_path / "other").refused[0]
+    assert "it is damaged or incomplete" in pack([moved], tmp_path / "other").refused[0]
+    with gzip.open(file, "wb") as packed:
+        packed.write(b"{nonsense\n")
+    with pytest.raises(ValueError, match=r"line 1 cannot be read; move the file away"):
+        pack([runs / "fleet"], tmp_path)
+    assert read_evidence(tmp_path / "runs").torn == {"nchain-6.paper.runs.jsonl.gz": 1}
+    assert "line 1 cannot be read" in pack([tmp_path / "runs"], tmp_path / "other").refused[0]
 
 
 def test_packing_again_changes_nothing(runs: Path, tmp_path: Path) -> None:
@@ -191,6 +197,7 @@ def test_another_run_is_never_overwritten(runs: Path, tmp_path: Path) -> None:
         next(record for record in found if record["kind"] == kind)[field] = value
         text = "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in found)
         (tmp_path / kind / "records.jsonl").write_text(text)
+        (tmp_path / kind / "finished.json").write_text("{}")  # without a digest, which would show the change
     result = pack([tmp_path / "evaluation", tmp_path / "timing"], tmp_path / "results")
     assert result.conflicts == 2
     assert "with other evaluations" in result.refused[0]
@@ -218,6 +225,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_goes_on(runs: Path, tmp_pa
         shutil.copytree(runs / "alone", source / name)
     with open(source / "torn" / "records.jsonl", "ab") as file:
         file.write(b'{"kind":"evalu')
+    (source / "torn" / "finished.json").write_text("{}")  # without a digest, which would show the change
     (source / "empty" / "records.jsonl").unlink()
     (source / "broken" / "config.json").write_text("{")
     result = pack([source], tmp_path / "results")

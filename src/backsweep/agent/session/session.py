@@ -31,6 +31,7 @@ from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
 from backsweep.agent.session.records.rows import EvaluationRecord
+from backsweep.record_files import described
 from backsweep.run_files import FINISHED
 
 MOST_STEPS_UNSEEN = 1_000
@@ -284,7 +285,8 @@ class Session:
         for index in reversed(runs):
             files = self.files.pop(index)
             last = None if files.last is None else files.last.mean_return
-            write_json(files.folder / FINISHED, {"step": self.fleet.step, "mean_return": last})
+            written = described(files.writer.position, files.writer.digest)
+            write_json(files.folder / FINISHED, {"step": self.fleet.step, "mean_return": last, **written})
             note_session(files.folder, "finished", step=self.fleet.step)
             files.writer.close()
             self.results.append(RunResult(files.folder, self.fleet.step, True, files.last))

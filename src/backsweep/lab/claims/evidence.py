@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, read_archive, record_file, record_lines
+from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, read_archive
 from backsweep.lab.seeds import TUNING, purpose_of
+from backsweep.record_files import check_finished_records, record_file, record_lines
 from backsweep.run_files import CONFIG, FINISHED
 
 NUMBERS = (
@@ -154,7 +155,7 @@ class Evidence:
 
 
 def read_evidence(root: Path) -> Evidence:
-    """Read a results folder."""
+    """Read a results folder; records that are not what their run wrote are a RecordsError."""
     if not root.is_dir():
         raise ValueError(f"{root} is not a folder of results")
     evidence = Evidence(root)
@@ -166,6 +167,7 @@ def read_evidence(root: Path) -> Evidence:
             evidence.left_out.append(f"{folder.relative_to(root)}: no records yet")
             continue
         taken.add(path)
+        check_finished_records(folder)
         _read_run(evidence, folder, path)
     for path in archives_below(root):
         taken.add(path)

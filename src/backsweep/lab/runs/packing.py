@@ -22,11 +22,10 @@ from backsweep.lab.records import (
     ArchivedRun,
     archives_below,
     read_archive,
-    record_file,
-    record_lines,
     write_lines,
 )
 from backsweep.lab.seeds import purpose_of
+from backsweep.record_files import RecordsError, check_finished_records, record_file, record_lines, without_digest
 from backsweep.run_files import CONFIG, FINISHED, FLEET
 
 MOST_RECORDS = 40
@@ -146,7 +145,12 @@ def _runs_below(source: Path, results: Path, result: Packing) -> Iterator[tuple[
         except RefusedError as refusal:
             result.refused.append(f"{path.parent}: {refusal}")
     for path in filter(outside, archives_below(source)):
-        for number, run in enumerate(read_archive(path), start=1):
+        try:
+            held = list(read_archive(path))
+        except RecordsError as error:
+            result.refused.append(str(error))
+            continue
+        for number, run in enumerate(held, start=1):
             if run is None:
                 result.refused.append(f"{path}: line {number} cannot be read")
             else:
@@ -160,9 +164,14 @@ def _read_run(folder: Path) -> ArchivedRun:
     source = record_file(folder)
     if source is None:
         raise RefusedError("no records")
+    try:
+        check_finished_records(folder)
+    except RecordsError as error:
+        raise RefusedError(str(error)) from error
     fleet = folder.parent / FLEET
     runs = _size_of_fleet(_read(fleet)) if fleet.exists() else 1
-    return ArchivedRun.of(config, _read(folder / FINISHED), compact(_records(source), runs))
+    finished = without_digest(_read(folder / FINISHED))  # the archive does not hold every record
+    return ArchivedRun.of(config, finished, compact(_records(source), runs))
 
 
 def _size_of_fleet(described: dict[str, Any]) -> int:

@@ -9,14 +9,11 @@ import xxhash
 
 from backsweep.agent.session.records.rows import Record
 from backsweep.agent.session.records.sinks import Sink
-from backsweep.run_files import RECORDS
+from backsweep.record_files import RecordsError, update
+from backsweep.run_files import FINISHED, RECORDS
+from backsweep.snapshot import files
 
-PIECE = 1 << 20
 ADVICE = "Restore the file from a copy, or start the run again"
-
-
-class RecordsError(ValueError):
-    """A run's records do not match its checkpoint."""
 
 
 def checked_digest(folder: str | os.PathLike[str], position: int, expected: str | None) -> xxhash.xxh3_128:
@@ -29,10 +26,7 @@ def checked_digest(folder: str | os.PathLike[str], position: int, expected: str 
         )
     if position:
         with open(path, "rb") as file:
-            left = position
-            while left and (part := file.read(min(left, PIECE))):
-                digest.update(part)
-                left -= len(part)
+            update(digest, file, position)
     if expected is not None and digest.hexdigest() != expected:
         raise RecordsError(
             f"{path}: its first {position} bytes are not what the run wrote: the file was altered. {ADVICE}"
@@ -57,6 +51,8 @@ class RecordWriter:
         self.path = Path(folder) / RECORDS
         self._sinks = sinks
         self._digest = checked_digest(folder, position, digest)
+        # A fleet may continue from a checkpoint from before this run was finished.
+        files.remove(self.path.with_name(FINISHED))
         self._file = open(self.path, "ab")  # noqa: SIM115 - open for as long as the run lasts
         self._file.truncate(position)
         self._position = position

@@ -1,0 +1,108 @@
+"""The files with records of runs: finding them, reading their lines, and checking that they are what the run wrote.
+
+A finished run notes the size and digest of its records in `finished.json`. Packed files have gzip's checksum. They are
+renamed into place when they are complete, so a truncated one is as damaged as an altered one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import xxhash
+
+from backsweep.run_files import FINISHED, RECORDS
+
+PIECE = 1 << 20
+DIGESTED = "records"
+"""The entry of `finished.json` with the size and digest of the records; runs of older releases have none."""
+ADVICE = "Restore the file from a copy, or move the run's folder away and train it again"
+PACKED_ADVICE = "Restore the file from a copy, or move it away and pack its runs again"
+
+
+class RecordsError(ValueError):
+    """Records are not those that the run wrote."""
+
+
+def record_file(folder: Path) -> Path | None:
+    """Return the file with a run's records, plain or packed; None if there is none."""
+    return next((folder / name for name in (RECORDS, f"{RECORDS}.gz") if (folder / name).exists()), None)
+
+
+def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
+    """Yield each line and whether it is complete; the last line of a plain file may not be, if its run was killed.
+
+    A packed file is checked in full before its first line is used, because its checksum is at its end.
+    """
+    if path.suffix == ".gz":
+        lines = _unpacked(path).splitlines(keepends=True)
+        yield from ((line, line.endswith(b"\n")) for line in lines)
+        return
+    with open(path, "rb") as file:
+        for line in file:
+            yield line, line.endswith(b"\n")
+
+
+def described(size: int, digest: str) -> dict[str, Any]:
+    """Return the entry of `finished.json` for records of this size and digest."""
+    return {DIGESTED: {"bytes": size, "xxh3_128": digest}}
+
+
+def without_digest(finished: dict[str, Any]) -> dict[str, Any]:
+    """Return the contents of `finished.json` without the size and digest of the records."""
+    return {name: value for name, value in finished.items() if name != DIGESTED}
+
+
+def check_finished_records(folder: Path) -> None:
+    """Raise a RecordsError if the records of a finished run are not those that it wrote.
+
+    The records of a run that is not finished still change, and those of older releases have no digest.
+    """
+    end, path = folder / FINISHED, record_file(folder)
+    if path is None or not end.exists():
+        return
+    try:
+        expected = json.loads(end.read_text()).get(DIGESTED)
+        if expected is None:
+            return
+        size, digest = int(expected["bytes"]), str(expected["xxh3_128"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RecordsError(f"{end}: it cannot be read ({error!r}). {ADVICE}") from error
+    found_size, found_digest = _measured(path)
+    if found_size != size:
+        raise RecordsError(f"{path}: it holds {found_size} bytes, the finished run wrote {size}. {ADVICE}")
+    if found_digest != digest:
+        raise RecordsError(f"{path}: its contents are not what the finished run wrote: it was altered. {ADVICE}")
+
+
+def update(digest: xxhash.xxh3_128, file: IO[bytes], most: int) -> int:
+    """Add at most the next `most` bytes of a file to a digest; return how many there were."""
+    left = most
+    while left and (part := file.read(min(left, PIECE))):
+        digest.update(part)
+        left -= len(part)
+    return most - left
+
+
+def _measured(path: Path) -> tuple[int, str]:
+    """Return the size and digest of records; of packed ones, those of the unpacked records."""
+    digest = xxhash.xxh3_128()
+    if path.suffix == ".gz":
+        contents = _unpacked(path)
+        digest.update(contents)
+        return len(contents), str(digest.hexdigest())
+    with open(path, "rb") as file:
+        size = update(digest, file, path.stat().st_size)
+    return size, str(digest.hexdigest())
+
+
+def _unpacked(path: Path) -> bytes:
+    try:
+        with gzip.open(path, "rb") as file:
+            return file.read()
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise RecordsError(f"{path}: it is damaged or incomplete ({error}). {PACKED_ADVICE}") from error
