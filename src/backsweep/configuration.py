@@ -97,9 +97,9 @@ def space_to_json(space: gym.Space[Any]) -> dict[str, Any]:
     if isinstance(space, gym.spaces.MultiBinary):
         return {"class": "MultiBinary", "n": list(space.shape) if isinstance(space.n, tuple) else int(space.n)}
     if isinstance(space, gym.spaces.Dict):
-        return {"class": "Dict", "spaces": [[key, space_to_json(part)] for key, part in space.spaces.items()]}
+        return {"class": "Dict", "spaces": [[key, space_to_json(inner)] for key, inner in space.spaces.items()]}
     if isinstance(space, gym.spaces.Tuple):
-        return {"class": "Tuple", "spaces": [space_to_json(part) for part in space.spaces]}
+        return {"class": "Tuple", "spaces": [space_to_json(inner) for inner in space.spaces]}
     raise TypeError(f"cannot save a space of class {type(space).__name__}")
 
 
@@ -120,9 +120,9 @@ def space_from_json(data: dict[str, Any]) -> gym.Space[Any]:
         return gym.spaces.MultiBinary(data["n"])
     if kind == "Dict":
         # A dict would be sorted by its keys; pairs keep the order that the memory layout goes by.
-        return gym.spaces.Dict([(key, space_from_json(part)) for key, part in data["spaces"]])
+        return gym.spaces.Dict([(key, space_from_json(inner)) for key, inner in data["spaces"]])
     if kind == "Tuple":
-        return gym.spaces.Tuple([space_from_json(part) for part in data["spaces"]])
+        return gym.spaces.Tuple([space_from_json(inner) for inner in data["spaces"]])
     raise ValueError(f"unknown space class {kind!r}")
 
 
@@ -152,7 +152,7 @@ def _words_of(data: dict[str, Any]) -> int:
     """Return how many words of 64 bits a value of a space takes, from the space's JSON alone."""
     kind = data["class"]
     if kind in ("Dict", "Tuple"):
-        return sum(_words_of(part[1] if kind == "Dict" else part) for part in data["spaces"])
+        return sum(_words_of(inner[1] if kind == "Dict" else inner) for inner in data["spaces"])
     shape: list[int]
     if kind == "Box":
         shape = list(data["shape"])

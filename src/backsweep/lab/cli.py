@@ -168,13 +168,13 @@ def _run_here(parsed: argparse.Namespace) -> int:
 def _run_on_cluster(parsed: argparse.Namespace, cluster: Any) -> int:
     from backsweep.lab.runs.ray_engine import run_jobs_on_ray
 
-    room = cluster.room()
-    workers = max(1, room if parsed.jobs is None else min(room, parsed.jobs))
+    slots = cluster.slots()
+    workers = max(1, slots if parsed.jobs is None else min(slots, parsed.jobs))
 
     def do(jobs: list[Any], progress: Any) -> tuple[list[Any], bool]:
         return run_jobs_on_ray(jobs, cluster, progress, parsed.jobs)
 
-    return _run(parsed, cluster.root, workers, f"tasks to do; the cluster has room for {room} at a time", do)
+    return _run(parsed, cluster.root, workers, f"tasks to do; the cluster has room for {slots} at a time", do)
 
 
 def _run(
@@ -197,7 +197,7 @@ def _run(
 
 def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
     """Return the remaining jobs of the given questions."""
-    from backsweep.lab.claims.question import Grid, Study, parts
+    from backsweep.lab.claims.question import Grid, Study, subsets
     from backsweep.lab.claims.registry import find_question
     from backsweep.lab.runs.jobs import plan
 
@@ -213,7 +213,7 @@ def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
                 grids.append(what.with_settings(parsed.settings))
             else:
                 studies.append(what)
-    chosen = parts(grids, parsed.tasks, parsed.lines, parsed.seeds)
+    chosen = subsets(grids, parsed.tasks, parsed.lines, parsed.seeds)
     engine: Any = parsed.engine
     if engine == "ray":
         engine = "process" if parsed.fleet_size == 1 else "fleet"

@@ -56,15 +56,15 @@ class Facts:
 
 
 def machinery_with_graph(replay: Replay) -> ReplayMachinery:
-    """Return the replay's parts, with a graph."""
+    """Return the replay's machinery, with a graph."""
     _ = replay.graph
     return replay.machinery
 
 
 def read_facts(replay: Replay) -> Facts:
     """Return copies of what the page shows; the caller holds the replay's lock if others may add to it."""
-    parts = machinery_with_graph(replay)
-    store, graph = parts.store, parts.graph
+    machinery = machinery_with_graph(replay)
+    store, graph = machinery.store, machinery.graph
     assert graph is not None
     vertex = graph.live_vertices()
     state_of = np.full(graph.vertices_high + 1, -1, np.int64)
@@ -94,7 +94,7 @@ def read_facts(replay: Replay) -> Facts:
         graph.vertices[vertex, ENDINGS] > 0,
         start,
         observation,
-        np.full(len(vertex), np.nan) if parts.planner is None else parts.planner.values(vertex),
+        np.full(len(vertex), np.nan) if machinery.planner is None else machinery.planner.values(vertex),
         state_of[graph.edges[live, SOURCE]],
         state_of[graph.edges[live, TARGET]],
         row_source,

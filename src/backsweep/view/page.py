@@ -103,11 +103,11 @@ def filled_page(
     name: str, *, title: str, style: Sequence[str], scripts: Sequence[str], words: str, data: str = ""
 ) -> str:
     """Return a filled page template; `title` and `words` must be escaped."""
-    parts = {
+    fields = {
         "TITLE": title,
-        "STYLE": "\n".join(asset(part) for part in style),
+        "STYLE": "\n".join(asset(file) for file in style),
         "WORDS": words,
-        "SCRIPT": "\n".join(asset(part) for part in scripts),
+        "SCRIPT": "\n".join(asset(file) for file in scripts),
         "DATA": data,
     }
-    return PLACE.sub(lambda found: parts[found[1]], asset("head.html") + asset(name))
+    return PLACE.sub(lambda found: fields[found[1]], asset("head.html") + asset(name))

@@ -63,9 +63,9 @@ def play_sweeps(replay: Replay, facts: Facts) -> Played:
     They are those of the replay's sampler, or the paper's if it has none; without ends there are none.
     """
     config = topological_part(replay.sampler) or Topological(predecessors=3)
-    parts = machinery_with_graph(replay)
-    assert parts.graph is not None
-    sweep = new_sweep(config, parts.store, parts.graph, SEED)
+    machinery = machinery_with_graph(replay)
+    assert machinery.graph is not None
+    sweep = new_sweep(config, machinery.store, machinery.graph, SEED)
     batches: list[NDArray[np.int64]] = []
     numbers: list[int] = []
     enough = min(MOST_BATCHES, -(-2 * len(facts.source) // SWEEP_BATCH))

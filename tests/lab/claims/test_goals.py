@@ -109,7 +109,7 @@ def test_every_method_has_as_many_trials() -> None:
     assert len(configs) == len(variants)
     grid = find_question("T1").plan("paper")
     assert isinstance(grid, Grid)
-    graph = [run for run in grid.part(tasks=MINIGRID[:1]).runs() if run.variant.label.startswith("graph, gap")]
+    graph = [run for run in grid.subset(tasks=MINIGRID[:1]).runs() if run.variant.label.startswith("graph, gap")]
     assert len({sharing_key(run_configuration(run)) for run in graph}) == 1
 
 
@@ -273,9 +273,9 @@ def test_what_is_usual_follows_the_settings() -> None:
     for name, expected in (("C3", {ours}), ("C7", {0.25, 1.0, 2.0})):
         grid = find_question(name).plan("paper")
         assert isinstance(grid, Grid)
-        part = grid.with_settings("ours").part(tasks=[grid.tasks[0]], seeds=[100])
+        part = grid.with_settings("ours").subset(tasks=[grid.tasks[0]], seeds=[100])
         assert {run_configuration(run)["ratio"] for run in part.runs()} == expected
-        plain = grid.part(tasks=[grid.tasks[0]], seeds=[100])
+        plain = grid.subset(tasks=[grid.tasks[0]], seeds=[100])
         assert 0.25 in {run_configuration(run)["ratio"] for run in plain.runs()}
     shared = [entry.method for entry in find_question("C3").variants if entry.method != "discor"]
     soonest, best = (find_question(name).plan("paper") for name in ("G1", "C3"))
@@ -283,7 +283,7 @@ def test_what_is_usual_follows_the_settings() -> None:
     assert isinstance(best, Grid)
 
     def configs(grid: Grid) -> list[dict[str, Any]]:
-        return [run_configuration(run) for run in grid.part(MINIGRID[:1], shared, [100]).runs()]
+        return [run_configuration(run) for run in grid.subset(MINIGRID[:1], shared, [100]).runs()]
 
     # Runs of the one are there for the other.
     assert all(config in configs(soonest) for config in configs(best.with_settings("ours")))

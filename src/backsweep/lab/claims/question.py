@@ -68,8 +68,8 @@ class Grid:
     options: Mapping[str, Any] = field(default_factory=dict)
     task_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def part(self, tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()) -> Grid:
-        """Return the part of the grid with these tasks, lines and seeds; an empty argument keeps the grid's."""
+    def subset(self, tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()) -> Grid:
+        """Return the grid with only these tasks, lines and seeds; an empty argument keeps the grid's."""
         return replace(
             self,
             tasks=tuple(task for task in self.tasks if task in tasks) if tasks else self.tasks,
@@ -96,10 +96,10 @@ class Grid:
         )
 
 
-def parts(
+def subsets(
     grids: Sequence[Grid], tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()
 ) -> list[Grid]:
-    """Return the named part of each grid; unknown names raise.
+    """Return each grid with only the named tasks, lines and seeds; unknown names raise.
 
     Seeds for tuning are refused where runs are reported, and other seeds where they are not.
     """
@@ -119,7 +119,7 @@ def parts(
                 f"{TUNING[0]} to {TUNING[-1]}, got {other[0]}"
                 + ("; --scale laptop and --scale paper take other seeds, except for T1" if purpose == "tuning" else "")
             )
-    return [grid.part(tasks, lines, seeds) for grid in grids]
+    return [grid.subset(tasks, lines, seeds) for grid in grids]
 
 
 @dataclass(frozen=True)

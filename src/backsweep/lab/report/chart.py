@@ -12,7 +12,7 @@ from backsweep.agent.palette import Look, looks, title_of
 
 Unit = Literal["", "percent"]
 CARD_ROWS = 8
-"""Rows of a dot chart that a card has room for."""
+"""The largest number of rows of a dot chart that a card shows."""
 
 
 @dataclass(frozen=True)

@@ -103,11 +103,11 @@ def _panel(panel: Any, chart: Chart, facet: Facet, shown: Mapping[str, Look]) ->
     panel.xaxis.set_major_formatter(lambda value, _: short_number(value))
     panel.yaxis.set_major_formatter(lambda value, _: short_number(value, chart.y_unit))
     low, high = panel.get_ylim()
-    room = 0.03 * (high - low) if len(chart.y_shows) > 1 else 0.0
+    margin = 0.03 * (high - low) if len(chart.y_shows) > 1 else 0.0
     for value in chart.y_shows:
-        low, high = min(low, value - room), max(high, value + room)
+        low, high = min(low, value - margin), max(high, value + margin)
     if 0.0 in chart.y_shows and all(value >= 0 for line in facet.series for value in (*line.y, *line.low)):
-        low = -room
+        low = -margin
     panel.set_ylim(low, high)
     panel.set_title(facet.label.replace(", ", ",\n", 1), fontsize=8)
     panel.set_xlabel(chart.x, fontsize=8)
@@ -145,8 +145,8 @@ def _dots(plt: Any, chart: DotChart) -> Any:
     panel.set_yticks(places, [row.label for row in chart.dot_rows])
     panel.set_xlabel(chart.x, fontsize=9)
     panel.xaxis.set_major_formatter(lambda value, _: short_number(value, chart.unit))
-    room = 0.02 * (high - low or 1.0)
-    panel.set_xlim(low - (room if low < 0 else 0.0), (outside if chart.beyond else high) + 2 * room)
+    margin = 0.02 * (high - low or 1.0)
+    panel.set_xlim(low - (margin if low < 0 else 0.0), (outside if chart.beyond else high) + 2 * margin)
     if chart.beyond and any(math.isinf(value) for value in values):
         panel.axvline((high + outside) / 2, color="0.8", linewidth=1)
         ticks = [tick for tick in panel.get_xticks() if low <= tick <= high]

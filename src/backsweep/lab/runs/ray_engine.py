@@ -58,7 +58,7 @@ class Cluster:
     resources: Resources = field(default_factory=Resources)
     remote: RemoteFolder | None = None
 
-    def room(self) -> int:
+    def slots(self) -> int:
         """Return how many jobs the present nodes can run at a time."""
         import ray
 
@@ -127,7 +127,7 @@ def run_jobs_on_ray(
     with progress, terminated_like_interrupted():
         try:
             while waiting or running:
-                limit = cluster.room() + WAITING if most is None else most
+                limit = cluster.slots() + WAITING if most is None else most
                 while waiting and len(running) < max(1, limit):
                     job = waiting.pop(0)
                     running[cluster.submit(job)] = job, time.monotonic()
