@@ -260,13 +260,7 @@ def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
 
 @kernel
 def add_rows(
-    first: int,
-    last: int,
-    oldest: int,
-    fresh: NDArray[np.int32],
-    keys: NDArray[np.int64],
-    ring_row: Row,
-    graph_row: Row,
+    first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64], ring_row: Row, graph_row: Row
 ) -> None:
     """Add the rows with serial numbers first..last-1 and remove those that they overwrote.
 

@@ -72,13 +72,7 @@ class Layout:
     """
 
     def __init__(
-        self,
-        space: gym.Space[Any],
-        argument: str,
-        *,
-        check_box_bounds: bool,
-        frame_stack: int = 1,
-        cast: bool = False,
+        self, space: gym.Space[Any], argument: str, *, check_box_bounds: bool, frame_stack: int = 1, cast: bool = False
     ) -> None:
         self.space = space
         self.argument = argument

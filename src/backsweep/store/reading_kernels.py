@@ -10,16 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import (
-    BoolVector,
-    ByteMatrix,
-    Float32Vector,
-    Row,
-    Table,
-    WordMatrix,
-    borrow,
-    unpack,
-)
+from backsweep.jit.array_table import BoolVector, ByteMatrix, Float32Vector, Row, Table, WordMatrix, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.store.distinct_kernels import Records, find_observation

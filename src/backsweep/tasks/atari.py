@@ -79,10 +79,7 @@ def make_atari(options: AtariOptions, render_mode: str | None = None) -> gymnasi
         max_num_frames_per_episode=FRAMES_PER_STEP * (options.step_limit + options.noop_max + 1),
     )
     env = gymnasium.wrappers.AtariPreprocessing(
-        env,
-        noop_max=options.noop_max,
-        frame_skip=FRAMES_PER_STEP,
-        terminal_on_life_loss=options.terminal_on_life_loss,
+        env, noop_max=options.noop_max, frame_skip=FRAMES_PER_STEP, terminal_on_life_loss=options.terminal_on_life_loss
     )
     env = gymnasium.wrappers.TimeLimit(env, options.step_limit)
     return gymnasium.wrappers.FrameStackObservation(env, FRAMES_STACKED)

@@ -52,10 +52,7 @@ class ForeignVectorEnv(SyncVectorEnv):
         super().__init__(list(makers), copy=copy, autoreset_mode=checked_autoreset(autoreset))
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start a new episode in every lane; seeds as in `LaneVectorEnv.reset`."""
         first = self.lane_seeds is None

@@ -28,12 +28,7 @@ class LaneVectorEnv(VectorEnv[Any, Any, Any]):
     """A VectorEnv that steps all lanes with one kernel call."""
 
     def __init__(
-        self,
-        lanes: Lanes,
-        *,
-        seed: int | None = None,
-        autoreset: str | AutoresetMode = "same_step",
-        copy: bool = True,
+        self, lanes: Lanes, *, seed: int | None = None, autoreset: str | AutoresetMode = "same_step", copy: bool = True
     ) -> None:
         """Wrap `lanes`.
 
@@ -68,10 +63,7 @@ class LaneVectorEnv(VectorEnv[Any, Any, Any]):
         self._started = False
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start a new episode in every lane, or in those of `options["reset_mask"]`.
 

@@ -32,10 +32,7 @@ def view_command(arguments: argparse.Namespace) -> int:
     """Write the page, and open it when run on a terminal."""
     source = open_source(arguments.folder, arguments.which, open_run)
     page = graph_page(
-        source.replay,
-        title=source.title,
-        action_names=source.action_names,
-        most_states=arguments.most_states,
+        source.replay, title=source.title, action_names=source.action_names, most_states=arguments.most_states
     )
     name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in source.title)
     out = arguments.out if arguments.out is not None else Path(f"{name}-graph.html")

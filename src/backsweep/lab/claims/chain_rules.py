@@ -239,12 +239,7 @@ class FasterValues:
         ours = early("ter")
         results = [paired_difference(ours, early(other), generator=named_generator(0, other)) for other in others]
         return [
-            {
-                **in_words(setting),
-                "against": other,
-                "difference": difference,
-                "p (Holm)": p_value,
-            }
+            {**in_words(setting), "against": other, "difference": difference, "p (Holm)": p_value}
             for other, (difference, _), p_value in zip(
                 others, results, holm([p_value for _, p_value in results]), strict=True
             )

@@ -138,10 +138,7 @@ def _by_task(remarks: list[str]) -> list[str]:
     return rest + [f"{task}: {count} runs with other settings are not compared" for task, count in others.items()]
 
 
-KINDS: dict[str, tuple[Kind, ...]] = {
-    "Graph values": ("graph values", "tuning"),
-    "The paper's claims": ("paper",),
-}
+KINDS: dict[str, tuple[Kind, ...]] = {"Graph values": ("graph values", "tuning"), "The paper's claims": ("paper",)}
 
 
 def by_kind(answers: Sequence[Answer]) -> dict[str, list[Answer]]:

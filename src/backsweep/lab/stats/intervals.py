@@ -93,12 +93,7 @@ def paired_difference(
 
 
 def probability_of_improvement(
-    first: Scores,
-    second: Scores,
-    *,
-    repeats: int = 2_000,
-    level: float = 0.95,
-    generator: np.random.Generator,
+    first: Scores, second: Scores, *, repeats: int = 2_000, level: float = 0.95, generator: np.random.Generator
 ) -> Interval:
     """Return the chance that a run of `first` beats one of `second` on the same task, ties counting half.
 
@@ -114,12 +109,7 @@ def probability_of_improvement(
 
 
 def performance_profile(
-    scores: Scores,
-    thresholds: Scores,
-    *,
-    repeats: int = 300,
-    level: float = 0.95,
-    generator: np.random.Generator,
+    scores: Scores, thresholds: Scores, *, repeats: int = 300, level: float = 0.95, generator: np.random.Generator
 ) -> tuple[Scores, Scores, Scores]:
     """Return the share of scores above each threshold, and the interval's ends."""
 

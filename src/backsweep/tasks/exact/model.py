@@ -112,14 +112,7 @@ class ExactTask:
         weights = np.zeros(self.num_states, dtype=np.float64)
         np.add.at(weights, graph.start_state, graph.start_probability)
         mean, success, ended = model_kernels.run_policy(
-            graph.next_state,
-            graph.reward,
-            graph.succeeded,
-            *self._ways_in,
-            actions,
-            chance,
-            self.step_limit,
-            weights,
+            graph.next_state, graph.reward, graph.succeeded, *self._ways_in, actions, chance, self.step_limit, weights
         )
         return PolicyReturn(
             mean_return=float(mean),

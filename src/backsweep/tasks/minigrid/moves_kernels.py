@@ -169,12 +169,7 @@ def ends_episode(outcome: int, rules: NDArray[np.int64]) -> bool:
 
 @kernel
 def draw_cell(
-    cells: NDArray[np.uint8],
-    lane: NDArray[np.int64],
-    index: int,
-    width: int,
-    canvas: Canvas,
-    image: NDArray[np.uint8],
+    cells: NDArray[np.uint8], lane: NDArray[np.int64], index: int, width: int, canvas: Canvas, image: NDArray[np.uint8]
 ) -> None:
     """Copy one cell's tile into the image, with the agent if it is there."""
     tiles, row_pixel, column_pixel = canvas.tiles, canvas.row_pixel, canvas.column_pixel

@@ -109,11 +109,7 @@ class MiniGridOptions(TaskOptions):
         agent never starts facing an object). RedBlueDoors: toggle, turn around, cross the room, toggle. Crossing:
         straight along two sides, with one turn.
         """
-        steps = {
-            "doorkey": 7,
-            "unlock": 4,
-            "redbluedoors": self.size + 1,
-        }.get(self.level, 2 * (self.size - 3) + 1)
+        steps = {"doorkey": 7, "unlock": 4, "redbluedoors": self.size + 1}.get(self.level, 2 * (self.size - 3) + 1)
         if self.has_crossings and self.size == 3:
             return None  # the only free cell is the goal: the agent starts on it and can never enter it
         return steps if steps <= self.step_limit else None

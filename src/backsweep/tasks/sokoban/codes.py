@@ -9,15 +9,7 @@ WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER = range(6)
 PLAYER_ON_TARGET = 6  # a colour only: the room says PLAYER and the fixed grid says TARGET
 NUM_COLOURS = 7
 
-COLOURS = (
-    (0, 0, 0),
-    (243, 248, 238),
-    (254, 126, 125),
-    (254, 95, 56),
-    (142, 121, 56),
-    (160, 212, 56),
-    (219, 212, 56),
-)
+COLOURS = ((0, 0, 0), (243, 248, 238), (254, 126, 125), (254, 95, 56), (142, 121, 56), (160, 212, 56), (219, 212, 56))
 
 # The package's action numbers: 0 does nothing, 1..4 push, 5..8 move, each up, down, left, right.
 NO_OPERATION = 0

@@ -132,12 +132,7 @@ def box_at(boxes: NDArray[np.int64], cell: int) -> int:
 
 @kernel
 def score_of(
-    fixed: NDArray[np.uint8],
-    targets: NDArray[np.int64],
-    boxes: NDArray[np.int64],
-    player: int,
-    pulls: int,
-    width: int,
+    fixed: NDArray[np.uint8], targets: NDArray[np.int64], boxes: NDArray[np.int64], player: int, pulls: int, width: int
 ) -> int:
     """Return pulls times the boxes' total distance from their targets, 0 if anything is on a target."""
     distance = 0

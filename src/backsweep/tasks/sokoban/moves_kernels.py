@@ -144,12 +144,7 @@ def paint(chosen: NDArray[np.bool_], task: Table) -> None:
 
 @kernel
 def step_lanes(
-    first: int,
-    last: int,
-    actions: NDArray[np.int64],
-    resting: NDArray[np.bool_],
-    outcomes: Outcomes,
-    rooms: Rooms,
+    first: int, last: int, actions: NDArray[np.int64], resting: NDArray[np.bool_], outcomes: Outcomes, rooms: Rooms
 ) -> None:
     """Move every lane of first..last-1 that is not resting and repaint the cells it changed."""
     settings, chance = rooms.settings, rooms.chance[0]
