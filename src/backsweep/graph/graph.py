@@ -38,6 +38,7 @@ from backsweep.graph.graph_kernels import (
 )
 from backsweep.jit.array_table import array_row
 from backsweep.jit.memory import reserve
+from backsweep.snapshot.saved_part import SavedPart
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store import Store, power_of_two_at_least
 from backsweep.store.store_kernels import CLEARED, FLAGS, NEXT_OBSERVATION, OBSERVATION, RING, UNSEEN
@@ -65,7 +66,7 @@ class GraphDraws:
         return GraphDraws(self.by_visits or other.by_visits, tuple(temperatures))
 
 
-class Graph:
+class Graph(SavedPart):
     """The graph of a store's live rows, updated by `follow` after each add."""
 
     def __init__(self, store: Store, encoder: LiveEncoder, draws: GraphDraws | None = None) -> None:
@@ -241,14 +242,6 @@ class Graph:
             "terminals": (self.terminals, int(self.counters[TERMINALS])),
             "observation_vertex": (self.observation_vertex, self._store.observations_high),
         }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the used part of every array that a save must hold."""
-        return {name: array[:length] for name, (array, length) in self.all_arrays().items()}
-
-    def destinations(self) -> dict[str, NDArray[Any]]:
-        """Return the whole arrays that a save is read into."""
-        return {name: array for name, (array, _) in self.all_arrays().items()}
 
     def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
         """Raise a ContentsError if loaded arrays are inconsistent. Call it before anything uses them."""

@@ -15,13 +15,17 @@ class SavedPart(Protocol):
     could not have come about, and only then `finish_loading` follows the numbers.
     """
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays to save, by name."""
+    def all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
+        """Return every array that a save must hold, by name, with the length of its used part."""
         ...
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the used part of every array that a save must hold."""
+        return {name: array[:length] for name, (array, length) in self.all_arrays().items()}
+
     def destinations(self) -> dict[str, NDArray[Any]]:
-        """Return the whole arrays that a save is read into, by the same names."""
-        ...
+        """Return the whole arrays that a save is read into."""
+        return {name: array for name, (array, _) in self.all_arrays().items()}
 
     def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
         """Raise a ContentsError where loaded arrays do not fit together, before anything follows their numbers."""

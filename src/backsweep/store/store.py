@@ -14,6 +14,7 @@ from backsweep.jit.array_table import array_rows
 from backsweep.jit.mapped_file import MappedFile
 from backsweep.jit.memory import physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
+from backsweep.snapshot.saved_part import SavedPart
 from backsweep.store import distinct_kernels as distinct
 from backsweep.store import reading_kernels, store_kernels
 from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE, Records
@@ -67,7 +68,7 @@ class RecordTable:
         return bool(self.changed[start // block : -(-stop // block)].any())
 
 
-class Store:
+class Store(SavedPart):
     """A ring of `capacity` transitions for `num_envs` lanes.
 
     ``staging`` holds a call's transitions before anything changes. `add` then adds them with one kernel call.
@@ -281,14 +282,6 @@ class Store:
             "stack_uses": (self._stacks.uses, int(stacks)),
             "stack_hashes": (self._stacks.hashes, int(stacks)),
         }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the used part of every array that a save must hold; tables are rebuilt from these."""
-        return {name: array[:length] for name, (array, length) in self.all_arrays().items()}
-
-    def destinations(self) -> dict[str, NDArray[Any]]:
-        """Return the whole arrays that a save is read into."""
-        return {name: array for name, (array, _) in self.all_arrays().items()}
 
     def change_hints(self) -> dict[str, Callable[[int, int], bool]]:
         """Return for large arrays a function that tells whether entries may have changed since `mark_saved`."""

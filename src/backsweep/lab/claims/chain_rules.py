@@ -293,12 +293,12 @@ class DiffusionMatters:
         return all_parts(parts, summary, table, len(table) * len(usual), short=short)
 
 
-def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]], repeats: int = 1_000) -> Interval:
+def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> Interval:
     """Return the ratio of mean backups to a solution, data sets resampled in pairs."""
     (ours, done), (theirs, theirs_done) = backups_to_solve(first), backups_to_solve(second)
     horizon = float(first[0]["backups"])
     estimate = restricted_mean(ours, done, horizon) / restricted_mean(theirs, theirs_done, horizon)
     # All censored runs end at the horizon, so restricted means are plain means.
     a, b = np.minimum(ours, horizon), np.minimum(theirs, horizon)
-    chosen = named_generator(0, "ratio").integers(len(a), size=(repeats, len(a)))
+    chosen = named_generator(0, "ratio").integers(len(a), size=(1_000, len(a)))
     return around(estimate, a[chosen].mean(axis=1) / b[chosen].mean(axis=1))

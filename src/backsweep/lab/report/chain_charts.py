@@ -56,7 +56,7 @@ def errors(evidence: Evidence) -> list[AnyChart]:
                 continue
             at = moments(records[0]["backups"])
             curves = np.array([curve(record, "error") for record in records])
-            middle, low, high = curve_bands(curves, generator=named_generator(0, method), repeats=300)
+            middle, low, high = curve_bands(curves, generator=named_generator(0, method))
             x = [max(float(moment), 0.7) for moment in at]  # a logarithmic axis has no 0
             series.append(Series(method, x, middle.tolist(), low.tolist(), high.tolist()))
         if series:

@@ -255,6 +255,6 @@ def _lines(question: Question, group: Group, measure: Callable[[TrainedRun], NDA
         count = min(len(run.steps) for run in runs)
         steps = runs[0].steps[:count]
         curves = np.array([measure(run)[:count] for run in runs if np.array_equal(run.steps[:count], steps)])
-        middle, low, high = curve_bands(curves, generator=named_generator(0, variant.label), repeats=300)
+        middle, low, high = curve_bands(curves, generator=named_generator(0, variant.label))
         series.append(Series(variant.label, steps.tolist(), middle.tolist(), low.tolist(), high.tolist()))
     return series

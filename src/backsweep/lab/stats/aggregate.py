@@ -7,12 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from backsweep.jit.random_streams import named_generator
-from backsweep.lab.stats.intervals import Interval, Scores, around, interquartile_mean, resampled_runs
-
-REPEATS = 2_000
+from backsweep.lab.stats.intervals import REPEATS, Interval, Scores, around, interquartile_mean, resampled_runs
 
 
-def aggregates(scores: dict[str, Scores], seed: int = 0, repeats: int = REPEATS) -> dict[str, dict[str, Interval]]:
+def aggregates(scores: dict[str, Scores]) -> dict[str, dict[str, Interval]]:
     """Return the interquartile mean, median and mean of each method's scores (runs, tasks) with 95% intervals.
 
     The interquartile mean is that of all runs; the median and the mean are those of the tasks' means. Runs are
@@ -26,7 +24,7 @@ def aggregates(scores: dict[str, Scores], seed: int = 0, repeats: int = REPEATS)
     found: dict[str, dict[str, Interval]] = {}
     for method, values in scores.items():
         runs, tasks = values.shape
-        chosen = resampled_runs((runs, tasks), repeats, named_generator(seed, "aggregates", method))
+        chosen = resampled_runs((runs, tasks), REPEATS, named_generator(0, "aggregates", method))
         drawn = np.take_along_axis(values[None], chosen, axis=1)
         found[method] = {name: around(float(of(values[None])[0]), of(drawn)) for name, of in measures.items()}
     return found

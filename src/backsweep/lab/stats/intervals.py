@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Scores = NDArray[np.float64]
+REPEATS = 2_000
+CURVE_REPEATS = 300
+"""Resamples for a number, and for a curve."""
 
 
 @dataclass(frozen=True)
@@ -62,54 +65,45 @@ def bootstrap(
     scores: Scores,
     statistic: Callable[[Scores], Scores] = interquartile_mean,
     *,
-    repeats: int = 2_000,
-    level: float = 0.95,
+    repeats: int = REPEATS,
     generator: np.random.Generator,
 ) -> Interval:
     """Return a statistic of scores (runs, tasks) with its percentile interval."""
     drawn = statistic(resample(scores, resampled_runs(_shape(scores), repeats, generator)))
-    return around(float(statistic(scores.reshape(1, -1))[0]), drawn, level)
+    return around(float(statistic(scores.reshape(1, -1))[0]), drawn)
 
 
 def paired_difference(
-    first: Scores,
-    second: Scores,
-    statistic: Callable[[Scores], Scores] = interquartile_mean,
-    *,
-    repeats: int = 2_000,
-    level: float = 0.95,
-    generator: np.random.Generator,
+    first: Scores, second: Scores, *, level: float = 0.95, generator: np.random.Generator
 ) -> tuple[Interval, float]:
-    """Return statistic(first) - statistic(second) with its interval, and a two-sided bootstrap p-value against 0.
+    """Return the difference of interquartile means with its interval, and a two-sided bootstrap p-value against 0.
 
     Both are (runs, tasks) with the same seed in the same place, and are resampled together.
     """
-    chosen = resampled_runs(_shape(first), repeats, generator)
-    drawn = statistic(resample(first, chosen)) - statistic(resample(second, chosen))
-    estimate = float(statistic(first.reshape(1, -1))[0] - statistic(second.reshape(1, -1))[0])
+    chosen = resampled_runs(_shape(first), REPEATS, generator)
+    drawn = interquartile_mean(resample(first, chosen)) - interquartile_mean(resample(second, chosen))
+    estimate = float(interquartile_mean(first.reshape(-1)) - interquartile_mean(second.reshape(-1)))
     below, above = int((drawn <= 0).sum()), int((drawn >= 0).sum())
-    p_value = min(1.0, 2.0 * (min(below, above) + 1) / (repeats + 1))
+    p_value = min(1.0, 2.0 * (min(below, above) + 1) / (REPEATS + 1))
     return around(estimate, drawn, level), p_value
 
 
-def probability_of_improvement(
-    first: Scores, second: Scores, *, repeats: int = 2_000, level: float = 0.95, generator: np.random.Generator
-) -> Interval:
+def probability_of_improvement(first: Scores, second: Scores, *, generator: np.random.Generator) -> Interval:
     """Return the chance that a run of `first` beats one of `second` on the same task, ties counting half.
 
     first: (runs, tasks), second: (other runs, tasks); the mean over tasks of the Mann-Whitney statistic.
     """
     wins = (first[:, None] > second[None]) + 0.5 * (first[:, None] == second[None])  # (runs, other runs, tasks)
-    drawn = np.zeros(repeats)
+    drawn = np.zeros(REPEATS)
     for task in range(first.shape[1]):
-        ours = generator.multinomial(len(first), np.full(len(first), 1 / len(first)), size=repeats)
-        theirs = generator.multinomial(len(second), np.full(len(second), 1 / len(second)), size=repeats)
+        ours = generator.multinomial(len(first), np.full(len(first), 1 / len(first)), size=REPEATS)
+        theirs = generator.multinomial(len(second), np.full(len(second), 1 / len(second)), size=REPEATS)
         drawn += np.einsum("ri,ij,rj->r", ours, wins[:, :, task], theirs) / (len(first) * len(second))
-    return around(float(wins.mean(axis=(0, 1)).mean()), drawn / first.shape[1], level)
+    return around(float(wins.mean(axis=(0, 1)).mean()), drawn / first.shape[1])
 
 
 def performance_profile(
-    scores: Scores, thresholds: Scores, *, repeats: int = 300, level: float = 0.95, generator: np.random.Generator
+    scores: Scores, thresholds: Scores, *, generator: np.random.Generator
 ) -> tuple[Scores, Scores, Scores]:
     """Return the share of scores above each threshold, and the interval's ends."""
 
@@ -117,17 +111,15 @@ def performance_profile(
         found: Scores = (values[..., None] > thresholds).mean(axis=-2)
         return found
 
-    drawn = share(resample(scores, resampled_runs(_shape(scores), repeats, generator)))
-    return share(scores.reshape(-1)), *_ends(drawn, level, axis=0)
+    drawn = share(resample(scores, resampled_runs(_shape(scores), CURVE_REPEATS, generator)))
+    return share(scores.reshape(-1)), *_ends(drawn, axis=0)
 
 
-def curve_bands(
-    curves: NDArray[np.float64], *, repeats: int = 500, level: float = 0.95, generator: np.random.Generator
-) -> tuple[Scores, Scores, Scores]:
+def curve_bands(curves: NDArray[np.float64], *, generator: np.random.Generator) -> tuple[Scores, Scores, Scores]:
     """Return the interquartile mean of curves (runs, points) at each point, and the interval's lower and upper ends."""
-    chosen = generator.integers(len(curves), size=(repeats, len(curves)))
+    chosen = generator.integers(len(curves), size=(CURVE_REPEATS, len(curves)))
     drawn = interquartile_mean(curves.T[:, chosen])  # (points, repeats)
-    return interquartile_mean(curves.T), *_ends(drawn, level, axis=1)
+    return interquartile_mean(curves.T), *_ends(drawn, axis=1)
 
 
 def holm(p_values: list[float]) -> list[float]:
@@ -142,11 +134,11 @@ def holm(p_values: list[float]) -> list[float]:
 
 def around(estimate: float, drawn: Scores, level: float = 0.95) -> Interval:
     """Return an estimate with the percentile interval of resampled values."""
-    low, high = _ends(drawn, level)
+    low, high = _ends(drawn, level=level)
     return Interval(estimate, float(low), float(high))
 
 
-def _ends(drawn: Scores, level: float, axis: int | None = None) -> tuple[Scores, Scores]:
+def _ends(drawn: Scores, axis: int | None = None, level: float = 0.95) -> tuple[Scores, Scores]:
     tail = 100 * (1.0 - level) / 2
     low, high = np.percentile(drawn, [tail, 100 - tail], axis=axis)
     return low, high

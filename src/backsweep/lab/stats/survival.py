@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from backsweep.lab.stats.intervals import Interval
 
 Times = NDArray[np.float64]
+REPEATS = 1_000
 
 
 def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> tuple[Times, Times]:
@@ -34,22 +35,20 @@ def quantile(times: ArrayLike, happened: ArrayLike, share: float = 0.5) -> float
     return float(moments[reached[0]]) if len(reached) else math.inf
 
 
-def median_interval(
-    times: ArrayLike, happened: ArrayLike, *, repeats: int = 1_000, level: float = 0.95, generator: np.random.Generator
-) -> Interval:
+def median_interval(times: ArrayLike, happened: ArrayLike, *, generator: np.random.Generator) -> Interval:
     """Return the Kaplan-Meier median with a percentile bootstrap interval, whose upper end may be infinity."""
     time, event = np.asarray(times, np.float64), np.asarray(happened, np.bool_)
     estimate = quantile(time, event)
-    chosen = generator.integers(len(time), size=(repeats, len(time)))
+    chosen = generator.integers(len(time), size=(REPEATS, len(time)))
     if event.all() or time[~event].min() >= time[event].max(initial=0.0):
         # Censored runs all end last, so the median is the middle of the sorted times.
         ordered = np.sort(np.where(event, time, np.inf)[chosen], axis=1)
         medians = ordered[:, (len(time) + 1) // 2 - 1]
     else:
         medians = np.array([quantile(time[places], event[places]) for places in chosen])
-    tail = (1.0 - level) / 2
+    tail = (1.0 - 0.95) / 2
     ordered = np.sort(medians)
-    return Interval(estimate, float(ordered[int(tail * repeats)]), float(ordered[int((1 - tail) * repeats) - 1]))
+    return Interval(estimate, float(ordered[int(tail * REPEATS)]), float(ordered[int((1 - tail) * REPEATS) - 1]))
 
 
 def restricted_mean(times: ArrayLike, happened: ArrayLike, horizon: float) -> float:
