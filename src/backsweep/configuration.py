@@ -119,7 +119,7 @@ def space_from_json(data: dict[str, Any]) -> gym.Space[Any]:
     if kind == "MultiBinary":
         return gym.spaces.MultiBinary(data["n"])
     if kind == "Dict":
-        # A dict would be sorted by its keys; pairs keep the order that the memory layout goes by.
+        # A dict would be sorted by its keys; pairs keep their order, which the memory layout depends on.
         return gym.spaces.Dict([(key, space_from_json(inner)) for key, inner in data["spaces"]])
     if kind == "Tuple":
         return gym.spaces.Tuple([space_from_json(inner) for inner in data["spaces"]])

@@ -154,7 +154,7 @@ def _empty_replay(
 
 @contextlib.contextmanager
 def _refused(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Say which part of the folder is at fault, whatever it is that went wrong with it."""
+    """Turn every error into one that says which contents of the folder are wrong."""
     try:
         yield
     except SnapshotError:
@@ -198,7 +198,7 @@ def replay_from_files(files: dict[str, bytes], sampler: Sampler, encoder: Encode
 def _first_entries(folder: str | os.PathLike[str], name: str, whole: NDArray[Any], store: Store) -> Destination:
     """Return a function that returns the first entries of a whole array, if the saved array fits there."""
 
-    def hand_over(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    def destination(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         if not shape or shape[0] > len(whole) or shape[1:] != whole.shape[1:] or dtype != whole.dtype:
             raise SnapshotError(
                 folder,
@@ -209,4 +209,4 @@ def _first_entries(folder: str | os.PathLike[str], name: str, whole: NDArray[Any
             store.make_room_for_frames(shape[0])
         return whole[: shape[0]]
 
-    return hand_over
+    return destination

@@ -18,7 +18,7 @@ _DISCRETE = (gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBina
 
 
 def is_discrete(space: gym.Space[Any]) -> bool:
-    """Say whether `DiscreteKey` can number the states of `space`."""
+    """Return whether `DiscreteKey` can number the states of `space`."""
     parts = list(leaves(space))
     return all(isinstance(part, _DISCRETE) for part in parts) and math.prod(map(_count, parts)) < 2**62
 

@@ -1,12 +1,12 @@
 """Sums that are kept up to date so that a weighted draw costs the logarithm of how many there are to draw from.
 
 A *tally* is a Fenwick tree over the counts of a block whose size is a power of two: entry i - 1 holds the sum of the
-counts from i - (i & -i) up to i - 1. Whole numbers, so a draw gives the very place that adding up from the start would.
+counts from i - (i & -i) up to i - 1. Counts are whole numbers, so a draw finds the same place as a cumulative sum.
 
 A *softmax tree* is a binary tree over places with scores. Node i has the children 2 i and 2 i + 1, node 1 is the root,
 and the leaves, which are not stored, follow the last node. A node holds the largest score below it and the sum of
-exp((score - largest) / temperature): nothing overflows, and nothing that matters is lost, whatever the scores are.
-Every node follows from its children alone, so the tree is the same to the last bit however it came about.
+exp((score - largest) / temperature): nothing overflows, and no weight that matters underflows.
+Every node depends on its children alone, so the tree is bitwise the same after any order of updates.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.

@@ -149,7 +149,7 @@ class Graph(SavedPart):
         self._add(first, store.total, int(store.counters[CLEARED]), store.fresh, keys)
 
     def build(self) -> None:
-        """Add every row of the store, for a graph that is made late."""
+        """Add every row of the store, for a graph that is made after rows were added."""
         store = self._store
         rows = store.rows[np.arange(store.oldest, store.total) % store.capacity]
         numbers = np.unique(rows[:, OBSERVATION : NEXT_OBSERVATION + 1])

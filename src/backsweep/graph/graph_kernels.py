@@ -76,7 +76,7 @@ E_COUNT = 4
 E_SIZE = 5
 E_HEAD = 6
 EDGE_COLUMNS = 8  # the last is padding: an edge never straddles two cache lines
-# The four columns of a block by themselves.
+# The four columns of a block, counted from its first.
 B_START = 0
 B_COUNT = 1
 B_SIZE = 2
@@ -147,7 +147,7 @@ def hash_edge(source: int, target: int) -> np.uint64:
 
 @inlined
 def has_key(vertex: int, key: NDArray[np.int64], vertices: NDArray[np.int64]) -> bool:
-    """Say whether a vertex has this key."""
+    """Return whether a vertex has this key."""
     for i in range(key.shape[0]):
         if vertices[vertex, KEY + i] != key[i]:
             return False
@@ -228,7 +228,7 @@ def block_size(count: int) -> int:
 
 @kernel
 def tally_block(vertex: int, graph: GraphArrays) -> None:
-    """Count the rows on the edges into a vertex anew, after its block has moved."""
+    """Recount the rows on the edges into a vertex after its block has moved."""
     start, count, size = graph.vertices[vertex, START], graph.vertices[vertex, COUNT], graph.vertices[vertex, SIZE]
     tally = graph.tallies[start : start + size]
     for i in range(size):

@@ -212,7 +212,7 @@ def _kinds(bundle: Any) -> list[Kind]:
 
 
 def borrow(table: Table) -> Table:
-    """Return a row or table as one whose users are not counted; it must be kept by whoever called the kernel."""
+    """Return a row or table as one whose users are not counted; the caller of the kernel must keep it alive."""
     return table
 
 

@@ -1,6 +1,6 @@
-"""Where CPython and numpy keep the parts of their objects, for kernels that read arguments in place.
+"""Where CPython and numpy store the fields of their objects, for kernels that read arguments in place.
 
-Handing an array to a compiled function takes a tenth of a microsecond, and a compilation for each new combination of
+Passing an array to a compiled function takes a tenth of a microsecond, and a compilation for each new combination of
 types. A kernel that gets the address of a tuple of arguments pays neither. The places are those of the public C
 interfaces of CPython and numpy:
 
@@ -10,8 +10,8 @@ interfaces of CPython and numpy:
     int        [ object | sign and length | digits ... ]
     ndarray    [ object | data | axes | shape | strides | base | dtype | ... ]
 
-Nothing is taken for granted: `object_places` looks up objects that it has made, and where anything is not as it
-should be, arguments go the long way through numpy.
+`object_places` verifies every place with objects of its own. If one is not as expected, arguments are converted by
+numpy instead.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _number_is_known(number: Any) -> bool:
 
 
 def _int_tags() -> tuple[int, int, int] | None:
-    """Return what stands before the digits of 0, of positive and of negative ints of one digit."""
+    """Return the word before the digits of 0, of positive and of negative ints of one digit."""
     tags = [_word(id(number) + VALUE) for number in (0, 1, -1)]
     for number in (12345, -12345, 1 << 29, -(1 << 29)):
         if _word(id(number) + VALUE) != tags[1 if number > 0 else 2] or _half_word(id(number) + DIGIT) != abs(number):

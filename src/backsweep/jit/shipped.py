@@ -1,6 +1,6 @@
 """Compiled kernels that come with a wheel, so that the first use does not have to compile them.
 
-numba caches code for the very processor that it was compiled on. Kernels in a wheel are compiled for any processor of
+numba caches code for the processor on which it was compiled. Kernels in a wheel are compiled for any processor of
 the last ten years instead (`BASELINES`), and are used where the user's own cache has none. They are as exact as the
 others, and somewhat slower on processors that can do more; `backsweep compile` puts native ones into the cache.
 
@@ -87,5 +87,5 @@ def save(function: Any, signature: Any, result: Any, digest: str) -> None:
 
 
 def has_kernels(kernel: str = "") -> bool:
-    """Say whether there are shipped kernels for this machine, or that one."""
+    """Return whether there are shipped kernels for this machine, or that one."""
     return _runs_here() and any(FOLDER.glob(f"*{kernel}.py*.nbi"))

@@ -30,7 +30,7 @@ TRIES = 64
 
 @kernel
 def is_eligible(episode: int, timeouts: bool, running: bool, episodes: NDArray[np.int64]) -> bool:
-    """Say whether an episode may be drawn."""
+    """Return whether an episode may be drawn."""
     state = episodes[episode, STATE]
     return (timeouts or state != HAS_TRUNCATED) and (running or state != RUNNING)
 

@@ -87,7 +87,7 @@ class LivePrioritized(LiveSampler):
         return config.beta + done * (config.final_beta - config.beta)
 
     def added(self, first: int, last: int) -> None:
-        """Take note of rows that get the largest priority so far, many at a time when the tree is next used."""
+        """Remember rows that get the largest priority so far; the tree is updated when it is next used."""
         if self._first_new < 0 or first < self._first_new:
             self._first_new = first
         self._last_new = last

@@ -217,7 +217,7 @@ class Store(SavedPart):
         return out
 
     def observation_bytes(self, number: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return stored observations by number, as bytes; those of a released number are whatever was there last."""
+        """Return stored observations by number, as bytes; those of a released number are undefined."""
         return self.observation_words(number).view(np.uint8)
 
     def find_observation(self, observation: Any) -> int | None:

@@ -1,7 +1,7 @@
 """Random choices of a sweep: some of many, some by weight.
 
-The draws by weight look at everything there is to choose from. They serve samplers that did not ask for a graph that is
-kept ready for them (`GraphDraws`), and give the same as `graph/weights_kernels.py`.
+The draws by weight go through all candidates. They are for samplers without `GraphDraws`, and draw the same as
+`graph/weights_kernels.py`, which keeps sums up to date.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.

@@ -107,13 +107,10 @@ class FleetEnvironments:
 
     def state(self, index: int) -> State:
         """Return the state of one environment, in the form of that run's own environments."""
-        place = slice(index, index + 1)
-        return {name: array[place].copy() for name, array in self._lanes.situation().items()}, {}
+        return self._lanes.state(slice(index, index + 1)), {}
 
     def load_state(self, index: int, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Restore one environment to a state that `state` returned."""
         if not self._started:
             self.reset()
-        place = slice(index, index + 1)
-        for name, array in self._lanes.situation().items():
-            array[place] = arrays[name]
+        self._lanes.load_state(arrays, slice(index, index + 1))

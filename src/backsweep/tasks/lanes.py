@@ -7,7 +7,7 @@ A lane is one running copy of a task. A family keeps all its lanes in flat array
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import gymnasium
@@ -78,9 +78,18 @@ class Lanes(abc.ABC):
         return np.empty(0, dtype=np.int64)
 
     def situation(self) -> dict[str, NDArray[Any]]:
-        """Return the live state arrays of all lanes: copy them to save, write into them to restore."""
+        """Return the live state arrays of all lanes."""
         names = ("streams", "rewards", "terminated", "truncated", "observations", *self.SITUATION)
         return {name: getattr(self, name) for name in names}
+
+    def state(self, lanes: slice = slice(None)) -> dict[str, NDArray[Any]]:
+        """Return a copy of the state of some lanes."""
+        return {name: array[lanes].copy() for name, array in self.situation().items()}
+
+    def load_state(self, arrays: Mapping[str, NDArray[Any]], lanes: slice = slice(None)) -> None:
+        """Restore a state that `state` returned."""
+        for name, array in self.situation().items():
+            array[lanes] = arrays[name]
 
     @abc.abstractmethod
     def picture(self, lane: int) -> NDArray[np.uint8]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from backsweep.jit.array_table import BoolVector, ByteMatrix, Float64Vector, Int64Vector, WordVector
 from backsweep.jit.compilation import inlined
+from backsweep.jit.random_streams_kernels import draw_below, draw_unit
 
 # Bundles of a task, in the order of its table; each family adds one or two.
 OUTCOMES = 0
@@ -37,13 +38,22 @@ class Advance(NamedTuple):
     observations: ByteMatrix
     """The observations, a row of bytes per lane."""
     finals: ByteMatrix
-    """Out: the last observations of episodes that ended, likewise."""
+    """Out: the last observations of episodes that ended, in the same form."""
 
 
 @inlined
 def range_of(share: int, shares: int, lanes: int) -> tuple[int, int]:
     """Return the first lane of one of several equal shares, and the first behind it."""
     return share * lanes // shares, (share + 1) * lanes // shares
+
+
+@inlined
+def taken_action(lane: int, action: int, chance: float, num_actions: int, streams: WordVector) -> int:
+    """Return the action that a lane takes: the given one, or with probability `chance` a random one of its stream."""
+    stream = streams[lane : lane + 1]
+    if chance > 0.0 and draw_unit(stream) < chance:
+        return draw_below(stream, num_actions)
+    return action
 
 
 @inlined

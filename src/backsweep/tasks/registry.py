@@ -106,7 +106,7 @@ class Task:
         """The observation's form, in words."""
         return self.kind.observation
 
-    def options(self, **given: Any) -> Any:
+    def options(self, **given: Any) -> TaskOptions:
         """Return the task's options, with `given` overriding its defaults."""
         return build_options(self.kind.options, self.id, dict(self.defaults), given)
 
@@ -120,20 +120,17 @@ class Task:
     @property
     def action_names(self) -> tuple[str, ...]:
         """The actions under the default options."""
-        options: TaskOptions = self.options()
-        return options.action_names
+        return self.options().action_names
 
     @property
     def step_limit(self) -> int:
         """Steps after which an episode is truncated, under the default options."""
-        options: TaskOptions = self.options()
-        return options.step_limit
+        return self.options().step_limit
 
     @property
     def return_bounds(self) -> tuple[float, float] | None:
         """The worst and the best return of an episode under the default options."""
-        options: TaskOptions = self.options()
-        return options.return_bounds
+        return self.options().return_bounds
 
 
 def _task(family: str, name: str, title: str, summary: str, training: TrainingSettings, **defaults: Any) -> Task:

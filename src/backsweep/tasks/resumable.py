@@ -101,13 +101,12 @@ class TaskEnvironments:
 
     def state(self) -> State:
         """Return the lanes' arrays."""
-        return {name: array.copy() for name, array in self.lanes.situation().items()}, {}
+        return self.lanes.state(), {}
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Write the lanes' arrays."""
         self._env.reset()
-        for name, array in self.lanes.situation().items():
-            array[...] = arrays[name]
+        self.lanes.load_state(arrays)
 
     def picture(self) -> NDArray[np.uint8]:
         """Draw the first lane."""

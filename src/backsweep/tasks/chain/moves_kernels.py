@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, borrow, unpack
 from backsweep.jit.compilation import kernel
-from backsweep.jit.random_streams_kernels import draw_below, draw_unit
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, taken_action
 
 FORWARD = 0
 BACKWARD = 1
@@ -61,10 +60,7 @@ def step_lanes(
     for lane in range(first, last):
         if resting[lane]:
             continue
-        action = actions[lane]
-        stream = outcomes.streams[lane : lane + 1]
-        if chance > 0.0 and draw_unit(stream) < chance:
-            action = draw_below(stream, NUM_ACTIONS)
+        action = taken_action(lane, actions[lane], chance, NUM_ACTIONS, outcomes.streams)
         states[lane] = next_state(states[lane], action, length)
         steps[lane] += 1
         outcomes.terminated[lane] = states[lane] == length - 1

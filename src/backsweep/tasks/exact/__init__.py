@@ -27,12 +27,13 @@ def exact(task: str | Task, **options: Any) -> ExactTask:
     chosen = found.options(**options)
     if found.kind.states is None:
         raise ValueError(f"{found.id} is too large to enumerate; exact values are for NChain and MiniGrid tasks")
-    states = found.kind.states(chosen)
+    states, bounds = found.kind.states(chosen), chosen.return_bounds
+    assert bounds is not None, "a task with a list of states has bounds"
     return ExactTask(
         task=found.id,
         graph=states.graph(),
         observer=states,
         step_limit=chosen.step_limit,
-        return_bounds=chosen.return_bounds,
+        return_bounds=bounds,
         random_action_chance=chosen.random_action_chance,
     )

@@ -64,7 +64,7 @@ class Walk(NamedTuple):
     seen         number -> place, UNSEEN where not met; one entry per number of every layout
     numbers      place -> number, in the order of visiting
     ending       place -> whether the state is terminal; such states have no successors
-    successors   (place, action) -> place;   rewards and succeeds likewise
+    successors   (place, action) -> place;   rewards and succeeds have the same axes
     """
 
     seen: Int32Vector

@@ -31,8 +31,7 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import kernel
-from backsweep.jit.random_streams_kernels import draw_below, draw_unit
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes, taken_action
 from backsweep.tasks.minigrid import codes
 
 CANVAS = OWN_SECOND
@@ -217,10 +216,7 @@ def step_lanes(
         if resting[index]:
             continue
         cell, lane, image = grids.cells[index], grids.lanes[index], grids.images[index]
-        action = actions[index]
-        stream = outcomes.streams[index : index + 1]
-        if chance > 0.0 and draw_unit(stream) < chance:
-            action = draw_below(stream, grids.num_actions[0])
+        action = taken_action(index, actions[index], chance, grids.num_actions[0], outcomes.streams)
         before = lane[codes.Y] * width + lane[codes.X]
         direction_before = lane[codes.DIRECTION]
         front = cell_ahead(lane, width)

@@ -30,8 +30,8 @@ from backsweep.jit.array_table import (
 )
 from backsweep.jit.compilation import kernel
 from backsweep.jit.hash_table_kernels import after, home
-from backsweep.jit.random_streams_kernels import draw_below, draw_unit, mix
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes
+from backsweep.jit.random_streams_kernels import mix
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes, taken_action
 from backsweep.tasks.sokoban import codes
 
 ABSENT = -1
@@ -151,10 +151,7 @@ def step_lanes(
     for index in range(first, last):
         if resting[index]:
             continue
-        action = actions[index]
-        stream = outcomes.streams[index : index + 1]
-        if chance > 0.0 and draw_unit(stream) < chance:
-            action = draw_below(stream, settings[NUM_ACTIONS])
+        action = taken_action(index, actions[index], chance, settings[NUM_ACTIONS], outcomes.streams)
         lane = rooms.lanes[index]
         here = lane[codes.PLAYER_CELL]
         boxes_before = lane[codes.BOXES_ON_TARGET]

@@ -42,8 +42,8 @@ class ChainData:
     def replay(self, sampler: Sampler, seed: int) -> Replay:
         """Return a replay that holds the data set, with a sampler that has not been used yet.
 
-        Filling costs more than a short run does, so runs with the same sampler take turns with one replay: whoever
-        comes next gets it as it was when it was filled.
+        Filling costs more than a short run does, so runs with the same sampler share one replay, one after another.
+        Each gets it in the state in which it was filled.
         """
         key = (sampler, seed)
         if key not in self._filled:

@@ -50,7 +50,7 @@ def back_up(
 
 @kernel
 def is_solved(values: NDArray[np.float64]) -> bool:
-    """Say whether going forward is strictly better everywhere; a tie is not a solution."""
+    """Return whether going forward is strictly better everywhere; a tie is not a solution."""
     for state in range(values.shape[0] - 1):
         if values[state, 0] <= values[state, 1]:
             return False
