@@ -43,8 +43,7 @@ def kept(run: TrainedRun) -> tuple[float, bool]:
 
 def median_steps(runs: Sequence[TrainedRun], clock: Clock, *names: str) -> Interval:
     """Return the Kaplan-Meier median of the steps until something happens, with its interval."""
-    found = [clock(run) for run in runs]
-    times, happened = [time for time, _ in found], [done for _, done in found]
+    times, happened = zip(*map(clock, runs), strict=True)
     return median_interval(times, happened, generator=named_generator(0, "steps", *names))
 
 

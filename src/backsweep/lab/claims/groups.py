@@ -23,16 +23,19 @@ PER_METHOD = {"released": frozenset({"capacity"})}
 FEWEST_SEEDS = 3  # fewer paired seeds decide nothing
 
 
-def final_score(run: TrainedRun) -> float:
+def final(values: NDArray[np.float64]) -> float:
     """Return the mean of the last tenth of a run's evaluations."""
-    count = max(1, len(run.score) // 10)
-    return float(run.score[-count:].mean())
+    return float(values[-max(1, len(values) // 10) :].mean())
+
+
+def final_score(run: TrainedRun) -> float:
+    """Return a run's score at the end."""
+    return final(run.score)
 
 
 def final_mean_return(run: TrainedRun) -> float:
-    """Return the mean of the last tenth of a run's mean returns, in the task's own units."""
-    returns = run.numbers["mean_return"]
-    return float(returns[-max(1, len(returns) // 10) :].mean())
+    """Return a run's mean return at the end, in the task's own units."""
+    return final(run.numbers["mean_return"])
 
 
 def area(run: TrainedRun) -> float:
@@ -47,9 +50,8 @@ def success(run: TrainedRun) -> NDArray[np.float64]:
 
 
 def final_success(run: TrainedRun) -> float:
-    """Return the mean of the last tenth of a run's shares of episodes that reach the goal."""
-    shares = success(run)
-    return float(shares[-max(1, len(shares) // 10) :].mean())
+    """Return the share of episodes that reach the goal at the end."""
+    return final(success(run))
 
 
 def success_area(run: TrainedRun) -> float:

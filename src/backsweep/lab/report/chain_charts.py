@@ -9,9 +9,8 @@ import numpy as np
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.chain_rules import all_settings, backups_to_solve, curve, tabular_records
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.report.chart import AnyChart, Chart, Facet, Series
+from backsweep.lab.report.chart import AnyChart, Chart, Facet, Series, solved_share
 from backsweep.lab.stats.intervals import curve_bands
-from backsweep.lab.stats.survival import kaplan_meier
 from backsweep.lab.studies.tabular.setting import METHODS
 from backsweep.lab.studies.tabular.study import DIFFUSION_TARGETS, DIFFUSIONS, moments
 
@@ -24,11 +23,7 @@ def _view_label(view: dict[str, Any]) -> str:
 
 
 def _solved_share(records: list[dict[str, Any]], name: str) -> Series:
-    times, happened = backups_to_solve(records)
-    at, waiting = kaplan_meier(times, happened)
-    budget = float(records[0]["backups"])
-    share = (1.0 - waiting).tolist()
-    return Series(name, [1.0, *at.tolist(), budget], [0.0, *share, share[-1] if share else 0.0], steps=True)
+    return solved_share(name, *backups_to_solve(records), 1.0, float(records[0]["backups"]))
 
 
 def solved(evidence: Evidence) -> list[AnyChart]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backsweep.agent.palette import Look, looks, title_of
+from backsweep.lab.stats.survival import kaplan_meier
 
 Unit = Literal["", "percent"]
 CARD_ROWS = 8
@@ -28,6 +29,13 @@ class Series:
     """Whether the line is a step function."""
     points: bool = False
     """Whether to draw points with error bars instead of a line with a band."""
+
+
+def solved_share(name: str, times: Sequence[float], happened: Sequence[bool], first: float, last: float) -> Series:
+    """Return the share of runs that have solved their task by each time between two: one minus Kaplan-Meier."""
+    at, waiting = kaplan_meier(times, happened)
+    share = [0.0, *(1.0 - waiting).tolist()]
+    return Series(name, [first, *at.tolist(), last], [*share, share[-1]], steps=True)
 
 
 @dataclass(frozen=True)

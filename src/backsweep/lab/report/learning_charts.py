@@ -18,9 +18,19 @@ from backsweep.lab.claims.lead_rules import GrowsWithSize
 from backsweep.lab.claims.question import Question
 from backsweep.lab.claims.task_by_task import TITLE as BY_TASK
 from backsweep.lab.claims.verdict import Verdict
-from backsweep.lab.report.chart import AnyChart, Chart, DotChart, DotRow, Dots, Facet, Series, Unit, task_title
+from backsweep.lab.report.chart import (
+    AnyChart,
+    Chart,
+    DotChart,
+    DotRow,
+    Dots,
+    Facet,
+    Series,
+    Unit,
+    solved_share,
+    task_title,
+)
 from backsweep.lab.stats.intervals import curve_bands, performance_profile
-from backsweep.lab.stats.survival import kaplan_meier
 
 MOST_PANELS = 8  # in one picture file
 
@@ -158,11 +168,8 @@ def _soonest(question: Question, groups: dict[str, Group], slug: str) -> list[An
 
 
 def _solved_runs(label: str, runs: Sequence[TrainedRun]) -> Series:
-    found = [kept(run) for run in runs]
-    at, waiting = kaplan_meier([time for time, _ in found], [done for _, done in found])
-    share = (1.0 - waiting).tolist()
-    length = max(float(run.steps[-1]) for run in runs)
-    return Series(label, [0.0, *at.tolist(), length], [0.0, *share, share[-1] if share else 0.0], steps=True)
+    times, happened = zip(*(kept(run) for run in runs), strict=True)
+    return solved_share(label, times, happened, 0.0, max(float(run.steps[-1]) for run in runs))
 
 
 def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
