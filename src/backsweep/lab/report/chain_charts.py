@@ -9,7 +9,7 @@ import numpy as np
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.chain_rules import all_settings, backups_to_solve, curve, tabular_records
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.report.chart import AnyChart, Chart, Facet, Series, solved_share
+from backsweep.lab.report.chart import AnyChart, Chart, Facet, Series
 from backsweep.lab.stats.intervals import curve_bands
 from backsweep.lab.studies.tabular.setting import METHODS
 from backsweep.lab.studies.tabular.study import DIFFUSION_TARGETS, DIFFUSIONS, moments
@@ -23,7 +23,7 @@ def _view_label(view: dict[str, Any]) -> str:
 
 
 def _solved_share(records: list[dict[str, Any]], name: str) -> Series:
-    return solved_share(name, *backups_to_solve(records), 1.0, float(records[0]["backups"]))
+    return Series.of_solved(name, *backups_to_solve(records), 1.0, float(records[0]["backups"]))
 
 
 def solved(evidence: Evidence) -> list[AnyChart]:

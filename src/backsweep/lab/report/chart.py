@@ -30,12 +30,14 @@ class Series:
     points: bool = False
     """Whether to draw points with error bars instead of a line with a band."""
 
-
-def solved_share(name: str, times: Sequence[float], happened: Sequence[bool], first: float, last: float) -> Series:
-    """Return the share of runs that have solved their task by each time between two: one minus Kaplan-Meier."""
-    at, waiting = kaplan_meier(times, happened)
-    share = [0.0, *(1.0 - waiting).tolist()]
-    return Series(name, [first, *at.tolist(), last], [*share, share[-1]], steps=True)
+    @classmethod
+    def of_solved(
+        cls, name: str, times: Sequence[float], happened: Sequence[bool], first: float, last: float
+    ) -> Series:
+        """Return the share of runs that have solved their task by each time between two: one minus Kaplan-Meier."""
+        at, waiting = kaplan_meier(times, happened)
+        share = [0.0, *(1.0 - waiting).tolist()]
+        return cls(name, [first, *at.tolist(), last], [*share, share[-1]], steps=True)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,50 +19,26 @@ from backsweep.lab.claims.lead_rules import GrowsWithSize
 from backsweep.lab.claims.question import Question
 from backsweep.lab.claims.task_by_task import TITLE as BY_TASK
 from backsweep.lab.claims.verdict import Verdict
-from backsweep.lab.report.chart import (
-    AnyChart,
-    Chart,
-    DotChart,
-    DotRow,
-    Dots,
-    Facet,
-    Series,
-    Unit,
-    solved_share,
-    task_title,
-)
+from backsweep.lab.report.chart import AnyChart, Chart, DotChart, DotRow, Dots, Facet, Series, Unit, task_title
 from backsweep.lab.stats.intervals import curve_bands, performance_profile
 
 MOST_PANELS = 8  # in one picture file
+Curve = Callable[[TrainedRun], NDArray[np.float64]]
+"""A number of each of a run's evaluations."""
 
 
 def learning(question: Question, evidence: Evidence, slug: str, verdict: Verdict) -> list[AnyChart]:
     """Return the charts of a question about training; the first one shows what decides."""
     groups = groups_for(question, evidence)
     bounded = all(run.bounded for group in groups.values() for runs in group.runs.values() for run in runs.values())
-    success: Callable[[TrainedRun], NDArray[np.float64]] = lambda run: run.numbers["exact_success"]  # noqa: E731
-    curves = [
-        _curves(
-            question,
-            groups,
-            slug,
-            "score",
-            "Score (0 the worst episode, 1 the best)" if bounded else "Return",
-            lambda run: run.score,
-            (0.0, 1.0) if bounded else (),
-        ),
-        _curves(question, groups, slug, "success", "Episodes that reach the goal", success, (0.0, 1.0), unit="percent"),
-        _curves(
-            question,
-            groups,
-            slug,
-            "value error",
-            "Mean |Q - Q*| over all states and actions",
-            lambda run: run.numbers["value_error"],
-            log_y=True,
-        ),
-    ]
-    found: list[AnyChart] = [chart for chart in curves if chart is not None]
+    curves = partial(_curves, question, groups, slug)
+    title, shows = ("Score (0 the worst episode, 1 the best)", (0.0, 1.0)) if bounded else ("Return", ())
+    measured = (
+        curves("score", title, lambda run: run.score, shows),
+        curves("success", "Episodes that reach the goal", _number("exact_success"), (0.0, 1.0), unit="percent"),
+        curves("value error", "Mean |Q - Q*| over all states and actions", _number("value_error"), log_y=True),
+    )
+    found: list[AnyChart] = [chart for chart in measured if chart is not None]
     if question.kind == "graph values":
         found = [*_soonest(question, groups, slug), *found]
     else:
@@ -169,7 +146,7 @@ def _soonest(question: Question, groups: dict[str, Group], slug: str) -> list[An
 
 def _solved_runs(label: str, runs: Sequence[TrainedRun]) -> Series:
     times, happened = zip(*(kept(run) for run in runs), strict=True)
-    return solved_share(label, times, happened, 0.0, max(float(run.steps[-1]) for run in runs))
+    return Series.of_solved(label, times, happened, 0.0, max(float(run.steps[-1]) for run in runs))
 
 
 def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
@@ -220,13 +197,17 @@ def _leads(question: Question, groups: dict[str, Group], slug: str) -> list[AnyC
     return charts
 
 
+def _number(name: str) -> Curve:
+    return lambda run: run.numbers[name]
+
+
 def _curves(
     question: Question,
     groups: dict[str, Group],
     slug: str,
     name: str,
     title: str,
-    measure: Callable[[TrainedRun], NDArray[np.float64]],
+    measure: Curve,
     y_shows: tuple[float, ...] = (),
     *,
     log_y: bool = False,
@@ -253,7 +234,7 @@ def _curves(
     )
 
 
-def _lines(question: Question, group: Group, measure: Callable[[TrainedRun], NDArray[np.float64]]) -> list[Series]:
+def _lines(question: Question, group: Group, measure: Curve) -> list[Series]:
     series = []
     for variant in question.variants:
         runs = [run for run in group.runs.get(variant.label, {}).values() if not np.isnan(measure(run)).any()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from backsweep.jit.array_table import array_row
 from backsweep.tasks.exact import model_kernels
 from backsweep.tasks.normalisation import normalised_return
 from backsweep.tasks.options import checked_chance, checked_int
@@ -82,12 +83,7 @@ class ExactTask:
 
     def optimal_values(self, discount: float, tolerance: float = 1e-9) -> NDArray[np.float64]:
         """Return Q* as (num_states, actions), exact to within `tolerance`."""
-        moves, reward, chance = self.graph.next_state, self.graph.reward, self.random_action_chance
-
-        def sweep(values: NDArray[np.float64]) -> float:
-            return model_kernels.sweep_best(moves, reward, discount, chance, values)
-
-        return self._settled(sweep, discount, tolerance)
+        return self._settled(np.empty(0, np.int64), discount, self.random_action_chance, tolerance)
 
     def policy_values(
         self, policy: ArrayLike, discount: float, random_chance: float = 0.0, tolerance: float = 1e-9
@@ -96,14 +92,7 @@ class ExactTask:
 
         From the second step on the policy's action is replaced by a random one with probability `random_chance`.
         """
-        actions, chance = self.greedy(policy), self._joint_chance(random_chance)
-
-        def sweep(values: NDArray[np.float64]) -> float:
-            return model_kernels.sweep_policy(
-                self.graph.next_state, self.graph.reward, actions, discount, chance, values
-            )
-
-        return self._settled(sweep, discount, tolerance)
+        return self._settled(self.greedy(policy), discount, self._joint_chance(random_chance), tolerance)
 
     def expected_return(self, policy: ArrayLike, random_chance: float = 0.0) -> PolicyReturn:
         """Return the undiscounted result of a policy from the task's starts within its step limit."""
@@ -112,7 +101,7 @@ class ExactTask:
         weights = np.zeros(self.num_states, dtype=np.float64)
         np.add.at(weights, graph.start_state, graph.start_probability)
         mean, success, ended = model_kernels.run_policy(
-            graph.next_state, graph.reward, graph.succeeded, *self._ways_in, actions, chance, self.step_limit, weights
+            array_row(self._moves), graph.succeeded, *self._ways_in, actions, chance, self.step_limit, weights
         )
         return PolicyReturn(
             mean_return=float(mean),
@@ -121,6 +110,10 @@ class ExactTask:
             failure=float(max(ended - success, 0.0)),
             timeout=float(max(1.0 - ended, 0.0)),
         )
+
+    @property
+    def _moves(self) -> model_kernels.Moves:
+        return model_kernels.Moves(self.graph.next_state, self.graph.reward)
 
     @cached_property
     def _ways_in(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -174,21 +167,20 @@ class ExactTask:
         return 1.0 - (1.0 - chance) * (1.0 - self.random_action_chance)
 
     def _settled(
-        self, sweep: Callable[[NDArray[np.float64]], float], discount: float, tolerance: float
+        self, policy: NDArray[np.int64], discount: float, chance: float, tolerance: float
     ) -> NDArray[np.float64]:
         """Sweep over the values of all states until they change no more; return the values of all actions."""
         if not 0.0 <= discount < 1.0:
             raise ValueError(f"discount must be in 0..1 and below 1, got {discount}")
         if not tolerance > 0.0:
             raise ValueError(f"tolerance must be above 0, got {tolerance}")
+        row = array_row(self._moves)
         values = np.zeros(self.num_states + self.num_terminal, dtype=np.float64)
         for _ in range(MOST_SWEEPS):
-            if sweep(values) * discount <= tolerance * (1.0 - discount):
+            if model_kernels.sweep(policy, discount, chance, row, values) * discount <= tolerance * (1.0 - discount):
                 break
         else:
             raise RuntimeError(f"values did not settle in {MOST_SWEEPS} sweeps at discount {discount}")
         result = np.zeros(self.graph.next_state.shape, dtype=np.float64)
-        model_kernels.action_values(
-            self.graph.next_state, self.graph.reward, discount, self.random_action_chance, values, result
-        )
+        model_kernels.action_values(discount, self.random_action_chance, row, values, result)
         return result

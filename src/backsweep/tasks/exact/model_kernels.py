@@ -15,58 +15,46 @@ A chosen action is replaced by a uniformly random one with some probability (cha
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.compilation import kernel
+from backsweep.jit.array_table import Float64Matrix, Int32Matrix, Row, unpack
+from backsweep.jit.compilation import inlined, kernel
+
+
+class Moves(NamedTuple):
+    """Where each action leads from each state, and its reward."""
+
+    next_state: Int32Matrix
+    reward: Float64Matrix
+
+
+@inlined
+def direct_value(state: int, action: int, discount: float, moves: Moves, values: NDArray[np.float64]) -> float:
+    """Return direct(s, a)."""
+    return moves.reward[state, action] + discount * values[moves.next_state[state, action]]
 
 
 @kernel
-def sweep_best(
-    next_state: NDArray[np.int32],
-    reward: NDArray[np.float64],
-    discount: float,
-    random_chance: float,
-    values: NDArray[np.float64],
-) -> float:
-    """Set every value to that of the best action, in place; return the largest change."""
-    num_states, num_actions = next_state.shape
+def sweep(policy: NDArray[np.int64], discount: float, chance: float, row: Row, values: NDArray[np.float64]) -> float:
+    """Set every value to that of the policy's action, in place; return the largest change.
+
+    An empty policy takes the best action everywhere.
+    """
+    moves = unpack(Moves, row)
+    num_states, num_actions = moves.next_state.shape
     largest = 0.0
     for state in range(num_states):
-        best = -np.inf
-        total = 0.0
+        worth, total = -np.inf, 0.0
         for action in range(num_actions):
-            direct = reward[state, action] + discount * values[next_state[state, action]]
+            direct = direct_value(state, action, discount, moves, values)
             total += direct
-            best = max(best, direct)
-        worth = best
-        if random_chance > 0.0:
-            worth = (1.0 - random_chance) * best + random_chance * total / num_actions
-        largest = max(largest, abs(worth - values[state]))
-        values[state] = worth
-    return largest
-
-
-@kernel
-def sweep_policy(
-    next_state: NDArray[np.int32],
-    reward: NDArray[np.float64],
-    policy: NDArray[np.int64],
-    discount: float,
-    random_chance: float,
-    values: NDArray[np.float64],
-) -> float:
-    """Set every value to that of the policy's action, in place; return the largest change."""
-    num_states, num_actions = next_state.shape
-    largest = 0.0
-    for state in range(num_states):
-        action = policy[state]
-        worth = reward[state, action] + discount * values[next_state[state, action]]
-        if random_chance > 0.0:
-            total = 0.0
-            for other in range(num_actions):
-                total += reward[state, other] + discount * values[next_state[state, other]]
-            worth = (1.0 - random_chance) * worth + random_chance * total / num_actions
+            if policy.size == 0 or policy[state] == action:
+                worth = max(worth, direct)
+        if chance > 0.0:
+            worth = (1.0 - chance) * worth + chance * total / num_actions
         largest = max(largest, abs(worth - values[state]))
         values[state] = worth
     return largest
@@ -74,24 +62,20 @@ def sweep_policy(
 
 @kernel
 def action_values(
-    next_state: NDArray[np.int32],
-    reward: NDArray[np.float64],
-    discount: float,
-    random_chance: float,
-    values: NDArray[np.float64],
-    result: NDArray[np.float64],
+    discount: float, chance: float, row: Row, values: NDArray[np.float64], result: NDArray[np.float64]
 ) -> None:
     """Write worth(s, a) for every state and action."""
-    num_states, num_actions = next_state.shape
+    moves = unpack(Moves, row)
+    num_states, num_actions = moves.next_state.shape
     for state in range(num_states):
         total = 0.0
         for action in range(num_actions):
-            result[state, action] = reward[state, action] + discount * values[next_state[state, action]]
+            result[state, action] = direct_value(state, action, discount, moves, values)
             total += result[state, action]
         for action in range(num_actions):
-            if random_chance > 0.0:
-                result[state, action] = (1.0 - random_chance) * result[state, action]
-                result[state, action] += random_chance * total / num_actions
+            if chance > 0.0:
+                result[state, action] = (1.0 - chance) * result[state, action]
+                result[state, action] += chance * total / num_actions
 
 
 @kernel
@@ -138,8 +122,7 @@ def list_ways_in(next_state: NDArray[np.int32], source: NDArray[np.int32], actio
 
 @kernel
 def run_policy(
-    next_state: NDArray[np.int32],
-    reward: NDArray[np.float64],
+    row: Row,
     succeeded: NDArray[np.bool_],
     source: NDArray[np.int32],
     actions: NDArray[np.int32],
@@ -155,6 +138,7 @@ def run_policy(
 
     Returns the expected sum of rewards, the probability of having ended with success, and that of having ended.
     """
+    next_state, reward = unpack(Moves, row)
     num_states, num_actions = next_state.shape
     each = random_chance / num_actions
     num_ways = source.shape[1]
