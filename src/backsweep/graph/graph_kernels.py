@@ -57,51 +57,22 @@ from backsweep.jit.hash_table_kernels import after, close_gap, home, insert, pla
 from backsweep.jit.random_streams_kernels import GOLDEN, mix
 
 # Columns of vertices.
-USES = 0
-STAMP = 1
-START = 2
-COUNT = 3
-SIZE = 4
-HEAD = 5
-VISITS = 6
-ENDINGS = 7
-TERMINAL = 8
-KEY = 9
+USES, STAMP, START, COUNT, SIZE, HEAD, VISITS, ENDINGS, TERMINAL, KEY = range(10)
 # Columns of edges. The block's four columns have the same order as a vertex's.
-SOURCE = 0
-TARGET = 1
-PLACE = 2
-E_START = 3
-E_COUNT = 4
-E_SIZE = 5
-E_HEAD = 6
+SOURCE, TARGET, PLACE, E_START, E_COUNT, E_SIZE, E_HEAD = range(7)
 EDGE_COLUMNS = 8  # the last is padding: an edge never straddles two cache lines
 # The four columns of a block, counted from its first.
-B_START = 0
-B_COUNT = 1
-B_SIZE = 2
-B_HEAD = 3
+B_START, B_COUNT, B_SIZE, B_HEAD = range(4)
 # Columns of rows.
-ROW_EDGE = 0
-ROW_FLAGS = 1
-GRAPH_ROW_COLUMNS = 2
+ROW_EDGE, ROW_FLAGS, GRAPH_ROW_COLUMNS = range(3)
 # A bit of ROW_FLAGS, in addition to the store's: a later row of the same episode starts where this one ends.
 CONTINUED = 8
 # Columns of returns.
 BEFORE = 0
 AFTER = 1
 # Counters.
-VERTICES_HIGH = 0
-VERTICES_FREE = 1
-VERTICES_LIVE = 2
-VERTICES_EVER = 3
-EDGES_HIGH = 4
-EDGES_FREE = 5
-EDGES_LIVE = 6
-TERMINALS = 7
-POOL_USED = 8
-COLLISIONS = 9
-GRAPH_COUNTERS = 10
+VERTICES_HIGH, VERTICES_FREE, VERTICES_LIVE, VERTICES_EVER, EDGES_HIGH, EDGES_FREE, EDGES_LIVE = range(7)
+TERMINALS, POOL_USED, COLLISIONS, GRAPH_COUNTERS = range(7, 11)
 
 ONE = np.uint64(1)
 

@@ -46,12 +46,7 @@ ZERO = 11  # False or the int 0
 ONE = 12  # True
 DIGIT_BELOW_ZERO = 13  # an int
 # Entries of `ObjectPlaces.known`.
-ARRAY_TYPE = 0
-BOOL_DTYPE = 1
-INT_TYPE = 2
-ZERO_TAG = 3
-POSITIVE_TAG = 4
-NEGATIVE_TAG = 5
+ARRAY_TYPE, BOOL_DTYPE, INT_TYPE, ZERO_TAG, POSITIVE_TAG, NEGATIVE_TAG = range(6)
 
 
 class ObjectPlaces(NamedTuple):

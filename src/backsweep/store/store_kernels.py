@@ -49,17 +49,9 @@ from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.distinct_kernels import Records, hash_record, intern_observation, release_observation, same_record
 
 # Columns of rows.
-PREVIOUS = 0
-NEXT = 1
-EPISODE = 2
-FLAGS = 3
-OBSERVATION = 4
-NEXT_OBSERVATION = 5
-ROW_COLUMNS = 6
+PREVIOUS, NEXT, EPISODE, FLAGS, OBSERVATION, NEXT_OBSERVATION, ROW_COLUMNS = range(7)
 # Columns of values.
-REWARD = 0
-RETURN = 1
-VALUE_COLUMNS = 2
+REWARD, RETURN, VALUE_COLUMNS = range(3)
 # Bits of FLAGS.
 TERMINATED = 1
 TRUNCATED = 2
@@ -69,18 +61,9 @@ SKIP = 255  # staged flags of a lane that adds nothing
 UNSEEN = 32  # the row's successor was never observed: a separate state represents it, see `staging.py`
 CONTINUES = 16  # a bit of staged flags: the observation is known to be the lane's last successor, and was not staged
 # Columns of episodes.
-FIRST = 0
-LAST = 1
-LENGTH = 2
-STATE = 3
-POSITION = 4
-NUMBER = 5
-EPISODE_COLUMNS = 6
+FIRST, LAST, LENGTH, STATE, POSITION, NUMBER, EPISODE_COLUMNS = range(7)
 # Episode states.
-RUNNING = 0
-HAS_TERMINATED = 1
-HAS_TRUNCATED = 2
-BROKEN_OFF = 3
+RUNNING, HAS_TERMINATED, HAS_TRUNCATED, BROKEN_OFF = range(4)
 # Counters of the ring.
 TOTAL = 0  # rows ever added: the next serial number
 LIVE = 1
@@ -96,15 +79,9 @@ STORE_COUNTERS = 9
 LANE_LAST = 0  # serial number of the lane's last row + 1, or 0
 LANE_COLUMNS = 1
 # Bundles of a store, in the order of its table.
-STAGED = 0
-RING = 1
-FRAMES = 2
-STACKS = 3
-STORE_BUNDLES = 4
+STAGED, RING, FRAMES, STACKS, STORE_BUNDLES = range(5)
 # Bundles that follow in the table of a replay.
-GRAPH = 4
-KEYS = 5
-REPLAY_BUNDLES = 6
+GRAPH, KEYS, REPLAY_BUNDLES = range(4, 7)
 # And in the table for adding arguments of Python.
 FORM = 6
 PLACES = 7

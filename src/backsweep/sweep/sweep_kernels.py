@@ -55,10 +55,7 @@ from backsweep.store.store_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL,
 from backsweep.sweep.choice_kernels import draw_better_terminals, draw_by_visits, draw_distinct, draw_pseudo_terminals
 
 # Columns of queue.
-Q_VERTEX = 0
-Q_STAMP = 1
-Q_ROW = 2
-QUEUE_COLUMNS = 3
+Q_VERTEX, Q_STAMP, Q_ROW, QUEUE_COLUMNS = range(4)
 # Counters of a sweep.
 QUEUE_HEAD = 0
 QUEUE_COUNT = 1

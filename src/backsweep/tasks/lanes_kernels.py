@@ -12,10 +12,7 @@ from backsweep.jit.compilation import inlined
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
 
 # Bundles of a task, in the order of its table; each family adds one or two.
-OUTCOMES = 0
-OWN = 1
-OWN_SECOND = 2
-TASK_BUNDLES = 3
+OUTCOMES, OWN, OWN_SECOND, TASK_BUNDLES = range(4)
 
 
 class Outcomes(NamedTuple):

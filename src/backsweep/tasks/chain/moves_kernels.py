@@ -18,9 +18,7 @@ from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, borrow,
 from backsweep.jit.compilation import kernel
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, taken_action
 
-FORWARD = 0
-BACKWARD = 1
-NUM_ACTIONS = 2
+FORWARD, BACKWARD, NUM_ACTIONS = range(3)
 # Settings of a chain.
 LENGTH = 0
 MAX_STEPS = 1
