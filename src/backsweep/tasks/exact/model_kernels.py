@@ -45,13 +45,13 @@ def sweep(policy: NDArray[np.int64], discount: float, chance: float, row: Row, v
     """
     moves = unpack(Moves, row)
     num_states, num_actions = moves.next_state.shape
-    largest = 0.0
+    largest, is_free = 0.0, policy.size == 0
     for state in range(num_states):
         worth, total = -np.inf, 0.0
         for action in range(num_actions):
             direct = direct_value(state, action, discount, moves, values)
             total += direct
-            if policy.size == 0 or policy[state] == action:
+            if is_free or policy[state] == action:
                 worth = max(worth, direct)
         if chance > 0.0:
             worth = (1.0 - chance) * worth + chance * total / num_actions
