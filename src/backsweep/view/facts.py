@@ -40,7 +40,7 @@ class Facts:
     row_source: Indices
     row_target: Indices
     """Of each row, oldest first: its states."""
-    row_action: NDArray[np.int64] | None
+    row_action: Indices | None
     """Of each row: its action, counted from 0; None if actions are not discrete."""
     row_reward: NDArray[np.float64]
 

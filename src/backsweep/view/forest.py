@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.distances import reverse_distances
-from backsweep.view.facts import Facts
+from backsweep.view.facts import Facts, Indices
 
-Indices = NDArray[np.int64]
 MOST_EXTRA_ROOTS = 50
 
 

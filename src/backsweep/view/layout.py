@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from backsweep.view.forest import Forest, layers
 
-Indices = NDArray[np.int64]
 AREA = 0.45
 """The area of a state, in squares of the distance between two thin rings."""
 GOLDEN = 0.6180339887498949

@@ -6,12 +6,11 @@ import copy
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from backsweep.replay import Replay
 from backsweep.samplers import Mixture, Sampler, Topological
 from backsweep.samplers.topological import new_sweep
-from backsweep.view.facts import Facts, machinery_with_graph
+from backsweep.view.facts import Facts, Indices, machinery_with_graph
 
 MOST_DRAWS = 400_000
 DRAWS_PER_ROW = 4
@@ -21,7 +20,7 @@ MOST_BATCHES = 4_000
 SEED = np.uint64(20)
 
 
-def count_draws(replay: Replay, facts: Facts) -> NDArray[np.int64]:
+def count_draws(replay: Replay, facts: Facts) -> Indices:
     """Return how often the sampler draws a transition of each state, in several draws per row.
 
     The sampler's state is restored.
@@ -51,7 +50,7 @@ def topological_part(sampler: Sampler) -> Topological | None:
 class Played(NamedTuple):
     """Sweeps, batch by batch."""
 
-    batches: list[NDArray[np.int64]]
+    batches: list[Indices]
     """The states whose transitions are in each batch, in order: successors come before a state."""
     sweep: list[int]
     """The number of the sweep that each batch ended in, from 1."""
@@ -66,7 +65,7 @@ def play_sweeps(replay: Replay, facts: Facts) -> Played:
     machinery = machinery_with_graph(replay)
     assert machinery.graph is not None
     sweep = new_sweep(config, machinery.store, machinery.graph, SEED)
-    batches: list[NDArray[np.int64]] = []
+    batches: list[Indices] = []
     numbers: list[int] = []
     enough = min(MOST_BATCHES, -(-2 * len(facts.source) // SWEEP_BATCH))
     while len(batches) < enough:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backsweep.replay import Replay
 from backsweep.trees import leaves
-from backsweep.view.facts import Facts, read_facts
+from backsweep.view.facts import Facts, Indices, read_facts
 from backsweep.view.forest import Forest, grow_forest, most_important
 from backsweep.view.layout import Layout, place
 from backsweep.view.picking import SWEEP_BATCH, Played, count_draws, play_sweeps, topological_part
@@ -61,7 +61,7 @@ def make_scene(
     return Scene(arrays, words | _words(replay, facts, kept, layout, len(arrays["edge"]), title, action_names))
 
 
-def state_flags(facts: Facts, forest: Forest, kept: NDArray[np.int64]) -> NDArray[np.uint8]:
+def state_flags(facts: Facts, forest: Forest, kept: Indices) -> NDArray[np.uint8]:
     """Return each state's flags: an end, a start, and whether it reaches an end."""
     flags: NDArray[np.uint8] = np.where(facts.terminal[kept], FLAG_TERMINAL, 0).astype(np.uint8)
     flags[facts.start[kept]] |= FLAG_START
@@ -69,9 +69,7 @@ def state_flags(facts: Facts, forest: Forest, kept: NDArray[np.int64]) -> NDArra
     return flags
 
 
-def _state_arrays(
-    replay: Replay, facts: Facts, kept: NDArray[np.int64], draws: NDArray[np.int64]
-) -> tuple[Arrays, dict[str, Any]]:
+def _state_arrays(replay: Replay, facts: Facts, kept: Indices, draws: Indices) -> tuple[Arrays, dict[str, Any]]:
     store, space = replay.machinery.store, replay.observation_space
     arrays: Arrays = {
         "vertex": facts.vertex[kept].astype(np.uint32),
@@ -101,7 +99,7 @@ def _state_arrays(
     return arrays, words
 
 
-def edge_arrays(facts: Facts, forest: Forest, new: NDArray[np.int64], most: int) -> Arrays:
+def edge_arrays(facts: Facts, forest: Forest, new: Indices, most: int) -> Arrays:
     """Return the edges between kept states as (source, target), and whether they belong to the trees."""
     source, target = new[facts.source], new[facts.target]
     drawn = (source >= 0) & (target >= 0) & (source != target)
@@ -113,7 +111,7 @@ def edge_arrays(facts: Facts, forest: Forest, new: NDArray[np.int64], most: int)
     return {"edge": np.stack([source, target], axis=1).astype(np.uint32), "trunk": trunk.astype(np.uint8)}
 
 
-def _pair_arrays(replay: Replay, facts: Facts, kept: NDArray[np.int64], new: NDArray[np.int64]) -> Arrays:
+def _pair_arrays(replay: Replay, facts: Facts, kept: Indices, new: Indices) -> Arrays:
     """Return the actions tried in each state: count, mean reward, most frequent successor and graph value."""
     action = np.zeros_like(facts.row_source) if facts.row_action is None else facts.row_action
     shown = new[facts.row_source] >= 0
@@ -139,9 +137,7 @@ def _pair_arrays(replay: Replay, facts: Facts, kept: NDArray[np.int64], new: NDA
     }
 
 
-def _pair_values(
-    replay: Replay, vertex: NDArray[np.int64], state: NDArray[np.int64], action: NDArray[np.int64]
-) -> NDArray[np.float32]:
+def _pair_values(replay: Replay, vertex: Indices, state: Indices, action: Indices) -> NDArray[np.float32]:
     planner = replay.machinery.planner
     if planner is None:
         return np.full(len(state), np.nan, np.float32)
@@ -149,7 +145,7 @@ def _pair_values(
     return values[state, action].astype(np.float32)
 
 
-def _sweep_arrays(sweeps: Played, new: NDArray[np.int64]) -> Arrays:
+def _sweep_arrays(sweeps: Played, new: Indices) -> Arrays:
     shown = [states[states >= 0] for states in (new[batch] for batch in sweeps.batches)]
     ends = np.cumsum([0, *(len(batch) for batch in shown)])
     states = np.concatenate(shown) if shown else np.empty(0, np.int64)
@@ -163,7 +159,7 @@ def _sweep_arrays(sweeps: Played, new: NDArray[np.int64]) -> Arrays:
 def _words(
     replay: Replay,
     facts: Facts,
-    kept: NDArray[np.int64],
+    kept: Indices,
     layout: Layout,
     edges: int,
     title: str,
