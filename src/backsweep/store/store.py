@@ -216,6 +216,10 @@ class Store(SavedPart):
             reading_kernels.copy_observation(int(observation), self._frames.records, self._stacks.records, out[item])
         return out
 
+    def observations(self, number: NDArray[np.int64]) -> Any:
+        """Return stored observations by number, in the form of their space."""
+        return self.layout.as_given(self.layout.views(self.observation_words(number)))
+
     def observation_bytes(self, number: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return stored observations by number, as bytes; those of a released number are undefined."""
         return self.observation_words(number).view(np.uint8)

@@ -8,12 +8,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.graph.distances import Indices
 from backsweep.graph.graph_kernels import ENDINGS, ROW_EDGE, SOURCE, TARGET, VISITS
 from backsweep.replay import Replay
 from backsweep.replay.parts import ReplayMachinery
 from backsweep.store.store_kernels import FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, STARTS_EPISODE, UNSEEN
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

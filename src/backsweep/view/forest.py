@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.graph.distances import reverse_distances
-from backsweep.view.facts import Facts, Indices
+from backsweep.graph.distances import Indices, reverse_distances
+from backsweep.view.facts import Facts
 
 MOST_EXTRA_ROOTS = 50
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backsweep.graph.distances import Indices
 from backsweep.replay import Replay
 from backsweep.samplers import Mixture, Sampler, Topological
 from backsweep.samplers.topological import new_sweep
-from backsweep.view.facts import Facts, Indices, machinery_with_graph
+from backsweep.view.facts import Facts, machinery_with_graph
 
 MOST_DRAWS = 400_000
 DRAWS_PER_ROW = 4

@@ -104,7 +104,7 @@ def make_pictures(store: Store, space: gym.Space[Any], observation: NDArray[np.i
     def batches() -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
         for first in range(0, len(shown), BATCH):
             places = shown[first : first + BATCH]
-            views = store.layout.as_given(store.layout.views(store.observation_words(observation[places])))
+            views = store.observations(observation[places])
             for key in way:
                 views = views[key]
             yield places, np.asarray(views)

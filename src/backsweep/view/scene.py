@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.graph.distances import Indices
 from backsweep.replay import Replay
 from backsweep.trees import leaves
-from backsweep.view.facts import Facts, Indices, read_facts
+from backsweep.view.facts import Facts, read_facts
 from backsweep.view.forest import Forest, grow_forest, most_important
 from backsweep.view.layout import Layout, place
 from backsweep.view.picking import SWEEP_BATCH, Played, count_draws, play_sweeps, topological_part
@@ -41,40 +42,71 @@ def make_scene(
     """Return the contents of a replay's page; the replay is not changed."""
     with replay._lock:
         facts = read_facts(replay)
-        forest = grow_forest(facts)
-        kept = most_important(forest, facts.visits, most_states)
-        new = np.full(len(facts) + 1, -1, np.int64)  # the last entry is that of -1
-        new[kept] = np.arange(len(kept))
+        chosen = choose_states(facts, most_states)
+        kept, new = chosen.kept, chosen.new
         draws = count_draws(replay, facts)
         sweeps = play_sweeps(replay, facts)
         arrays, words = _state_arrays(replay, facts, kept, draws)
-    trees = forest.pick(kept, new)
-    layout = place(trees)
-    arrays |= {
-        "position": layout.position,
-        "distance": np.where(trees.reaches_end, trees.distance, -1).astype(np.int32),
-        "flags": state_flags(facts, trees, kept),
-    }
-    arrays |= edge_arrays(facts, trees, new, EDGES_PER_STATE * most_states)
+    layout = place(chosen.forest)
+    arrays |= place_arrays(facts, chosen, layout)
+    arrays |= edge_arrays(facts, chosen, EDGES_PER_STATE * most_states)
     arrays |= _pair_arrays(replay, facts, kept, new)
     arrays |= _sweep_arrays(sweeps, new)
-    return Scene(arrays, words | _words(replay, facts, kept, layout, len(arrays["edge"]), title, action_names))
+    words |= graph_words(facts, chosen, layout) | _words(replay, facts, len(arrays["edge"]), title, action_names)
+    return Scene(arrays, words)
 
 
-def state_flags(facts: Facts, forest: Forest, kept: Indices) -> NDArray[np.uint8]:
-    """Return each state's flags: an end, a start, and whether it reaches an end."""
+class Chosen(NamedTuple):
+    """The states that a page shows."""
+
+    kept: Indices
+    """Their numbers."""
+    new: Indices
+    """Of each state: its index among them, -1 for the others; the last entry is that of -1."""
+    forest: Forest
+    """Their trees."""
+
+
+def choose_states(facts: Facts, most: int) -> Chosen:
+    """Return the most important states, at most `most` of them."""
+    forest = grow_forest(facts)
+    kept = most_important(forest, facts.visits, most)
+    new = np.full(len(facts) + 1, -1, np.int64)
+    new[kept] = np.arange(len(kept))
+    return Chosen(kept, new, forest.pick(kept, new))
+
+
+def place_arrays(facts: Facts, chosen: Chosen, layout: Layout) -> Arrays:
+    """Return where each state is drawn, its distance to an end, its flags, visits and age."""
+    kept, forest = chosen.kept, chosen.forest
     flags: NDArray[np.uint8] = np.where(facts.terminal[kept], FLAG_TERMINAL, 0).astype(np.uint8)
     flags[facts.start[kept]] |= FLAG_START
     flags[forest.reaches_end] |= FLAG_REACHES_END
-    return flags
+    return {
+        "position": layout.position,
+        "distance": np.where(forest.reaches_end, forest.distance, -1).astype(np.int32),
+        "flags": flags,
+        "visits": facts.visits[kept].astype(np.uint32),
+        "age": facts.age[kept].astype(np.uint32),
+    }
+
+
+def graph_words(facts: Facts, chosen: Chosen, layout: Layout) -> dict[str, Any]:
+    """Return how many states, edges and ends there are, and the discs that states are placed in."""
+    return {
+        "states": len(facts),
+        "shown": len(chosen.kept),
+        "edges": int((facts.source != facts.target).sum()),
+        "ends": int(facts.terminal.sum()),
+        "endsDisc": None if layout.ends is None else [float(number) for number in layout.ends],
+        "othersDisc": None if layout.others is None else [float(number) for number in layout.others],
+    }
 
 
 def _state_arrays(replay: Replay, facts: Facts, kept: Indices, draws: Indices) -> tuple[Arrays, dict[str, Any]]:
     store, space = replay.machinery.store, replay.observation_space
     arrays: Arrays = {
         "vertex": facts.vertex[kept].astype(np.uint32),
-        "visits": facts.visits[kept].astype(np.uint32),
-        "age": facts.age[kept].astype(np.uint32),
         "draws": draws[kept].astype(np.uint32),
         "value": facts.value[kept].astype(np.float32),
     }
@@ -90,7 +122,7 @@ def _state_arrays(replay: Replay, facts: Facts, kept: Indices, draws: Indices) -
         words["picture"] = {"height": pictures.height, "width": pictures.width, "count": pictures.count}
     elif len(kept):
         seen = np.where(observation < 0, observation.max(initial=0), observation)
-        views = store.layout.as_given(store.layout.views(store.observation_words(seen)))
+        views = store.observations(seen)
         flat = [part.reshape(len(kept), -1)[:, :MOST_NUMBERS].astype(np.float32) for part in leaves(views)]
         numbers_shown = np.concatenate(flat, axis=1)[:, :MOST_NUMBERS]
         numbers_shown[observation < 0] = np.nan
@@ -99,15 +131,15 @@ def _state_arrays(replay: Replay, facts: Facts, kept: Indices, draws: Indices) -
     return arrays, words
 
 
-def edge_arrays(facts: Facts, forest: Forest, new: Indices, most: int) -> Arrays:
-    """Return the edges between kept states as (source, target), and whether they belong to the trees."""
-    source, target = new[facts.source], new[facts.target]
+def edge_arrays(facts: Facts, chosen: Chosen, most: int) -> Arrays:
+    """Return the edges between the states shown as (source, target), and whether they belong to the trees."""
+    source, target, forest = chosen.new[facts.source], chosen.new[facts.target], chosen.forest
     drawn = (source >= 0) & (target >= 0) & (source != target)
     source, target = source[drawn], target[drawn]
     trunk = (forest.parent[source] == target) | (forest.parent[target] == source)
     if len(source) > most:
-        chosen = np.sort(np.argsort(~trunk, kind="stable")[:most])
-        source, target, trunk = source[chosen], target[chosen], trunk[chosen]
+        first = np.sort(np.argsort(~trunk, kind="stable")[:most])
+        source, target, trunk = source[first], target[first], trunk[first]
     return {"edge": np.stack([source, target], axis=1).astype(np.uint32), "trunk": trunk.astype(np.uint8)}
 
 
@@ -156,30 +188,15 @@ def _sweep_arrays(sweeps: Played, new: Indices) -> Arrays:
     }
 
 
-def _words(
-    replay: Replay,
-    facts: Facts,
-    kept: Indices,
-    layout: Layout,
-    edges: int,
-    title: str,
-    action_names: Sequence[str] | None,
-) -> dict[str, Any]:
-    planned = bool(np.isfinite(facts.value).any())
+def _words(replay: Replay, facts: Facts, edges: int, title: str, action_names: Sequence[str] | None) -> dict[str, Any]:
     return {
         "title": title,
         "rows": len(replay),
-        "states": len(facts),
-        "shown": len(kept),
-        "edges": int((facts.source != facts.target).sum()),
         "shownEdges": edges,
-        "ends": int(facts.terminal.sum()),
-        "planned": planned,
+        "planned": bool(np.isfinite(facts.value).any()),
         "sampler": repr(replay.sampler),
         "ownSweep": topological_part(replay.sampler) is not None,
         "sweepBatch": SWEEP_BATCH,
         "discreteActions": facts.row_action is not None,
         "actions": None if action_names is None else [str(name) for name in action_names],
-        "endsDisc": None if layout.ends is None else [float(number) for number in layout.ends],
-        "othersDisc": None if layout.others is None else [float(number) for number in layout.others],
     }

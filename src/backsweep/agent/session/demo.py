@@ -22,9 +22,11 @@ from backsweep.agent.palette import pyplot
 from backsweep.agent.session.records import read_records
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.agent.session.training import train_fleet
+from backsweep.graph.distances import reverse_distances
 from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.tasks.make import make_single
+from backsweep.view.facts import read_facts
 
 Curve = list[tuple[int, float]]
 TASK = "minigrid/doorkey"
@@ -147,20 +149,9 @@ def planned_states() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[
             observation = env.reset()[0] if terminated or truncated else following
         replay.renew_values(lambda seen: np.zeros((len(seen), actions)))
         found.append(replay.graph.values())
-    return found[0], found[1], steps_to_an_end(replay)
-
-
-def steps_to_an_end(replay: Replay) -> NDArray[np.int64]:
-    """Return the steps from each vertex to the nearest end on the graph, -1 if none is reachable."""
-    graph = replay.graph
-    distance = dict.fromkeys(graph.terminal_vertices.tolist(), 0)
-    waiting = list(distance)
-    for vertex in waiting:
-        for before in graph.predecessors(vertex).tolist():
-            if before not in distance:
-                distance[before] = distance[vertex] + 1
-                waiting.append(before)
-    return np.array([distance.get(vertex, -1) for vertex in graph.vertices.tolist()])
+    facts = read_facts(replay)
+    ends = np.flatnonzero(facts.terminal)
+    return found[0], found[1], reverse_distances(len(facts), facts.source, facts.target, ends)
 
 
 # -- the picture ------------------------------------------------------------------------------------------------------

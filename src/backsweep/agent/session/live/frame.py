@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from backsweep.replay import Replay
 from backsweep.store.store_kernels import ENDED, FLAGS, NEXT_OBSERVATION, OBSERVATION, UNSEEN
 from backsweep.view.facts import Facts, read_facts
-from backsweep.view.forest import grow_forest, most_important
 from backsweep.view.layout import place
 from backsweep.view.packing import ALIGNMENT, pack
 from backsweep.view.pictures import make_pictures
-from backsweep.view.scene import NONE, Arrays, edge_arrays, state_flags
+from backsweep.view.scene import NONE, Arrays, choose_states, edge_arrays, graph_words, place_arrays
 
 MOST_STATES = 20_000
 MOST_ASKED = 2_000
@@ -40,36 +39,20 @@ def make_frame(replay: Replay, state_values: StateValues, words: dict[str, Any])
         arrays, about = _observed(replay, rows), {"states": 0, "shown": 0}
         return frame_bytes(arrays, {**words, **about, **_picture_words(arrays)})
     facts = read_facts(replay)
-    forest = grow_forest(facts)
-    kept = most_important(forest, facts.visits, MOST_STATES)
-    new = np.full(len(facts) + 1, -1, np.int64)
-    new[kept] = np.arange(len(kept))
-    trees = forest.pick(kept, new)
-    layout = place(trees)
+    chosen = choose_states(facts, MOST_STATES)
+    kept, layout = chosen.kept, place(chosen.forest)
     value, planned = facts.value[kept].astype(np.float32), replay.machinery.planner is not None
     if not planned:
-        value = _network_values(replay, facts.observation[kept], trees.distance, state_values)
+        value = _network_values(replay, facts.observation[kept], chosen.forest.distance, state_values)
     arrays = {
         "id": facts.stamp[kept].astype(np.uint32),
-        "position": layout.position,
-        "distance": np.where(trees.reaches_end, trees.distance, -1).astype(np.int32),
-        "flags": state_flags(facts, trees, kept),
-        "visits": facts.visits[kept].astype(np.uint32),
-        "age": facts.age[kept].astype(np.uint32),
         "value": value,
-        **edge_arrays(facts, trees, new, EDGES_PER_STATE * MOST_STATES),
-        **_episode_states(replay, facts, rows, new),
+        **place_arrays(facts, chosen, layout),
+        **edge_arrays(facts, chosen, EDGES_PER_STATE * MOST_STATES),
+        **_episode_states(replay, facts, rows, chosen.new),
         **_observed(replay, rows),
     }
-    about = {
-        "states": len(facts),
-        "shown": len(kept),
-        "edges": int((facts.source != facts.target).sum()),
-        "ends": int(facts.terminal.sum()),
-        "planned": planned,
-        "endsDisc": None if layout.ends is None else [float(number) for number in layout.ends],
-        "othersDisc": None if layout.others is None else [float(number) for number in layout.others],
-    }
+    about = {**graph_words(facts, chosen, layout), "planned": planned}
     return frame_bytes(arrays, {**words, **about, **_picture_words(arrays)})
 
 
@@ -131,7 +114,5 @@ def _network_values(
     known = np.flatnonzero(observation >= 0)
     asked = known[np.argsort(distance[known], kind="stable")[:MOST_ASKED]]
     if len(asked):
-        layout = replay.machinery.store.layout
-        words = replay.machinery.store.observation_words(observation[asked])
-        value[asked] = state_values(layout.as_given(layout.views(words)))
+        value[asked] = state_values(replay.machinery.store.observations(observation[asked]))
     return value
