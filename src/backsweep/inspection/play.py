@@ -16,11 +16,11 @@ from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, RandomProjectio
 from backsweep.encoding.discrete import is_discrete
 from backsweep.jit.random_streams import named_generator
 from backsweep.store.layout import Layout
+from backsweep.tasks.resumable import LARGEST_RESET_SEED
 from backsweep.trees import leaves
 
 MOST_NUMBERS = 64
 """Observations of more numbers get no grid: hardly any two would share a cell."""
-LARGEST_SEED = 2**31 - 1  # many environments take no more
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ def play_randomly(env: gym.Env[Any, Any], steps: int, seed: int) -> Play:
     # A copy: the environment's own stream of random actions is not used.
     actions = copy.deepcopy(env.action_space)
     seeds = named_generator(seed, "inspection")
-    actions.seed(int(seeds.integers(LARGEST_SEED)))
+    actions.seed(int(seeds.integers(LARGEST_RESET_SEED)))
     moment, action, reward, terminated, starts, truncations = [], [], [], [], [], 0
     begin = True
     for _ in range(steps):
         if begin:
             starts.append(moments.count)
-            moments.add(env.reset(seed=int(seeds.integers(LARGEST_SEED)))[0])
+            moments.add(env.reset(seed=int(seeds.integers(LARGEST_RESET_SEED)))[0])
         chosen = actions.sample()
         observation, paid, ended, cut, _ = env.step(chosen)
         moment.append(moments.count - 1)
