@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
-from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
+from backsweep.lab.claims.evidence import Evidence, Records
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict, all_parts
 from backsweep.lab.seeds import purpose_of
 from backsweep.lab.stats.intervals import Interval, around, holm, paired_difference, plain
 from backsweep.lab.stats.survival import median_interval, quantile, restricted_mean
@@ -41,7 +41,7 @@ def in_words(setting: dict[str, Any]) -> dict[str, Any]:
     return {title: setting[name] for name, title in columns.items()}
 
 
-def tabular_records(evidence: Evidence, **wanted: Any) -> list[dict[str, Any]]:
+def tabular_records(evidence: Evidence, **wanted: Any) -> Records:
     """Return the records of the full-size study with some settings, by data set."""
     chosen = {"length": 20, "diffusion": 0.5, **wanted}
     settings = evidence.once("tabular", _by_setting)
@@ -56,7 +56,7 @@ def tabular_records(evidence: Evidence, **wanted: Any) -> list[dict[str, Any]]:
     return sorted(found, key=lambda record: int(record["data_seed"]))
 
 
-def _by_setting(evidence: Evidence) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+def _by_setting(evidence: Evidence) -> dict[tuple[Any, ...], Records]:
     """Return the records of each setting in the order of their data sets; a data set counts once."""
     settings: dict[tuple[Any, ...], dict[int, dict[str, Any]]] = {}
     for record in evidence.of_kind("tabular"):
@@ -83,7 +83,7 @@ def curve(record: dict[str, Any], name: str) -> NDArray[np.float64]:
     return np.concatenate([values, np.full(points - len(values), values[-1])])
 
 
-def median_backups(records: list[dict[str, Any]], *names: str) -> Interval:
+def median_backups(records: Records, *names: str) -> Interval:
     """Return the Kaplan-Meier median of the backups to a solution, with its interval."""
     times, happened = backups_to_solve(records)
     key = tuple(times), tuple(happened), names
@@ -95,7 +95,7 @@ def _median(times: tuple[float, ...], happened: tuple[bool, ...], names: tuple[s
     return median_interval(times, happened, generator=named_generator(0, "median", *names))
 
 
-def rows_of_medians(evidence: Evidence) -> list[dict[str, Any]]:
+def rows_of_medians(evidence: Evidence) -> Table:
     """Return the table of medians: every method in every setting."""
     rows = []
     for setting, method in itertools.product(all_settings(), METHODS):
@@ -225,7 +225,7 @@ class FasterValues:
         short = f"{first}, in {better} of {len(table)} over all settings."
         return all_parts(parts, summary, table, len(evidence.of_kind("tabular")), short=short)
 
-    def _compare(self, evidence: Evidence, setting: dict[str, Any]) -> list[dict[str, Any]]:
+    def _compare(self, evidence: Evidence, setting: dict[str, Any]) -> Table:
         def early(method: str) -> NDArray[np.float64]:
             records = tabular_records(evidence, method=method, **setting)
             inside = [moment for moment in moments(records[0]["backups"]) if moment <= EARLY]
@@ -258,7 +258,7 @@ class DiffusionMatters:
         Holds if every interval of a ratio to beta 0.5 lies within 1/1.25 to 1.25; fails if one lies wholly outside.
         """
         parts: list[Part] = []
-        table: list[dict[str, Any]] = []
+        table: Table = []
         chosen = [setting for setting in all_settings() if setting["target_every"] in DIFFUSION_TARGETS]
         for setting, diffusion in itertools.product(chosen, DIFFUSIONS):
             usual = tabular_records(evidence, method="ebu", **setting)
@@ -293,7 +293,7 @@ class DiffusionMatters:
         return all_parts(parts, summary, table, len(table) * len(usual), short=short)
 
 
-def _ratio(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> Interval:
+def _ratio(first: Records, second: Records) -> Interval:
     """Return the ratio of mean backups to a solution, data sets resampled in pairs."""
     (ours, done), (theirs, theirs_done) = backups_to_solve(first), backups_to_solve(second)
     horizon = float(first[0]["backups"])

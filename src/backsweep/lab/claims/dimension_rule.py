@@ -10,7 +10,7 @@ from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.rules import Alike
 from backsweep.lab.claims.summary import TrainingRule
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict, all_parts
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class NoCollisions:
         records = reported(evidence, "collisions")
         if not records:
             return NOT_RUN
-        table: list[dict[str, Any]] = []
+        table: Table = []
         parts = []
         for task in dict.fromkeys(record["task"] for record in records):
             row: dict[str, Any] = {"task": task}

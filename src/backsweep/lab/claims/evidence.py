@@ -22,6 +22,7 @@ from backsweep.lab.seeds import TUNING, purpose_of
 from backsweep.record_files import check_finished_records, record_file, record_lines
 from backsweep.run_files import CONFIG, FINISHED
 
+Records = list[dict[str, Any]]
 NUMBERS = (
     "mean_return",
     "normalised_return",
@@ -127,7 +128,7 @@ class Evidence:
     runs: list[TrainedRun] = field(default_factory=list)
     tuning: list[TrainedRun] = field(default_factory=list)
     """Runs with tuning seeds: no claim uses them."""
-    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    records: dict[str, Records] = field(default_factory=dict)
     """Records of studies, by kind."""
     torn: dict[str, int] = field(default_factory=dict)
     """Files with lines that cannot be read, and how many."""
@@ -149,7 +150,7 @@ class Evidence:
             self._made[name] = make(self)
         return self._made[name]
 
-    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+    def of_kind(self, kind: str) -> Records:
         """Return the records of one kind."""
         return self.records.get(kind, [])
 

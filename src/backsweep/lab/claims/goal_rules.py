@@ -15,6 +15,7 @@ from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, TrainedRun
 from backsweep.lab.claims.groups import (
     Group,
+    Groups,
     area,
     final_score,
     final_success,
@@ -27,7 +28,7 @@ from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.rules import LEVEL
 from backsweep.lab.claims.summary import Comparison, TrainingRule
 from backsweep.lab.claims.task_by_task import TITLE, by_task
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict
 from backsweep.lab.stats.curves import steps_to, steps_to_keep
 from backsweep.lab.stats.intervals import Interval, bootstrap
 from backsweep.lab.stats.survival import median_interval, quantile
@@ -59,7 +60,7 @@ class Soonest(Comparison):
     fewest: int = 5
     """Tasks on which it needs no more than that share."""
 
-    def judge(self, groups: dict[str, Group]) -> Verdict:
+    def judge(self, groups: Groups) -> Verdict:
         """Holds if the median seed reaches 95% on every task, and needs few enough steps on enough of them."""
         rows = [self._row(task, group) for task, group in sorted(groups.items())]
         parts = [self._reaches(task, group) for task, group in sorted(groups.items())]
@@ -138,7 +139,7 @@ class NowhereBehind(Comparison):
     titles: dict[str, str] = field(default_factory=dict)
     """Names of worlds that are variants of a task."""
 
-    def judge(self, groups: dict[str, Group]) -> Verdict:
+    def judge(self, groups: Groups) -> Verdict:
         """Ahead and behind mean a difference with a p of at most 0.05, corrected over all worlds and opponents."""
         measures = (("final score", final_score), ("area under the curve", area))
         rows = [
@@ -187,7 +188,7 @@ class Trials(TrainingRule):
         return Verdict("no verdict", summary, (), over_tasks(groups, labels, self.seed), runs, more)
 
 
-def times_by_task(groups: dict[str, Group], labels: Sequence[str]) -> list[dict[str, Any]]:
+def times_by_task(groups: Groups, labels: Sequence[str]) -> Table:
     """Return the steps until 90% of episodes are solved, by task and method: the median seed, and how many seeds."""
     return [
         {
@@ -202,7 +203,7 @@ def times_by_task(groups: dict[str, Group], labels: Sequence[str]) -> list[dict[
     ]
 
 
-def successes_by_task(groups: dict[str, Group], labels: Sequence[str], seed: int) -> list[dict[str, Any]]:
+def successes_by_task(groups: Groups, labels: Sequence[str], seed: int) -> Table:
     """Return the share of episodes that reach the goal by task and method, at the end and over the whole run."""
     return [
         {"task": task, "method": label, "seeds": len(group.runs[label]), **_successes({task: group}, label, seed)}
@@ -212,7 +213,7 @@ def successes_by_task(groups: dict[str, Group], labels: Sequence[str], seed: int
     ]
 
 
-def over_tasks(groups: dict[str, Group], labels: Sequence[str], seed: int) -> list[dict[str, Any]]:
+def over_tasks(groups: Groups, labels: Sequence[str], seed: int) -> Table:
     """Return each method's results over all of its tasks; seeds are resampled within each task."""
     rows = []
     for label in labels:
@@ -236,7 +237,7 @@ def over_tasks(groups: dict[str, Group], labels: Sequence[str], seed: int) -> li
     return rows
 
 
-def _successes(groups: dict[str, Group], label: str, seed: int) -> dict[str, Interval]:
+def _successes(groups: Groups, label: str, seed: int) -> dict[str, Interval]:
     """Return the interquartile means of the success at the end and over the run."""
     return {
         name: bootstrap(

@@ -91,9 +91,13 @@ class Group:
         return len(there), min(len(self.seeds(there)), FEWEST_SEEDS), longest, self.size
 
 
+Groups = dict[str, Group]
+"""By task."""
+
+
 def groups_of(
     evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str] = (), compared: Sequence[str] = ()
-) -> dict[str, Group]:
+) -> Groups:
     """Return the best group of finished runs of each task; the others are reported as skipped.
 
     Groups are ranked by the variants `compared`, by default all of them.
@@ -122,7 +126,7 @@ def groups_of(
             evidence.left_out.append(f"{run.shown(evidence.root)}: a duplicate of another run")
             continue
         seeds[run.seed] = run
-    best: dict[str, Group] = {}
+    best: Groups = {}
     for (task, _), group in sorted(found.items()):
         rival = best.get(task)
         if rival is None or group.rank(compared) > rival.rank(compared):
@@ -135,21 +139,21 @@ def groups_of(
     return best
 
 
-def groups_for(question: Question, evidence: Evidence) -> dict[str, Group]:
+def groups_for(question: Question, evidence: Evidence) -> Groups:
     """Return the groups of a question's runs, with all of its variants."""
-    found: dict[str, Group] = evidence.once(
+    found: Groups = evidence.once(
         f"groups of {question.id}",
         lambda evidence: groups_of(evidence, question.variants, question.tasks, question.compared),
     )
     return found
 
 
-def complete(groups: dict[str, Group], labels: Sequence[str]) -> dict[str, Group]:
+def complete(groups: Groups, labels: Sequence[str]) -> Groups:
     """Return the tasks where these variants share a seed."""
     return {task: group for task, group in groups.items() if group.seeds(labels)}
 
 
-def comparable(question: Question, groups: dict[str, Group]) -> list[str]:
+def comparable(question: Question, groups: Groups) -> list[str]:
     """Return the variants that have scores, in the question's order.
 
     Those are the ones that its rule compares, and others with the same tasks and seeds.
@@ -163,7 +167,7 @@ def comparable(question: Question, groups: dict[str, Group]) -> list[str]:
     return [label for label in labels if label in question.compared or has_all(label)]
 
 
-def scores(groups: dict[str, Group], labels: Sequence[str], measure: Measure) -> dict[str, NDArray[np.float64]]:
+def scores(groups: Groups, labels: Sequence[str], measure: Measure) -> dict[str, NDArray[np.float64]]:
     """Return each variant's scores (runs, tasks); row i is the same seed of a task for every variant.
 
     Tasks where a variant is missing are left out; all tasks are cut to the number of seeds that every task has.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import TrainedRun
-from backsweep.lab.claims.groups import Group, Measure, area, scores
+from backsweep.lab.claims.groups import Groups, Measure, area, scores
 from backsweep.lab.claims.summary import Comparison
 from backsweep.lab.claims.verdict import Part, Verdict
 from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
@@ -48,7 +48,7 @@ class GrowsWithSize(Comparison):
 
     measure: tuple[str, Measure] = ("area under the curve", area)
 
-    def judge(self, groups: dict[str, Group]) -> Verdict:
+    def judge(self, groups: Groups) -> Verdict:
         """Holds if the rank correlation of lead and size is above 0, fails if below.
 
         Above 0 means: the bootstrap interval over seeds is, and the exact p-value over orders of the tasks is at most
@@ -91,7 +91,7 @@ class GrowsWithSize(Comparison):
         more = {TITLE: table, "Lead against the measured graph": others}
         return self.conclude(parts, groups, [], more)
 
-    def leads(self, groups: dict[str, Group]) -> list[Lead]:
+    def leads(self, groups: Groups) -> list[Lead]:
         """Return the lead on each task, from the smallest task to the largest."""
         found = []
         for task, group in groups.items():

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_parts
+from backsweep.lab.claims.evidence import Evidence, Records
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict, all_parts
 from backsweep.lab.seeds import purpose_of
 from backsweep.lab.studies.graphs import KINDS
 
@@ -21,7 +21,7 @@ ORDER_TEXTS = {
 """What the graphs of C20 are like, by kind."""
 
 
-def reported(evidence: Evidence, kind: str) -> list[dict[str, Any]]:
+def reported(evidence: Evidence, kind: str) -> Records:
     """Return the records of one kind with reporting seeds."""
     return [record for record in evidence.of_kind(kind) if purpose_of(record.get("seed", 0)) == "reporting"]
 
@@ -77,7 +77,7 @@ class CheapBatches:
         return all_parts(parts, summary, table, len(records), short=short)
 
 
-def _times_of(records: list[dict[str, Any]], operation: str, method: str) -> dict[str, Any]:
+def _times_of(records: Records, operation: str, method: str) -> dict[str, Any]:
     """Return the medians over rounds of one sampler's times, in microseconds."""
     rounds = [record for record in records if (record["method"], record["operation"]) == (method, operation)]
     row: dict[str, Any] = {"operation": operation, "sampler": method, "rows": rounds[0]["rows"], "rounds": len(rounds)}
@@ -96,7 +96,7 @@ class OptimalOrder:
         records = reported(evidence, "sweep-order")
         if not records:
             return NOT_RUN
-        table: list[dict[str, Any]] = []
+        table: Table = []
         parts = []
         for kind in KINDS:
             same = [record for record in records if record["rewards"] == kind]
@@ -142,7 +142,7 @@ class FullCoverage:
         records = reported(evidence, "coverage")
         if not records:
             return NOT_RUN
-        table: list[dict[str, Any]] = []
+        table: Table = []
         parts = []
         for eta, mixed_in in dict.fromkeys((record["eta"], record["mixed_in"]) for record in records):
             same = [r for r in records if (r["eta"], r["mixed_in"]) == (eta, mixed_in)]
@@ -192,7 +192,7 @@ class LikeEbu:
         records = reported(evidence, "no-repeats")
         if not records:
             return NOT_RUN
-        table: list[dict[str, Any]] = []
+        table: Table = []
         for sampler in dict.fromkeys(record["sampler"] for record in records):
             same = [record for record in records if record["sampler"] == sampler]
             total, whole = sum(r["stretches"] for r in same), sum(r["whole_episodes"] for r in same)

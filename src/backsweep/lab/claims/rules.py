@@ -14,11 +14,11 @@ from typing import Any
 from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.groups import Group, Measure, area, complete, final_score, scores
+from backsweep.lab.claims.groups import Groups, Measure, area, complete, final_score, scores
 from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.summary import Comparison, PairedRule, TrainingRule
 from backsweep.lab.claims.task_by_task import TITLE, by_task
-from backsweep.lab.claims.verdict import Outcome, Part, Verdict
+from backsweep.lab.claims.verdict import Outcome, Part, Table, Verdict
 from backsweep.lab.stats.intervals import Interval, holm, paired_difference, probability_of_improvement
 from backsweep.lab.stats.seeds_needed import seeds_needed
 
@@ -36,7 +36,7 @@ class Better(Comparison):
     shown: tuple[tuple[str, Measure], ...] = ()
     """Measures that are also shown; they decide nothing."""
 
-    def judge(self, groups: dict[str, Group]) -> Verdict:
+    def judge(self, groups: Groups) -> Verdict:
         """Holds if the winner is ahead of every other in every measure with a corrected p-value of at most 0.05.
 
         Fails if it is behind one of them as clearly, or if the whole interval lies within the margin around 0.
@@ -70,9 +70,7 @@ class Better(Comparison):
         short = _where_ahead(self.winner, self.others, self.measures[0][0], task_rows)
         return self.conclude(parts, groups, table, {TITLE: task_rows}, short=short, number=number)
 
-    def _rows(
-        self, groups: dict[str, Group], others: Sequence[str], name: str, measure: Measure, decides: bool
-    ) -> list[dict[str, Any]]:
+    def _rows(self, groups: Groups, others: Sequence[str], name: str, measure: Measure, decides: bool) -> Table:
         labels = self.compared if decides else (self.winner, *others)
         values = scores(complete(groups, labels), labels, measure)
         if not values:
@@ -117,12 +115,12 @@ class Alike(PairedRule):
         """The variants that the rule needs."""
         return self.labels
 
-    def judge(self, groups: dict[str, Group]) -> Verdict:
+    def judge(self, groups: Groups) -> Verdict:
         """Compare all pairs, with intervals widened for their number (Bonferroni)."""
         name, measure = self.measure
         values = scores(groups, self.labels, measure)
         parts: list[Part] = []
-        table: list[dict[str, Any]] = []
+        table: Table = []
         pairs = self.pairs()
         for first, second in pairs:
             difference, _ = paired_difference(
@@ -215,7 +213,7 @@ class Together:
             outcome = "not reproduced"
         elif set(outcomes) == {"reproduced"}:
             outcome = "reproduced"
-        more: dict[str, list[dict[str, Any]]] = {}
+        more: dict[str, Table] = {}
         for verdict in found:
             for title, rows in verdict.more.items():
                 more.setdefault(title, []).extend(rows)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.groups import FEWEST_SEEDS, Group, complete, groups_of
+from backsweep.lab.claims.groups import FEWEST_SEEDS, Group, Groups, complete, groups_of
 from backsweep.lab.claims.question import Variant
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Verdict, all_of, all_parts
+from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict, all_of, all_parts
 from backsweep.tasks import find_task
 
 STATED = ("minigrid", "sokoban")  # families whose budgets the paper or its released scripts state
@@ -18,7 +17,7 @@ STATED = ("minigrid", "sokoban")  # families whose budgets the paper or its rele
 
 def runs_for(
     evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str], compared: Sequence[str]
-) -> tuple[dict[str, Group], Verdict]:
+) -> tuple[Groups, Verdict]:
     """Return the tasks where all compared variants share a seed; without any, a verdict that says so."""
     found = groups_of(evidence, variants, tasks, compared)
     usable = complete(found, compared)
@@ -61,16 +60,11 @@ class PairedRule(TrainingRule):
         return self.judge(groups) if groups else missing
 
     @abc.abstractmethod
-    def judge(self, groups: dict[str, Group]) -> Verdict:
+    def judge(self, groups: Groups) -> Verdict:
         """Return the verdict about runs of all that is compared, by task."""
 
     def conclude(
-        self,
-        parts: list[Part],
-        groups: dict[str, Group],
-        table: list[dict[str, Any]],
-        more: dict[str, list[dict[str, Any]]] | None = None,
-        **words: str,
+        self, parts: list[Part], groups: Groups, table: Table, more: dict[str, Table] | None = None, **words: str
     ) -> Verdict:
         """Return the verdict about the tasks that were run; with too few paired seeds it is inconclusive."""
         seeds = [len(group.seeds(self.compared)) for group in groups.values()]
@@ -100,7 +94,7 @@ class Comparison(PairedRule):
         return (self.winner, *self.others)
 
 
-def statement(groups: dict[str, Group], compared: Sequence[str], tasks: Sequence[str]) -> str:
+def statement(groups: Groups, compared: Sequence[str], tasks: Sequence[str]) -> str:
     """Return what was run and what was not, in words: tasks, paired seeds, budgets and settings."""
     count = min(len(group.seeds(compared)) for group in groups.values())
     steps = {task: _budget(group) for task, group in groups.items()}

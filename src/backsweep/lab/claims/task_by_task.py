@@ -7,22 +7,20 @@ also says on how many seeds the winner is ahead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from backsweep.jit.random_streams import named_generator
-from backsweep.lab.claims.groups import Group, Measure, scores
+from backsweep.lab.claims.groups import Groups, Measure, scores
+from backsweep.lab.claims.verdict import Table
 from backsweep.lab.stats.intervals import holm, paired_difference
 
 TITLE = "Task by task"
 
 
-def by_task(
-    groups: dict[str, Group], winner: str, others: Sequence[str], name: str, measure: Measure, seed: int
-) -> list[dict[str, Any]]:
+def by_task(groups: Groups, winner: str, others: Sequence[str], name: str, measure: Measure, seed: int) -> Table:
     """Return the winner's lead over each of the others on each task, corrected for all of these comparisons."""
-    rows: list[dict[str, Any]] = []
+    rows: Table = []
     p_values = []
     for task, group in sorted(groups.items()):
         for other in others:

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from backsweep.lab.stats.seeds_needed import MOST
 
+Table = list[dict[str, Any]]
+"""Rows, each by column."""
 Outcome = Literal["reproduced", "not reproduced", "holds", "does not hold", "inconclusive", "no verdict", "not run"]
 
 
@@ -28,11 +30,11 @@ class Verdict:
     outcome: Outcome
     summary: str
     parts: tuple[Part, ...] = ()
-    table: list[dict[str, Any]] = field(default_factory=list)
+    table: Table = field(default_factory=list)
     """Numbers for the report, one row per line."""
     records: int = 0
     """The number of records or runs behind it."""
-    more: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    more: dict[str, Table] = field(default_factory=dict)
     """Additional tables that do not decide, by title."""
     about: str = ""
     """What part of the claim it is about ("4 of 7 tasks"), empty for all of it."""
@@ -95,12 +97,7 @@ def as_goal(verdict: Verdict) -> Verdict:
 
 
 def all_parts(
-    parts: list[Part],
-    summary: str,
-    table: list[dict[str, Any]],
-    records: int,
-    more: dict[str, list[dict[str, Any]]] | None = None,
-    **words: str,
+    parts: list[Part], summary: str, table: Table, records: int, more: dict[str, Table] | None = None, **words: str
 ) -> Verdict:
     """Return "reproduced" if every part holds, "not reproduced" if one does not, else "inconclusive".
 

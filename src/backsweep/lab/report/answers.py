@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence, s
 from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
 from backsweep.lab.claims.question import Kind, Question
 from backsweep.lab.claims.registry import QUESTIONS, find_question
-from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.claims.verdict import Table, Verdict
 from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.charts import charts_for
 from backsweep.lab.report.learning_charts import trials
@@ -50,19 +49,19 @@ class Answer:
     follows: str = "paper"
     """Whose settings its runs have: "ours", "paper" or "released"."""
     charts: list[AnyChart] = field(default_factory=list)
-    scores: list[dict[str, Any]] = field(default_factory=list)
+    scores: Table = field(default_factory=list)
     """Scores by method, where there are training runs."""
-    thresholds: list[dict[str, Any]] = field(default_factory=list)
+    thresholds: Table = field(default_factory=list)
     """Steps until a run is good enough, by task and method."""
-    successes: list[dict[str, Any]] = field(default_factory=list)
+    successes: Table = field(default_factory=list)
     """Share of episodes that reach the goal at the end, by task and method, where it is known exactly."""
-    diverged: list[dict[str, Any]] = field(default_factory=list)
+    diverged: Table = field(default_factory=list)
     """Diverged runs by task and method, if there are any."""
-    sources: list[dict[str, Any]] = field(default_factory=list)
+    sources: Table = field(default_factory=list)
     """The configuration of the runs behind it, one row per task and method."""
 
     @property
-    def by_task(self) -> dict[str, list[dict[str, Any]]]:
+    def by_task(self) -> dict[str, Table]:
         """The tables by task and method that have rows, by title."""
         tables = {THRESHOLD_TITLE: self.thresholds, SUCCESS_TITLE: self.successes, DIVERGED_TITLE: self.diverged}
         return {title: rows for title, rows in tables.items() if rows}
@@ -193,7 +192,7 @@ def _trained(question: Question, evidence: Evidence) -> bool:
     return not question.trains or bool(complete(groups_for(question, evidence), question.compared))
 
 
-def _scores(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+def _scores(question: Question, evidence: Evidence) -> Table:
     """Return the aggregate scores of comparable variants."""
     from backsweep.lab.stats.aggregate import aggregates
 
@@ -219,7 +218,7 @@ def _runs(question: Question, evidence: Evidence) -> Iterator[tuple[Group, str, 
                 yield group, variant.label, list(group.runs[variant.label].values())
 
 
-def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+def _thresholds(question: Question, evidence: Evidence) -> Table:
     """Return the median steps to the threshold, with runs that never reach it censored; only for bounded scores."""
     rows = []
     for group, label, runs in _runs(question, evidence):
@@ -237,7 +236,7 @@ def _thresholds(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     return rows
 
 
-def _successes(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+def _successes(question: Question, evidence: Evidence) -> Table:
     """Return each run's final share of episodes that reach the goal, from the worst seed to the best."""
     rows = []
     for group, label, runs in _runs(question, evidence):
@@ -247,7 +246,7 @@ def _successes(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     return rows
 
 
-def _diverged(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+def _diverged(question: Question, evidence: Evidence) -> Table:
     """Return how many runs left the bounds of returns; nothing if none did or no bounds are known."""
     rows = []
     for group, label, runs in _runs(question, evidence):
@@ -258,7 +257,7 @@ def _diverged(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
     return rows if any(row[DIVERGED] for row in rows) else []
 
 
-def _sources(question: Question, evidence: Evidence) -> list[dict[str, Any]]:
+def _sources(question: Question, evidence: Evidence) -> Table:
     """Return the configuration and records of the runs of each task and variant."""
     rows = []
     for group, label, runs in _runs(question, evidence):

@@ -8,7 +8,7 @@ import numpy as np
 
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.chain_rules import all_settings, backups_to_solve, curve, tabular_records
-from backsweep.lab.claims.evidence import Evidence
+from backsweep.lab.claims.evidence import Evidence, Records
 from backsweep.lab.report.chart import AnyChart, Chart, Facet, Series
 from backsweep.lab.stats.intervals import curve_bands
 from backsweep.lab.studies.tabular.setting import METHODS
@@ -22,7 +22,7 @@ def _view_label(view: dict[str, Any]) -> str:
     return f"{rows} per backup, {target}, {start}"
 
 
-def _solved_share(records: list[dict[str, Any]], name: str) -> Series:
+def _solved_share(records: Records, name: str) -> Series:
     return Series.of_solved(name, *backups_to_solve(records), 1.0, float(records[0]["backups"]))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
-from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.claims.verdict import Table, Verdict
 from backsweep.lab.report.answers import Answer, Report
 from backsweep.lab.report.cards import anchor, badge
 from backsweep.lab.report.html_tables import table_html
@@ -83,7 +82,7 @@ def _parts(verdict: Verdict) -> str:
 
 def _tables(answer: Answer, files: bool) -> list[str]:
     verdict = answer.verdict
-    found: list[tuple[str, list[dict[str, Any]], str]] = []
+    found: list[tuple[str, Table, str]] = []
     found.append(("Scores", answer.scores, f"{answer.slug}-scores.csv"))
     found += [(title, side_by_side(rows), "") for title, rows in answer.by_task.items()]
     found.append(("All comparisons", verdict.table, f"{answer.slug}.csv"))

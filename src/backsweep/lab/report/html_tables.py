@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from backsweep.agent.palette import title_of
+from backsweep.lab.claims.verdict import Table
 from backsweep.lab.report.chart import task_title
 from backsweep.lab.report.tables import shown
 from backsweep.tasks import TASKS
@@ -15,7 +16,7 @@ MOST_ROWS = 400
 NUMBERS = re.compile(r"(?:-?[\d.,]+|never|-|no)(?:$|[\s%,\[(])")
 
 
-def table_html(rows: list[dict[str, Any]], name: str) -> str:
+def table_html(rows: Table, name: str) -> str:
     """Return rows as an HTML table; `name` is its label for screen readers."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     right = {column: _is_number([row.get(column) for row in rows]) for column in columns}

@@ -14,7 +14,7 @@ from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, TrainedRun
 from backsweep.lab.claims.goal_rules import SOLVED, kept
-from backsweep.lab.claims.groups import Group, comparable, complete, final_score, groups_for, scores
+from backsweep.lab.claims.groups import Group, Groups, comparable, complete, final_score, groups_for, scores
 from backsweep.lab.claims.lead_rules import GrowsWithSize
 from backsweep.lab.claims.question import Question
 from backsweep.lab.claims.task_by_task import TITLE as BY_TASK
@@ -72,7 +72,7 @@ def trials(verdict: Verdict, slug: str) -> list[AnyChart]:
     return charts
 
 
-def _in_order(question: Question, groups: dict[str, Group]) -> list[tuple[str, Group]]:
+def _in_order(question: Question, groups: Groups) -> list[tuple[str, Group]]:
     """Return the tasks in the question's order."""
     known = list(question.tasks)
     return sorted(groups.items(), key=lambda item: (known.index(item[0]) if item[0] in known else len(known), item[0]))
@@ -106,7 +106,7 @@ def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyCh
     return [DotChart(f"{slug}-ahead", title, f"how far {winner} is above the other", dot_rows)]
 
 
-def _soonest(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
+def _soonest(question: Question, groups: Groups, slug: str) -> list[AnyChart]:
     """Return the share of runs that have solved their task by each step, over all tasks and by task."""
     known = {
         task: group
@@ -149,7 +149,7 @@ def _solved_runs(label: str, runs: Sequence[TrainedRun]) -> Series:
     return Series.of_solved(label, times, happened, 0.0, max(float(run.steps[-1]) for run in runs))
 
 
-def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
+def _profiles(question: Question, groups: Groups, slug: str) -> list[AnyChart]:
     """Return the share of runs that end above each score: the whole distribution."""
     groups = complete(groups, question.compared)
     labels = comparable(question, groups)
@@ -168,7 +168,7 @@ def _profiles(question: Question, groups: dict[str, Group], slug: str) -> list[A
     return [Chart(f"{slug}-profile", title, "score", "share of runs", [facet], y_unit="percent")]
 
 
-def _leads(question: Question, groups: dict[str, Group], slug: str) -> list[AnyChart]:
+def _leads(question: Question, groups: Groups, slug: str) -> list[AnyChart]:
     """Return the lead by task against the task's size and the density of its graph."""
     charts: list[AnyChart] = []
     rules = getattr(question.rule, "rules", (question.rule,))
@@ -203,7 +203,7 @@ def _number(name: str) -> Curve:
 
 def _curves(
     question: Question,
-    groups: dict[str, Group],
+    groups: Groups,
     slug: str,
     name: str,
     title: str,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.agent.palette import METHODS, in_order
+from backsweep.lab.claims.verdict import Table
 from backsweep.lab.stats.intervals import Interval, plain
 
 SUCCESS = "episodes that reach the goal"
@@ -37,7 +38,7 @@ def _interval(value: Interval) -> str:
     return str(Interval(*(0.0 if abs(end) < NEGLIGIBLE * largest else end for end in ends)))
 
 
-def side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def side_by_side(rows: Table) -> Table:
     """Return a long table with a column for each opponent or method; other tables unchanged."""
     if not rows:
         return rows
@@ -79,7 +80,7 @@ def table_name(slug: str, title: str) -> str:
     return f"{slug}-{re.sub(r'[^a-z0-9]+', '-', title.lower())}.csv"
 
 
-def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_table(path: Path, rows: Table) -> None:
     """Write rows as CSV; an interval takes three columns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     flat = [_flat(row) for row in rows]
