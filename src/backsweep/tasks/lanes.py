@@ -82,6 +82,11 @@ class Lanes(abc.ABC):
         names = ("streams", "rewards", "terminated", "truncated", "observations", *self.SITUATION)
         return {name: getattr(self, name) for name in names}
 
+    def only(self, lane: int) -> NDArray[np.bool_]:
+        """Return a mask that chooses one lane."""
+        mask: NDArray[np.bool_] = np.arange(self.num_lanes) == lane
+        return mask
+
     def state(self, lanes: slice = slice(None)) -> dict[str, NDArray[Any]]:
         """Return a copy of the state of some lanes."""
         return {name: array[lanes].copy() for name, array in self.situation().items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,73 +24,58 @@ def _view_label(view: dict[str, Any]) -> str:
     return f"{rows} per backup, {target}, {start}"
 
 
-def _solved_share(records: Records, name: str) -> Series:
+def _facets(
+    evidence: Evidence,
+    lines: Mapping[str, dict[str, Any]],
+    line: Callable[[str, Records], Series],
+    views: Sequence[dict[str, Any]],
+) -> list[Facet]:
+    """Return a view for each setting that has records; `lines` are the options of each line's records."""
+    facets = []
+    for view in views:
+        found = {name: tabular_records(evidence, **view, **options) for name, options in lines.items()}
+        if series := [line(name, records) for name, records in found.items() if records]:
+            facets.append(Facet(_view_label(view), series))
+    return facets
+
+
+def _solved(name: str, records: Records) -> Series:
     return Series.of_solved(name, *backups_to_solve(records), 1.0, float(records[0]["backups"]))
+
+
+def _error(name: str, records: Records) -> Series:
+    curves = np.array([curve(record, "error") for record in records])
+    middle, low, high = curve_bands(curves, generator=named_generator(0, name))
+    x = [max(float(moment), 0.7) for moment in moments(records[0]["backups"])]  # a logarithmic axis has no 0
+    return Series(name, x, middle.tolist(), low.tolist(), high.tolist())
+
+
+METHOD_LINES = {method: {"method": method} for method in METHODS}
 
 
 def solved(evidence: Evidence) -> list[AnyChart]:
     """Return the share of data sets solved by number of backups (C1)."""
-    facets = []
-    for view in all_settings():
-        found = {method: tabular_records(evidence, method=method, **view) for method in METHODS}
-        series = [_solved_share(records, method) for method, records in found.items() if records]
-        if series:
-            facets.append(Facet(_view_label(view), series))
-    if not facets:
-        return []
+    facets = _facets(evidence, METHOD_LINES, _solved, all_settings())
     title = "Share of data sets solved (one minus Kaplan-Meier)"
-    return [Chart("c1-solved", title, "backups", "solved", facets, log_x=True, y_unit="percent", pictured=(0, 1, 3))]
+    chart = Chart("c1-solved", title, "backups", "solved", facets, log_x=True, y_unit="percent", pictured=(0, 1, 3))
+    return [chart] if facets else []
 
 
 def errors(evidence: Evidence) -> list[AnyChart]:
     """Return the value error by number of backups (C2)."""
-    facets = []
-    for view in all_settings():
-        series = []
-        for method in METHODS:
-            records = tabular_records(evidence, method=method, **view)
-            if not records:
-                continue
-            at = moments(records[0]["backups"])
-            curves = np.array([curve(record, "error") for record in records])
-            middle, low, high = curve_bands(curves, generator=named_generator(0, method))
-            x = [max(float(moment), 0.7) for moment in at]  # a logarithmic axis has no 0
-            series.append(Series(method, x, middle.tolist(), low.tolist(), high.tolist()))
-        if series:
-            facets.append(Facet(_view_label(view), series))
-    if not facets:
-        return []
+    facets = _facets(evidence, METHOD_LINES, _error, all_settings())
     title = "Mean |Q - Q*|, interquartile mean over data sets"
-    return [Chart("c2-error", title, "backups", "value error", facets, log_x=True, pictured=(0, 1, 3))]
+    chart = Chart("c2-error", title, "backups", "value error", facets, log_x=True, pictured=(0, 1, 3))
+    return [chart] if facets else []
 
 
 def diffusions(evidence: Evidence) -> list[AnyChart]:
     """Return the share of data sets that EBU solves with each diffusion factor (C19)."""
-    facets: list[Facet] = []
-    first = 0
-    for view in all_settings():
-        if view["target_every"] not in DIFFUSION_TARGETS:
-            continue
-        found = {d: tabular_records(evidence, **view, method="ebu", diffusion=d) for d in DIFFUSIONS}
-        series = [_solved_share(records, f"beta {d:g}") for d, records in found.items() if records]
-        if series:
-            if view == {"batch": 16, "initial": "zero", "target_every": 0}:
-                first = len(facets)  # where beta 0 differs most
-            facets.append(Facet(_view_label(view), series))
-    if not facets:
-        return []
+    lines = {f"beta {factor:g}": {"method": "ebu", "diffusion": factor} for factor in DIFFUSIONS}
+    views = [view for view in all_settings() if view["target_every"] in DIFFUSION_TARGETS]
+    facets = _facets(evidence, lines, _solved, views)
+    widest = _view_label({"batch": 16, "initial": "zero", "target_every": 0})  # where beta 0 differs most
+    first = next((place for place, facet in enumerate(facets) if facet.label == widest), 0)
     title = "EBU: share of data sets solved, by diffusion factor"
-    pictured = (0, first) if first else (0,)
-    return [
-        Chart(
-            "c19-solved",
-            title,
-            "backups",
-            "solved",
-            facets,
-            log_x=True,
-            y_unit="percent",
-            pictured=pictured,
-            first=first,
-        )
-    ]
+    chart = Chart("c19-solved", title, "backups", "solved", facets, log_x=True, y_unit="percent", first=first)
+    return [replace(chart, pictured=(0, first) if first else (0,))] if facets else []

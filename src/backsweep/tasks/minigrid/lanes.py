@@ -58,9 +58,7 @@ class MiniGridLanes(Lanes):
         """Put a lane into a given situation: its cells, and its row of the lane table (columns in `codes`)."""
         self.cells[lane] = cells
         self.lanes[lane] = row
-        chosen = np.zeros(self.num_lanes, dtype=np.bool_)
-        chosen[lane] = True
-        self.draw(chosen)
+        self.draw(self.only(lane))
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:

@@ -94,9 +94,7 @@ class SokobanLanes(Lanes):
         self.lanes[lane, codes.PLAYER_CELL] = int(np.flatnonzero(room == codes.PLAYER)[0])
         self.lanes[lane, codes.STEPS] = steps
         self.lanes[lane, codes.BOXES_ON_TARGET] = int((room == codes.BOX_ON_TARGET).sum())
-        chosen = np.zeros(self.num_lanes, dtype=np.bool_)
-        chosen[lane] = True
-        self.draw(chosen)
+        self.draw(self.only(lane))
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:
@@ -118,9 +116,7 @@ class SokobanLanes(Lanes):
 
     def _refuse_unplayable(self) -> None:
         """Raise if no room of this size can be played, rather than at the first reset."""
-        first = np.zeros(self.num_lanes, dtype=np.bool_)
-        first[0] = True
-        if begin_episodes(first, np.zeros(self.num_lanes, dtype=np.uint64), self._table) != moves_kernels.ABSENT:
+        if begin_episodes(self.only(0), np.zeros(self.num_lanes, dtype=np.uint64), self._table) != moves_kernels.ABSENT:
             options = self.options
             raise ValueError(
                 f"no room of {options.height}x{options.width} with {options.boxes} boxes can be played: "
