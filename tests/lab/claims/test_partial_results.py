@@ -133,7 +133,7 @@ class TestFourOfSeven:
         assert isinstance(leads, DotChart)
         assert isinstance(curves, Chart)
         assert [row.label for row in leads.dot_rows] == [task_title(task) for task in MINIGRID[:4]]
-        assert leads.lines == ["ter-shuffled", "uer", "per", "ebu", "discor"]
+        assert list(leads.looks) == ["ter-shuffled", "uer", "per", "ebu", "discor"]
         assert len(curves.facets) == 4
         assert curves.together
         assert all(len(facet.series) == 6 for facet in curves.facets)

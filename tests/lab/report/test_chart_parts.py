@@ -79,17 +79,17 @@ def test_a_line_looks_the_same_on_every_chart_of_its_question() -> None:
     chart = Chart("few", "", "", "", facets, known=known)
     every = looks(known)
     assert chart.looks == {"graph": every["graph"], "without graph": every["without graph"]}
-    assert chart.lines == ["graph", "without graph"]
+    assert list(chart.looks) == ["graph", "without graph"]
     dots = DotChart("dots", "", "", [DotRow("a", [Dots("without gap", [1.0]), Dots("graph", [1.0])])], known=known)
     assert dots.looks["without gap"] == every["without gap"]
     evidence = read_evidence(Path(__file__).parents[3] / "results").with_settings("ours")
     question = find_question("G2")
     charts = learning(question, evidence, "g2", question.decide(evidence))
     assert len(charts) > 2
-    for name in charts[0].lines:
+    for name in charts[0].looks:
         assert len({chart.looks[name] for chart in charts if name in chart.looks}) == 1, name
     order = list(looks([variant.label for variant in question.variants]))
-    assert all(chart.lines == [name for name in order if name in chart.lines] for chart in charts)
+    assert all(list(chart.looks) == [name for name in order if name in chart.looks] for chart in charts)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_rounds_and_seeds_are_dots_not_lines() -> None:
     assert [chart.name for chart in drawn] == ["c11-sample", "c11-add", "c21-batches"]
     assert all(isinstance(chart, DotChart) for chart in drawn)
     assert [chart.named for chart in drawn] == [True, True, False]  # type: ignore[union-attr]
-    assert drawn[0].lines == [row.dots[0].name for row in drawn[0].dot_rows]  # type: ignore[union-attr]
+    assert list(drawn[0].looks) == [row.dots[0].name for row in drawn[0].dot_rows]  # type: ignore[union-attr]
     rounds = {record["round"] for record in reported(evidence, "speed")}
     assert all(len(dots.values) == len(rounds) for row in drawn[0].dot_rows for dots in row.dots)  # type: ignore[union-attr]
     unmixed = drawn[2].dot_rows[0]  # type: ignore[union-attr]

@@ -77,11 +77,6 @@ class Chart:
         return _looks(self.known, (line.name for facet in self.facets for line in facet.series))
 
     @property
-    def lines(self) -> list[str]:
-        """The names of all lines, in the legend's order."""
-        return list(self.looks)
-
-    @property
     def together(self) -> bool:
         """Whether the page may show all views at once: if each is about a task."""
         return 1 < len(self.facets) <= 12 and all(facet.task for facet in self.facets)
@@ -97,7 +92,7 @@ class Chart:
     def to_json(self) -> dict[str, Any]:
         """Return the chart as plain JSON, numbers rounded to four digits."""
         plain: dict[str, Any] = _short(dataclasses.asdict(self))
-        return {"kind": "lines", **plain, "together": self.together, "lines": self.lines}
+        return {"kind": "lines", **plain, "together": self.together, "lines": list(self.looks)}
 
 
 @dataclass(frozen=True)
@@ -147,11 +142,6 @@ class DotChart:
         return _looks(self.known, (dots.name for row in self.dot_rows for dots in row.dots))
 
     @property
-    def lines(self) -> list[str]:
-        """The names of all lines, in the legend's order."""
-        return list(self.looks)
-
-    @property
     def named(self) -> bool:
         """Whether the label of each row names its only line, so that no legend is needed."""
         return all([title_of(dots.name) for dots in row.dots] == [row.label] for row in self.dot_rows)
@@ -166,7 +156,7 @@ class DotChart:
 
     def to_json(self) -> dict[str, Any]:
         """Return the chart as plain JSON; infinite values are null."""
-        return {"kind": "dots", **_short(dataclasses.asdict(self)), "lines": self.lines, "named": self.named}
+        return {"kind": "dots", **_short(dataclasses.asdict(self)), "lines": list(self.looks), "named": self.named}
 
 
 AnyChart = Chart | DotChart
