@@ -56,7 +56,7 @@ def add_up(row: Row) -> float:
                 total += (100 * i + 10 * j + k) * sums.cube[i, j, k]
     for i in range(sums.images.shape[0]):
         for j in range(sums.images.shape[1]):
-            total += sums.images[i, j, -1, 0]
+            total += sums.images[i, j, sums.images.shape[2] - 1, 0]
     for i in range(sums.values.shape[0]):
         for j in range(sums.values.shape[1]):
             total += (i + 1) * sums.values[i, j]
@@ -158,6 +158,40 @@ def test_views_of_unpacked_arrays_are_the_arrays() -> None:
     assert write_through_views(array_row(Single(counts))) == 2
     assert counts.tolist() == [0, 2, 2, 4, 4]
     assert sys.getrefcount(counts) == 2, "nobody holds it after the call"
+
+
+@kernel
+def read_one(place: int, row: Row) -> int:
+    return unpack(Single, row).counts[place]
+
+
+@kernel
+def write_one(place: int, row: Row) -> None:
+    unpack(Single, row).counts[place] = 1
+
+
+@kernel
+def read_of_four(first: int, second: int, row: Row) -> int:
+    return unpack(Images, row).images[first, second, 0, 0]
+
+
+class Images(NamedTuple):
+    """One array of four axes."""
+
+    images: ByteImages
+
+
+@pytest.mark.skipif(interpreted() or not numba.config.BOUNDSCHECK, reason="indices are only checked with bounds checks")
+@pytest.mark.parametrize("place", [-1, 3])
+def test_bounds_checks_refuse_indices_that_no_entry_has(place: int) -> None:
+    row = array_row(Single(np.arange(3)))
+    images = array_row(Images(np.zeros((3, 3, 1, 1), np.uint8)))
+    for read in (read_one, write_one):
+        with pytest.raises(IndexError, match="out of bounds"):
+            read(place, row)
+    for pair in ((place, 0), (0, place)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            read_of_four(*pair, images)
 
 
 @pytest.mark.skipif(interpreted(), reason="in plain Python any array is an array")

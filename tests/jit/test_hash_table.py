@@ -9,35 +9,41 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import kernel
-from backsweep.jit.hash_table_kernels import after, close_gap, home, insert, place_of, prefetch_home, prefetch_items
+from backsweep.jit.hash_table_kernels import (
+    EMPTY,
+    after,
+    entry,
+    home,
+    insert,
+    likely_item,
+    may_be,
+    number_in,
+    prefetch_home,
+    remove,
+)
 
 pytestmark = pytest.mark.kernels
 PLACES = 16
 
 
 @kernel
-def add(number: int, codes: NDArray[np.uint64], table: NDArray[np.int32]) -> None:
+def add(number: int, codes: NDArray[np.uint64], table: NDArray[np.uint64]) -> None:
     insert(codes[number], number, table)
 
 
 @kernel
-def search(number: int, codes: NDArray[np.uint64], table: NDArray[np.int32]) -> int:
+def search(number: int, codes: NDArray[np.uint64], table: NDArray[np.uint64]) -> int:
     place = home(codes[number], table)
-    while table[place] != 0:
-        if table[place] == number + 1:
+    while table[place] != EMPTY:
+        if may_be(table[place], codes[number]) and number_in(table[place]) == number:
             return place
         place = after(place, table)
     return -1
 
 
 @kernel
-def remove(number: int, codes: NDArray[np.uint64], table: NDArray[np.int32]) -> None:
-    gap = place_of(codes[number], number, table)
-    place = after(gap, table)
-    while table[place] != 0:
-        gap = close_gap(gap, place, codes[table[place] - 1], table)
-        place = after(place, table)
-    table[gap] = 0
+def take_out(number: int, codes: NDArray[np.uint64], table: NDArray[np.uint64]) -> None:
+    remove(codes[number], number, table)
 
 
 @given(
@@ -45,11 +51,11 @@ def remove(number: int, codes: NDArray[np.uint64], table: NDArray[np.int32]) -> 
     changes=st.lists(st.integers(0, 14), max_size=60),
 )
 def test_items_are_found_while_they_are_in_the_table(codes: list[int], changes: list[int]) -> None:
-    table, numbers = np.zeros(PLACES, np.int32), np.array(codes, np.uint64)
+    table, numbers = np.zeros(PLACES, np.uint64), np.array(codes, np.uint64)
     stored: dict[int, int] = {}
     for number in changes:  # one place always stays empty
         if number in stored:
-            remove(number, numbers, table)
+            take_out(number, numbers, table)
             del stored[number]
         else:
             add(number, numbers, table)
@@ -64,19 +70,28 @@ def test_items_are_found_while_they_are_in_the_table(codes: list[int], changes: 
 
 
 @kernel
-def hint(code: np.uint64, places: int, table: NDArray[np.int32], items: NDArray[np.int64]) -> None:
+def hint(code: np.uint64, table: NDArray[np.uint64]) -> int:
     prefetch_home(code, table)
-    prefetch_items(code, places, table, items, 2)
+    return likely_item(code, table)
+
+
+@kernel
+def fill(numbers: NDArray[np.int64], codes: NDArray[np.uint64], table: NDArray[np.uint64]) -> None:
+    for place in range(PLACES):
+        if numbers[place] >= 0:
+            table[place] = entry(codes[place], numbers[place])
 
 
 @given(
     code=st.integers(0, 2**64 - 1),
-    places=st.integers(0, 20),
-    numbers=st.lists(st.integers(0, 15), min_size=PLACES, max_size=PLACES),
+    other=st.integers(0, 2**64 - 1),
+    number=st.integers(-1, 2**31 - 2),
 )
-def test_prefetching_changes_nothing_and_stays_within_the_arrays(code: int, places: int, numbers: list[int]) -> None:
-    table, items = np.array(numbers, np.int32), np.arange(45, dtype=np.int64).reshape(15, 3)
-    before = table.copy(), items.copy()
-    hint(np.uint64(code), places, table, items)
-    np.testing.assert_array_equal(table, before[0])
-    np.testing.assert_array_equal(items, before[1])
+def test_the_likely_item_is_the_one_in_the_home_if_half_of_its_hash_fits(code: int, other: int, number: int) -> None:
+    for there in (code, code ^ 1 << 40, code ^ 1 << 31, other):  # the upper half of a hash is not in the table
+        table = np.zeros(PLACES, np.uint64)
+        fill(np.full(PLACES, number), np.full(PLACES, there, np.uint64), table)
+        before = table.copy()
+        likely = number >= 0 and there % 2**32 == code % 2**32
+        assert hint(np.uint64(code), table) == (number if likely else -1)
+        np.testing.assert_array_equal(table, before)

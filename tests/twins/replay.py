@@ -13,7 +13,9 @@ import numpy as np
 
 from backsweep import Replay
 from backsweep.encoding import Encoder, LiveEncoder
-from backsweep.graph.graph_kernels import ENDINGS, ROW_EDGE, SOURCE, TARGET, USES, find_edge
+from backsweep.graph.graph_kernels import ENDINGS, ROW_EDGE, SOURCE, TARGET, USES, GraphArrays, find_edge_into
+from backsweep.jit.array_table import unpack
+from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams import named_generator
 from backsweep.samplers import Sampler
 from backsweep.store.staging import UNSEEN_WORD
@@ -27,6 +29,11 @@ from twins.store import RUNNING as STILL_RUNNING
 from worlds import ACTIONS, WORLDS, World, assert_same_data, stacked
 
 EPISODE_STATES = {RUNNING: STILL_RUNNING, HAS_TERMINATED: TERMINATED, HAS_TRUNCATED: TRUNCATED, 3: BROKEN_OFF}
+
+
+@kernel
+def edge_between(source: int, target: int, graph_row: np.ndarray) -> int:
+    return find_edge_into(source, target, unpack(GraphArrays, graph_row))
 
 
 @dataclass(frozen=True)
@@ -281,8 +288,11 @@ class Twin:
                 assert (source, target) == (number[edge.source.key], place)
                 assert graph.rows_on(edge_number).tolist() == [row.serial for row in edge.rows]
             for other in twin.vertices:
-                found = find_edge(number[other], place, graph.edges, graph._edge_table)
+                found = edge_between(number[other], place, graph.row)
                 assert (found >= 0) == ((other, key) in twin.edges)
+        listed = sum(len(vertex.edges_in) for vertex in twin.vertices.values() if len(vertex.edges_in) > 1)
+        assert np.count_nonzero(graph._edge_table) == listed
+        assert np.count_nonzero(graph._vertex_table) == len(twin.vertices)
 
 
 def _as_space(space: gym.Space[Any], value: Any) -> Any:

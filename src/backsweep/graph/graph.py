@@ -77,9 +77,9 @@ class Graph(SavedPart):
         self._encoder = encoder
         self.vertices = reserve((most_vertices, KEY + encoder.words), np.int64)
         self.reward_sums = reserve((most_vertices,), np.float64)
-        self._vertex_table = reserve((power_of_two_at_least(2 * most_vertices),), np.int32)
+        self._vertex_table = reserve((power_of_two_at_least(2 * most_vertices),), np.uint64)
         self.edges = reserve((capacity, graph_kernels.EDGE_COLUMNS), np.int32)
-        self._edge_table = reserve((power_of_two_at_least(2 * capacity),), np.int32)
+        self._edge_table = reserve((power_of_two_at_least(2 * capacity),), np.uint64)
         self.pool = reserve((POOL_PLACES_PER_ROW * capacity + 64,), np.int32)
         self.graph_rows = reserve((capacity, graph_kernels.GRAPH_ROW_COLUMNS), np.int32)
         self.returns = reserve((capacity, 2), np.float64)

@@ -1,7 +1,8 @@
 """The predecessor graph in flat arrays: exactly the live rows, at every moment.
 
-    vertex_table[hash of key]            -> vertex + 1
-    edge_table[hash of both vertices]    -> edge + 1
+    vertex_table[hash of key]            -> vertex        see `jit/hash_table_kernels.py`
+    edge_table[hash of both vertices]    -> edge, for vertices into which several edges lead; the only edge into a
+                                            vertex is found in the vertex's block
 
     vertices[vertex]  USES       rows that start or end here; at 0 the vertex is released
                       STAMP      how many vertices were made before it: differs from that of a later one in its place
@@ -50,10 +51,11 @@ from backsweep.jit.array_table import (
     Int64Matrix,
     Int64Vector,
     Row,
+    WordVector,
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import after, close_gap, home, insert, place_of
+from backsweep.jit.hash_table_kernels import EMPTY, after, home, insert, may_be, number_in, remove
 from backsweep.jit.random_streams_kernels import GOLDEN, mix
 
 # Columns of vertices.
@@ -84,9 +86,9 @@ class GraphArrays(NamedTuple):
 
     vertices: Int64Matrix
     reward_sums: Float64Vector
-    vertex_table: Int32Vector
+    vertex_table: WordVector
     edges: Int32Matrix
-    edge_table: Int32Vector
+    edge_table: WordVector
     pool: Int32Vector
     rows: Int32Matrix
     returns: Float64Matrix
@@ -126,50 +128,47 @@ def has_key(vertex: int, key: NDArray[np.int64], vertices: NDArray[np.int64]) ->
 
 
 @inlined
-def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_table: NDArray[np.int32]) -> int:
+def find_vertex(key: NDArray[np.int64], vertices: NDArray[np.int64], vertex_table: NDArray[np.uint64]) -> int:
     """Return the vertex with this key, or -1."""
-    place = home(hash_key(key), vertex_table)
-    while vertex_table[place] != 0:
-        vertex = vertex_table[place] - 1
-        if has_key(vertex, key, vertices):
+    code = hash_key(key)
+    place = home(code, vertex_table)
+    while vertex_table[place] != EMPTY:
+        vertex = number_in(vertex_table[place])
+        if may_be(vertex_table[place], code) and has_key(vertex, key, vertices):
             return vertex
         place = after(place, vertex_table)
     return -1
 
 
 @inlined
-def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: NDArray[np.int32]) -> int:
+def find_edge(source: int, target: int, edges: NDArray[np.int32], edge_table: NDArray[np.uint64]) -> int:
     """Return the edge between two vertices, or -1."""
-    place = home(hash_edge(source, target), edge_table)
-    while edge_table[place] != 0:
-        edge = edge_table[place] - 1
-        if edges[edge, SOURCE] == source and edges[edge, TARGET] == target:
+    code = hash_edge(source, target)
+    place = home(code, edge_table)
+    while edge_table[place] != EMPTY:
+        edge = number_in(edge_table[place])
+        if may_be(edge_table[place], code) and edges[edge, SOURCE] == source and edges[edge, TARGET] == target:
             return edge
         place = after(place, edge_table)
     return -1
 
 
-@kernel
-def remove_vertex_entry(vertex: int, vertices: NDArray[np.int64], table: NDArray[np.int32]) -> None:
-    """Take a vertex out of its table."""
-    gap = place_of(hash_key(vertices[vertex, KEY:]), vertex, table)
-    place = after(gap, table)
-    while table[place] != 0:
-        gap = close_gap(gap, place, hash_key(vertices[table[place] - 1, KEY:]), table)
-        place = after(place, table)
-    table[gap] = 0
+@inlined
+def find_edge_into(source: int, target: int, graph: GraphArrays) -> int:
+    """Return the edge between two vertices of the graph, or -1."""
+    if graph.vertices[target, COUNT] > 1:
+        return find_edge(source, target, graph.edges, graph.edge_table)
+    if graph.vertices[target, COUNT] == 1:
+        edge = np.int64(graph.pool[graph.vertices[target, START]])
+        if graph.edges[edge, SOURCE] == source:
+            return edge
+    return -1
 
 
 @kernel
-def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.int32]) -> None:
+def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.uint64]) -> None:
     """Take an edge out of its table."""
-    gap = place_of(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, table)
-    place = after(gap, table)
-    while table[place] != 0:
-        other = table[place] - 1
-        gap = close_gap(gap, place, hash_edge(edges[other, SOURCE], edges[other, TARGET]), table)
-        place = after(place, table)
-    table[gap] = 0
+    remove(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, table)
 
 
 @kernel
@@ -181,7 +180,7 @@ def rebuild_tables(row: Row) -> None:
         if vertices[vertex, USES] > 0:
             insert(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
     for edge in range(counters[EDGES_HIGH]):
-        if edges[edge, E_COUNT] > 0:
+        if edges[edge, E_COUNT] > 0 and vertices[edges[edge, TARGET], COUNT] > 1:
             insert(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, graph.edge_table)
 
 

@@ -40,18 +40,29 @@ from backsweep.graph.graph_kernels import (
     VERTICES_LIVE,
     VISITS,
     GraphArrays,
+    find_edge_into,
     has_key,
     hash_edge,
     hash_key,
     push,
     remove_edge_entry,
-    remove_vertex_entry,
     tally_block,
 )
 from backsweep.graph.weights_kernels import count_row, move_count, renew_score
 from backsweep.jit.array_table import Row, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import after, home, prefetch_home, prefetch_items
+from backsweep.jit.hash_table_kernels import (
+    EMPTY,
+    after,
+    entry,
+    home,
+    insert,
+    likely_item,
+    may_be,
+    number_in,
+    prefetch_home,
+    remove,
+)
 from backsweep.jit.prefetching import prefetch
 from backsweep.store.store_kernels import (
     FLAGS,
@@ -69,13 +80,15 @@ from backsweep.store.store_kernels import (
 
 
 @kernel
-def find_or_make_vertex(key: NDArray[np.int64], graph: GraphArrays) -> int:
+def find_or_make_vertex(key: NDArray[np.int64], graph_row: Row) -> int:
     """Return the vertex of a new observation's key. A known key is counted as a collision."""
+    graph = unpack(GraphArrays, graph_row)
     vertices, table, counters = graph.vertices, graph.vertex_table, graph.counters
-    place = home(hash_key(key), table)
-    while table[place] != 0:
-        vertex = np.int64(table[place] - 1)
-        if has_key(vertex, key, vertices):
+    code = hash_key(key)
+    place = home(code, table)
+    while table[place] != EMPTY:
+        vertex = number_in(table[place])
+        if may_be(table[place], code) and has_key(vertex, key, vertices):
             counters[COLLISIONS] += 1
             return vertex
         place = after(place, table)
@@ -93,7 +106,7 @@ def find_or_make_vertex(key: NDArray[np.int64], graph: GraphArrays) -> int:
     graph.reward_sums[vertex] = 0.0
     counters[VERTICES_EVER] += 1
     counters[VERTICES_LIVE] += 1
-    table[place] = vertex + 1
+    table[place] = entry(code, vertex)
     return vertex
 
 
@@ -103,7 +116,7 @@ def leave_vertex(vertex: int, graph: GraphArrays) -> None:
     vertices, counters = graph.vertices, graph.counters
     vertices[vertex, USES] -= 1
     if vertices[vertex, USES] == 0:
-        remove_vertex_entry(vertex, vertices, graph.vertex_table)
+        remove(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
         vertices[vertex, STAMP] = counters[VERTICES_FREE]
         vertices[vertex, COUNT] = 0
         vertices[vertex, SIZE] = 0
@@ -124,14 +137,16 @@ def remove_row(slot: int, graph_row: Row) -> None:
     edges[edge, E_COUNT] -= 1
     count_row(edge, -1, graph)
     if edges[edge, E_COUNT] == 0:
-        remove_edge_entry(edge, edges, graph.edge_table)
-        start = vertices[target, START]
-        place = edges[edge, PLACE]
+        start, place, before = vertices[target, START], edges[edge, PLACE], vertices[target, COUNT]
         vertices[target, COUNT] -= 1
         moved = pool[start + vertices[target, COUNT]]
         pool[start + place] = moved
         move_count(moved, place, graph)
         edges[moved, PLACE] = place
+        if before > 1:
+            remove_edge_entry(edge, edges, graph.edge_table)
+        if before == 2:
+            remove_edge_entry(pool[start], edges, graph.edge_table)
         edges[edge, E_SIZE] = 0
         edges[edge, SOURCE] = counters[EDGES_FREE]
         counters[EDGES_FREE] = edge + 1
@@ -160,16 +175,14 @@ def prefetch_overwritten(slot: int, graph: GraphArrays) -> None:
     edges, vertices, rows, capacity = graph.edges, graph.vertices, graph.rows, graph.rows.shape[0]
     edge = rows[later_slot(slot, LOOK_AHEAD, capacity), ROW_EDGE]
     source, target = edges[edge, SOURCE], edges[edge, TARGET]
-    if edges[edge, E_COUNT] == 1:
-        prefetch_items(hash_edge(source, target), 3, graph.edge_table, edges, SOURCE)
+    if edges[edge, E_COUNT] == 1 and vertices[target, COUNT] > 1:
+        prefetch_home(hash_edge(source, target), graph.edge_table)
     if vertices[source, USES] == 1:
         prefetch_home(hash_key(vertices[source, KEY:]), graph.vertex_table)
     edge = rows[later_slot(slot, 2 * LOOK_AHEAD, capacity), ROW_EDGE]
-    source, target = edges[edge, SOURCE], edges[edge, TARGET]
-    prefetch_vertex(source, graph)
-    prefetch_vertex(target, graph)
-    if edges[edge, E_COUNT] == 1:
-        prefetch_home(hash_edge(source, target), graph.edge_table)
+    prefetch_vertex(edges[edge, SOURCE], graph)
+    prefetch(vertices, edges[edge, SOURCE], KEY)
+    prefetch_vertex(edges[edge, TARGET], graph)
     prefetch(edges, rows[later_slot(slot, 3 * LOOK_AHEAD, capacity), ROW_EDGE])
 
 
@@ -187,41 +200,53 @@ def prefetch_added(first: int, last: int, rows: NDArray[np.int32], graph: GraphA
     A vertex is found by its observation and an edge by its vertices: one step at a time, for all rows.
     """
     known, edges, table, capacity = graph.observation_vertex, graph.edges, graph.edge_table, rows.shape[0]
-    for serial in range(first, last):
-        slot = serial % capacity
+    start, both_known = first % capacity, False
+    slot = start
+    for _ in range(first, last):
         prefetch(known, rows[slot, OBSERVATION])
         prefetch(known, rows[slot, NEXT_OBSERVATION])
-    for serial in range(first, last):
-        slot = serial % capacity
+        slot = later_slot(slot, 1, capacity)
+    slot = start
+    for _ in range(first, last):
         source, target = known[rows[slot, OBSERVATION]] - 1, known[rows[slot, NEXT_OBSERVATION]] - 1
         if source >= 0 and target >= 0:
+            both_known = True
             prefetch_vertex(source, graph)
             prefetch_vertex(target, graph)
             prefetch_home(hash_edge(source, target), table)
-    if last - first == 1:  # what comes next would be waited for here as well as later
+        slot = later_slot(slot, 1, capacity)
+    if not both_known or last - first == 1:  # of one row, what comes next would be waited for here as well as later
         return
-    for serial in range(first, last):
-        slot = serial % capacity
+    slot = start
+    for _ in range(first, last):
         source, target = known[rows[slot, OBSERVATION]] - 1, known[rows[slot, NEXT_OBSERVATION]] - 1
         if source >= 0 and target >= 0:
-            prefetch(edges, max(table[home(hash_edge(source, target), table)] - 1, 0))
-    for serial in range(first, last):
-        slot = serial % capacity
+            if graph.vertices[target, COUNT] > 1:
+                prefetch(edges, max(likely_item(hash_edge(source, target), table), 0))
+            else:
+                prefetch(graph.pool, graph.vertices[target, START])
+        slot = later_slot(slot, 1, capacity)
+    slot = start
+    for _ in range(first, last):
         source, target = known[rows[slot, OBSERVATION]] - 1, known[rows[slot, NEXT_OBSERVATION]] - 1
         if source >= 0 and target >= 0:
-            edge = max(table[home(hash_edge(source, target), table)] - 1, 0)
-            place = (edges[edge, E_HEAD] + edges[edge, E_COUNT]) & (edges[edge, E_SIZE] - 1)
-            prefetch(graph.pool, edges[edge, E_START] + place)
+            if graph.vertices[target, COUNT] > 1:
+                edge = max(likely_item(hash_edge(source, target), table), 0)
+                place = (edges[edge, E_HEAD] + edges[edge, E_COUNT]) & (edges[edge, E_SIZE] - 1)
+                prefetch(graph.pool, edges[edge, E_START] + place)
+            else:
+                prefetch(edges, graph.pool[graph.vertices[target, START]])
+        slot = later_slot(slot, 1, capacity)
 
 
 @inlined
-def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays) -> int:
+def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays, graph_row: Row) -> int:
     """Return the vertex of a stored observation and count one more use of it."""
     known = graph.observation_vertex[observation]
     if known > 0:
         vertex = np.int64(known - 1)
     else:
-        vertex = np.int64(find_or_make_vertex(keys[-1 - known], graph))
+        vertex = np.int64(find_or_make_vertex(keys[-1 - known], graph_row))
         graph.observation_vertex[observation] = vertex + 1
     graph.vertices[vertex, USES] += 1
     return vertex
@@ -231,12 +256,9 @@ def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays) -> 
 def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
     """Return the edge between two vertices."""
     vertices, edges, table, counters = graph.vertices, graph.edges, graph.edge_table, graph.counters
-    place = home(hash_edge(source, target), table)
-    while table[place] != 0:
-        edge = np.int64(table[place] - 1)
-        if edges[edge, SOURCE] == source and edges[edge, TARGET] == target:
-            return edge
-        place = after(place, table)
+    edge = np.int64(find_edge_into(source, target, graph))
+    if edge >= 0:
+        return edge
     if counters[EDGES_FREE] != 0:
         edge = counters[EDGES_FREE] - 1
         counters[EDGES_FREE] = edges[edge, SOURCE]
@@ -249,8 +271,12 @@ def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
     edges[edge, E_SIZE] = 0
     edges[edge, E_HEAD] = 0
     edges[edge, E_COUNT] = 0
-    table[place] = edge + 1
-    size = vertices[target, SIZE]
+    count, size = vertices[target, COUNT], vertices[target, SIZE]
+    if count == 1:
+        only = graph.pool[vertices[target, START]]
+        insert(hash_edge(edges[only, SOURCE], target), only, table)
+    if count > 0:
+        insert(hash_edge(source, target), edge, table)
     push(vertices[target, START : START + 4], edge, graph)
     if graph.tallies.shape[0] and vertices[target, SIZE] != size:
         tally_block(target, graph)
@@ -276,15 +302,17 @@ def add_rows(
         graph.observation_vertex[fresh[i, 1]] = -1 - i
         prefetch_home(hash_key(new_keys[i]), graph.vertex_table)
     for i in range(keys.shape[0]):
-        prefetch_items(hash_key(new_keys[i]), 1, graph.vertex_table, vertices, KEY)
+        vertex = likely_item(hash_key(new_keys[i]), graph.vertex_table)
+        if vertex >= 0:
+            prefetch(vertices, vertex, KEY)
     prefetch_added(first, last, rows, graph)
+    slot = first % capacity
     for serial in range(first, last):
-        slot = serial % capacity
         if serial - capacity >= oldest:
             prefetch_overwritten(slot, graph)
             remove_row(slot, row)
-        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph)
-        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph)
+        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph, row)
+        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph, row)
         edge = find_or_make_edge(source, target, graph)
         push(graph.edges[edge, E_START : E_START + 4], slot, graph)
         count_row(edge, 1, graph)
@@ -296,7 +324,8 @@ def add_rows(
                 counters[TERMINALS] += 1
             vertices[target, ENDINGS] += 1
         previous = rows[slot, PREVIOUS]
-        if flags & STARTS_EPISODE or serial - (slot - previous) % capacity < oldest:
+        ago = slot - previous if slot >= previous else slot - previous + capacity
+        if flags & STARTS_EPISODE or serial - ago < oldest:
             returns[slot, BEFORE] = values[slot, RETURN] - values[slot, REWARD]
             vertices[source, VISITS] += 1
             reward_sums[source] += returns[slot, BEFORE]
@@ -310,3 +339,4 @@ def add_rows(
         graph.rows[slot, ROW_FLAGS] = flags
         renew_score(source, graph)
         renew_score(target, graph)
+        slot = later_slot(slot, 1, capacity)

@@ -22,20 +22,24 @@ The arrays must neither move nor be freed while a row is in use: the maker of a 
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
 from numba import from_dtype
+from numba.core import cgutils as numba_cgutils
 from numba.core import types
-from numba.extending import intrinsic, models, register_model
+from numba.extending import intrinsic, lower_builtin, models, register_model
 from numba.np import arrayobj as numba_arrayobj
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import interpreted
 
 arrayobj: Any = numba_arrayobj
+cgutils: Any = numba_cgutils
+lower: Any = lower_builtin
 
 MOST_AXES = 4
 COLUMNS = 1 + MOST_AXES
@@ -135,7 +139,8 @@ class BorrowedArray(types.Array):
     """The type, in compiled code, of an array whose memory is owned elsewhere.
 
     numba counts references to an array at every call and slice. For arrays that are never freed here that is wasted: it
-    took a third of the time of short kernels.
+    took a third of the time of short kernels. And an index of one entry must not be negative, or it would have to be
+    tested at every access, which took an eighth of the time of `add`. Bounds checks refuse such an index.
     """
 
     of_kernels = True
@@ -167,6 +172,49 @@ class BorrowedModel(models.ArrayModel):
     def inner_models(self) -> list[Any]:
         """Return the models of parts that are counted: none."""
         return []
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, index_type: Any, index: Any) -> Any:
+    """Return the address of one entry, or None if the index is not a number for every axis."""
+    several = isinstance(index_type, types.BaseTuple)
+    index_types = index_type.types if several else (index_type,)
+    if len(index_types) != kind.ndim or not all(isinstance(item, types.Integer) for item in index_types):
+        return None
+    numbers = cgutils.unpack_tuple(builder, index, count=len(index_types)) if several else [index]
+    places = [
+        context.cast(builder, number, item, types.intp) for number, item in zip(numbers, index_types, strict=True)
+    ]
+    view = arrayobj.make_array(kind)(context, builder, array)
+    return cgutils.get_item_pointer(
+        context, builder, kind, view, places, wraparound=False, boundscheck=context.enable_boundscheck
+    )
+
+
+def _read(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Compile ``array[index]``."""
+    kind, index_type = signature.args
+    place = _place(context, builder, kind, arguments[0], index_type, arguments[1])
+    if place is not None:
+        return arrayobj.load_item(context, builder, kind, place)
+    several = isinstance(index_type, types.BaseTuple)
+    general = arrayobj.getitem_array_tuple if several else arrayobj.getitem_arraynd_intp
+    return general(context, builder, signature, arguments)
+
+
+def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Compile ``array[index] = number``."""
+    kind, index_type, value_type = signature.args
+    place = _place(context, builder, kind, arguments[0], index_type, arguments[1])
+    if place is None:
+        return arrayobj.setitem_array(context, builder, signature, arguments)
+    value = context.cast(builder, arguments[2], value_type, kind.dtype)
+    arrayobj.store_item(context, builder, kind, value, place)
+    return context.get_dummy_value()
+
+
+for _index in (types.Integer, types.BaseTuple):
+    lower(operator.getitem, BorrowedArray, _index)(_read)
+    lower(operator.setitem, BorrowedArray, _index, types.Number)(_write)
 
 
 @intrinsic

@@ -1,18 +1,14 @@
 """Hash tables with open addressing: where items are found by their hash.
 
-    table[place]    number of an item + 1, or 0 for an empty place; the number of places is a power of two
+    table[place]    [ lower half of the hash | number of an item + 1 ], or 0 for an empty place
 
-An item lies in the first place that was free from its home, ``hash & (places - 1)``, on. The items and their hashes are
-the caller's, who searches from `home` to `after` until the item or an empty place comes, and removes an item with
+The number of places is a power of two. An item lies in the first place that was free from its home, ``hash & (places -
+1)``, on. The items are the caller's, who searches from `home` to `after` until the item or an empty place comes.
 
-    gap = place_of(code, number, table)
-    place = after(gap, table)
-    while table[place] != 0:
-        gap = close_gap(gap, place, hash of the item at place, table)
-        place = after(place, table)
-    table[gap] = 0
+The half hash tells nearly all other items apart from the one that is searched, and says where an item's home is. So an
+item is read only where it is found: items are scattered over memory, and waiting for one takes longer than all else.
 
-which moves later items back, so that no marker is left and searches stay short.
+Removing an item moves later ones back, so that no marker is left and searches stay short.
 """
 
 # In compiled code Python's numbers and numpy's are one and the same.
@@ -20,65 +16,82 @@ which moves later items back, so that no marker is left and searches stay short.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import inlined
 from backsweep.jit.prefetching import prefetch
 
+EMPTY = np.uint64(0)
+HALF = np.uint64(32)
+LOWER_HALF = np.uint64(0xFFFFFFFF)
+
 
 @inlined
-def home(code: np.uint64, table: NDArray[np.int32]) -> int:
+def home(code: np.uint64, table: NDArray[Any]) -> int:
     """Return the place where the search for a hash begins."""
     return np.int64(code & np.uint64(table.shape[0] - 1))
 
 
 @inlined
-def after(place: int, table: NDArray[np.int32]) -> int:
+def after(place: int, table: NDArray[Any]) -> int:
     """Return the place that is searched after another."""
     return (place + 1) & (table.shape[0] - 1)
 
 
 @inlined
-def insert(code: np.uint64, number: int, table: NDArray[np.int32]) -> None:
+def entry(code: np.uint64, number: int) -> np.uint64:
+    """Return what stands in the table for an item with this hash."""
+    return (code << HALF) | np.uint64(number + 1)
+
+
+@inlined
+def number_in(found: np.uint64) -> int:
+    """Return the number of the item that an entry stands for."""
+    return np.int64(found & LOWER_HALF) - 1
+
+
+@inlined
+def may_be(found: np.uint64, code: np.uint64) -> bool:
+    """Say whether the item that an entry stands for may have this hash."""
+    return found >> HALF == code & LOWER_HALF
+
+
+@inlined
+def insert(code: np.uint64, number: int, table: NDArray[np.uint64]) -> None:
     """Put an item that is not in the table into the first free place."""
     place = home(code, table)
-    while table[place] != 0:
+    while table[place] != EMPTY:
         place = after(place, table)
-    table[place] = number + 1
+    table[place] = entry(code, number)
 
 
 @inlined
-def place_of(code: np.uint64, number: int, table: NDArray[np.int32]) -> int:
-    """Return the place of an item that is in the table."""
-    place = home(code, table)
-    while table[place] != number + 1:
+def remove(code: np.uint64, number: int, table: NDArray[np.uint64]) -> None:
+    """Remove an item that is in the table, and move later ones back into the gap where they may lie there."""
+    mask, wanted = table.shape[0] - 1, entry(code, number)
+    gap = home(code, table)
+    while table[gap] != wanted:
+        gap = after(gap, table)
+    place = after(gap, table)
+    while table[place] != EMPTY:
+        if ((place - home(table[place] >> HALF, table)) & mask) >= ((place - gap) & mask):
+            table[gap] = table[place]
+            gap = place
         place = after(place, table)
-    return place
+    table[gap] = EMPTY
 
 
 @inlined
-def close_gap(gap: int, place: int, code: np.uint64, table: NDArray[np.int32]) -> int:
-    """Move the item at `place`, which has this hash, into the gap if it may lie there; return where the gap is then."""
-    mask = table.shape[0] - 1
-    if ((place - home(code, table)) & mask) >= ((place - gap) & mask):
-        table[gap] = table[place]
-        return place
-    return gap
-
-
-@inlined
-def prefetch_home(code: np.uint64, table: NDArray[np.int32]) -> None:
+def prefetch_home(code: np.uint64, table: NDArray[Any]) -> None:
     """Prefetch the place where the search for a hash begins."""
     prefetch(table, home(code, table))
 
 
 @inlined
-def prefetch_items(
-    code: np.uint64, places: int, table: NDArray[np.int32], items: NDArray[np.generic], offset: int
-) -> None:
-    """Prefetch the items in the home of a hash and the places after it, each from the number `offset` on."""
-    place = home(code, table)
-    for _ in range(places):
-        prefetch(items, max(table[place] - 1, 0), offset)
-        place = after(place, table)
+def likely_item(code: np.uint64, table: NDArray[np.uint64]) -> int:
+    """Return the number of the item in the home of a hash if it may have this hash, else -1: for prefetching it."""
+    found = table[home(code, table)]
+    return number_in(found) if found != EMPTY and may_be(found, code) else -1

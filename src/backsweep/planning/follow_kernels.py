@@ -69,8 +69,8 @@ from backsweep.store.store_kernels import (
     OBSERVATION,
     REWARD,
     TERMINATED,
-    note_stretch,
 )
+from backsweep.store.stretches_kernels import note_stretch
 
 # -- removing rows ----------------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ def drop_arc(
     vertices: NDArray[np.int32],
     pairs: NDArray[np.int32],
     arcs: NDArray[np.int32],
-    arc_table: NDArray[np.int32],
+    arc_table: NDArray[np.uint64],
     counters: NDArray[np.int64],
 ) -> None:
     """Remove an arc without rows from its two lists and the table."""
@@ -231,7 +231,7 @@ def find_or_make_arc(
     vertices: NDArray[np.int32],
     pairs: NDArray[np.int32],
     arcs: NDArray[np.int32],
-    arc_table: NDArray[np.int32],
+    arc_table: NDArray[np.uint64],
     counters: NDArray[np.int64],
 ) -> int:
     """Return the arc from a pair to a vertex."""

@@ -131,7 +131,7 @@ class Model(NamedTuple):
     pairs: Int32Matrix
     pair_numbers: Float64Matrix
     arcs: Int32Matrix
-    arc_table: Int32Vector
+    arc_table: WordVector
     rows: Int32Matrix
     row_numbers: Float64Matrix
     changed: Int32Vector

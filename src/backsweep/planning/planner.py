@@ -99,7 +99,7 @@ class Planner:
             pairs=reserve((capacity, model_kernels.PAIR_COLUMNS), np.int32),
             pair_numbers=reserve((capacity, model_kernels.PAIR_NUMBER_COLUMNS), np.float64),
             arcs=reserve((capacity, model_kernels.ARC_COLUMNS), np.int32),
-            arc_table=reserve((power_of_two_at_least(2 * capacity),), np.int32),
+            arc_table=reserve((power_of_two_at_least(2 * capacity),), np.uint64),
             rows=reserve((capacity, model_kernels.MODEL_ROW_COLUMNS), np.int32),
             row_numbers=reserve((capacity, model_kernels.ROW_NUMBER_COLUMNS), np.float64),
             changed=reserve((most_vertices,), np.int32),

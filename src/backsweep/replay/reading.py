@@ -16,6 +16,7 @@ from backsweep.replay.parts import ReplayParts
 from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.store import reading_kernels, store_kernels
 from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, NEXT, TRUNCATED
+from backsweep.store.stretches_kernels import stretch_range
 from backsweep.types import Batch, Picks, Rows
 
 
@@ -149,7 +150,7 @@ class Reading(ReplayParts):
         """Return the smallest and the largest reward sum over any part of a stored episode; 0 is always included."""
         with self._lock:
             store = self._store
-            low, high = store_kernels.stretch_range(store.oldest, store.total, store.rows, store.values)
+            low, high = stretch_range(store.oldest, store.total, store.rows, store.values)
             return float(low), float(high)
 
     def update_priorities(

@@ -3,7 +3,7 @@
 A *record* is a fixed number of 64-bit words: one frame of an observation, or, with frame stacks, the list of the
 frames that make up one observation. A record table stores each distinct record once:
 
-    table[hash]  -> record + 1        see `jit/hash_table_kernels.py`
+    table[hash]  -> record            see `jit/hash_table_kernels.py`
     records[record, :]                the words themselves
     uses[record]                      the number of rows (or stacks) that refer to it; at 0 the record is released
     hashes[record]                    the hash, or, in a released record, the next released one + 1
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import BoolVector, Int32Vector, Int64Vector, Row, WordMatrix, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import after, close_gap, home, insert, place_of
+from backsweep.jit.hash_table_kernels import EMPTY, after, entry, home, insert, may_be, number_in, remove
 from backsweep.jit.random_streams_kernels import mix
 
 # Counters of a record table.
@@ -40,7 +40,7 @@ class Records(NamedTuple):
     records: WordMatrix
     uses: Int32Vector
     hashes: WordVector
-    table: Int32Vector
+    table: WordVector
     changed: BoolVector
     weights: WordVector
     """The hash's factors, one for each word of a record."""
@@ -73,9 +73,9 @@ def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records) -> int:
     """
     records, hashes, table, counters = kept.records, kept.hashes, kept.table, kept.counters
     place = home(code, table)
-    while table[place] != 0:
-        number = table[place] - 1
-        if hashes[number] == code and same_record(records[number], record):
+    while table[place] != EMPTY:
+        number = number_in(table[place])
+        if may_be(table[place], code) and same_record(records[number], record):
             return number
         place = after(place, table)
     if counters[RECORDS_FREE] != 0:
@@ -85,7 +85,7 @@ def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records) -> int:
         number = counters[RECORDS_HIGH]
         counters[RECORDS_HIGH] += 1
     counters[RECORDS_LIVE] += 1
-    table[place] = number + 1
+    table[place] = entry(code, number)
     hashes[number] = code
     kept.uses[number] = 0
     kept.changed[number // CHANGED_BLOCK] = True
@@ -97,12 +97,11 @@ def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records) -> int:
 @kernel
 def find(record: NDArray[np.uint64], kept: Records) -> int:
     """Return the number of a record, or -1."""
-    hashes, table = kept.hashes, kept.table
-    code = hash_record(record, kept.weights)
+    table, code = kept.table, hash_record(record, kept.weights)
     place = home(code, table)
-    while table[place] != 0:
-        number = table[place] - 1
-        if hashes[number] == code and same_record(kept.records[number], record):
+    while table[place] != EMPTY:
+        number = number_in(table[place])
+        if may_be(table[place], code) and same_record(kept.records[number], record):
             return number
         place = after(place, table)
     return -1
@@ -124,19 +123,14 @@ def find_observation(staged: NDArray[np.uint64], frames: Records, stacks: Record
     return find(stack, stacks)
 
 
-@kernel
+@inlined
 def release(number: int, kept: Records) -> bool:
     """Remove one use of a record; free it and return True if that was the last one."""
-    uses, hashes, table, counters = kept.uses, kept.hashes, kept.table, kept.counters
+    uses, hashes, counters = kept.uses, kept.hashes, kept.counters
     uses[number] -= 1
     if uses[number] > 0:
         return False
-    gap = place_of(hashes[number], number, table)
-    place = after(gap, table)
-    while table[place] != 0:
-        gap = close_gap(gap, place, hashes[table[place] - 1], table)
-        place = after(place, table)
-    table[gap] = 0
+    remove(hashes[number], number, kept.table)
     hashes[number] = np.uint64(counters[RECORDS_FREE])
     counters[RECORDS_FREE] = number + 1
     counters[RECORDS_LIVE] -= 1
@@ -144,7 +138,7 @@ def release(number: int, kept: Records) -> bool:
 
 
 @kernel
-def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: NDArray[np.int32], high: int) -> None:
+def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: NDArray[np.uint64], high: int) -> None:
     """Fill an empty table with the used records below `high`; needed after loading."""
     for number in range(high):
         if uses[number] > 0:
@@ -152,17 +146,13 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
 
 
 @kernel
-def intern_observation(staged: NDArray[np.uint64], code: np.uint64, frames_row: Row, stacks_row: Row) -> int:
-    """Find or store a staged observation; return its number, or -1 - number if it is new.
+def intern_stack(staged: NDArray[np.uint64], frames_row: Row, stacks_row: Row) -> int:
+    """Find or store a staged stack of frames; return its number, or -1 - number if it is new.
 
-    Without frame stacks (records of `stacks` have no words) an observation is one frame, whose hash is `code`. With
-    them it is a list of frames in a separate record table, and uses of its frames are counted when the list is new.
+    It is a list of frames in a separate record table, and uses of its frames are counted when the list is new.
     """
     frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
-    depth = stacks.records.shape[1]
-    if depth == 0:
-        return intern(staged, code, frames)
-    size = frames.records.shape[1]
+    depth, size = stacks.records.shape[1], frames.records.shape[1]
     stack = np.empty(depth, np.uint64)
     for i in range(depth):
         part = staged[i * size : (i + 1) * size]
@@ -179,12 +169,9 @@ def intern_observation(staged: NDArray[np.uint64], code: np.uint64, frames_row: 
 
 
 @kernel
-def release_observation(number: int, frames_row: Row, stacks_row: Row) -> None:
-    """Remove one use of an observation."""
+def release_stack(number: int, frames_row: Row, stacks_row: Row) -> None:
+    """Remove one use of a stack of frames."""
     frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
-    depth = stacks.records.shape[1]
-    if depth == 0:
-        release(number, frames)
-    elif release(number, stacks):
-        for i in range(depth):
+    if release(number, stacks):
+        for i in range(stacks.records.shape[1]):
             release(np.int64(stacks.records[number, i]), frames)

@@ -51,7 +51,7 @@ class RecordTable:
         self.records = reserve(shape, np.uint64) if self._file is None else self._file.array
         self.uses = reserve((most,), np.int32)
         self.hashes = reserve((most,), np.uint64)
-        self.table = reserve((power_of_two_at_least(2 * most),), np.int32)
+        self.table = reserve((power_of_two_at_least(2 * most),), np.uint64)
         self.changed = reserve((most // distinct.CHANGED_BLOCK + 1,), np.bool_)
         with np.errstate(over="ignore"):
             weights = np.array([mix(np.uint64(i + 1)) | np.uint64(1) for i in range(words)], np.uint64)

@@ -43,10 +43,18 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import home, prefetch_home, prefetch_items
+from backsweep.jit.hash_table_kernels import likely_item, prefetch_home
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
-from backsweep.store.distinct_kernels import Records, hash_record, intern_observation, release_observation, same_record
+from backsweep.store.distinct_kernels import (
+    Records,
+    hash_record,
+    intern,
+    intern_stack,
+    release,
+    release_stack,
+    same_record,
+)
 
 # Columns of rows.
 PREVIOUS, NEXT, EPISODE, FLAGS, OBSERVATION, NEXT_OBSERVATION, ROW_COLUMNS = range(7)
@@ -119,44 +127,6 @@ class Ring(NamedTuple):
 
 
 @inlined
-def note_stretch(
-    serial: int,
-    oldest: int,
-    rows: NDArray[np.int32],
-    values: NDArray[np.float64],
-    stretches: NDArray[np.float64],
-    worst: int,
-    best: int,
-) -> None:
-    """Write the smallest and the largest reward sum over parts of an episode that end with a row.
-
-    Such a part is the row alone, or the best part that ends with the row before, plus this row. They go to the columns
-    `worst` and `best` of `stretches`.
-    """
-    capacity = rows.shape[0]
-    slot = serial % capacity
-    reward, previous = values[slot, REWARD], rows[slot, PREVIOUS]
-    stretches[slot, worst] = reward
-    stretches[slot, best] = reward
-    if not rows[slot, FLAGS] & STARTS_EPISODE and serial - (slot - previous) % capacity >= oldest:
-        stretches[slot, worst] += min(stretches[previous, worst], 0.0)
-        stretches[slot, best] += max(stretches[previous, best], 0.0)
-
-
-@kernel
-def stretch_range(oldest: int, total: int, rows: NDArray[np.int32], values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the smallest and the largest reward sum over any part of a live episode; 0 is always included."""
-    capacity = rows.shape[0]
-    stretches = np.zeros((capacity, 2))
-    worst, best = 0.0, 0.0
-    for serial in range(oldest, total):
-        note_stretch(serial, oldest, rows, values, stretches, 0, 1)
-        worst = min(worst, stretches[serial % capacity, 0])
-        best = max(best, stretches[serial % capacity, 1])
-    return worst, best
-
-
-@inlined
 def begin_episode(slot: int, ring: Ring) -> int:
     """Open an episode whose first row is `slot` and return it."""
     episodes, counters = ring.episodes, ring.counters
@@ -218,10 +188,10 @@ def hash_successors(staged_row: Row, frames_row: Row) -> None:
     for lane in range(num_envs):
         if staging.flags[lane] == SKIP:
             continue
-        number = max(frames.table[home(staging.codes[lane], frames.table)] - 1, 0)
-        prefetch(frames.hashes, number)
-        prefetch(frames.records, number)
-        prefetch(frames.uses, number)
+        number = likely_item(staging.codes[lane], frames.table)
+        if number >= 0:
+            prefetch(frames.records, number)
+            prefetch(frames.uses, number)
 
 
 @inlined
@@ -233,12 +203,37 @@ def later_slot(slot: int, rows: int, capacity: int) -> int:
 
 @inlined
 def prefetch_overwritten(slot: int, ring: Ring, frames: Records) -> None:
-    """Prefetch the places of observations that will be released soon, after that of the row in `slot`."""
+    """Prefetch the place of an observation that will be released soon, after that of the row in `slot`."""
     rows, capacity = ring.rows, ring.rows.shape[0]
-    observation = rows[later_slot(slot, LOOK_AHEAD, capacity), OBSERVATION]
-    prefetch_items(frames.hashes[observation], 2, frames.table, frames.hashes, 0)
+    prefetch_home(frames.hashes[rows[later_slot(slot, LOOK_AHEAD, capacity), OBSERVATION]], frames.table)
     observation = rows[later_slot(slot, 2 * LOOK_AHEAD, capacity), OBSERVATION]
-    prefetch_home(frames.hashes[observation], frames.table)
+    prefetch(frames.hashes, observation)
+    prefetch(frames.uses, observation)
+
+
+@inlined
+def remove_oldest(slot: int, ring: Ring, frames: Records, frames_row: Row, stacks_row: Row) -> None:
+    """Remove the oldest row, which is in `slot`."""
+    observation, successor = ring.rows[slot, OBSERVATION], ring.rows[slot, NEXT_OBSERVATION]
+    shorten_episode(slot, ring)
+    if unpack(Records, stacks_row).records.shape[1] == 0:
+        prefetch_overwritten(slot, ring, frames)
+        release(observation, frames)
+        release(successor, frames)
+    else:
+        release_stack(observation, frames_row, stacks_row)
+        release_stack(successor, frames_row, stacks_row)
+    ring.counters[LIVE] -= 1
+
+
+@inlined
+def intern_observation(place: int, staging: Staged, frames: Records, frames_row: Row, stacks_row: Row) -> int:
+    """Find or store the staged observation in a place; return its number, or -1 - number if it is new."""
+    staged, num_envs = staging.observations[place], staging.codes.shape[0]
+    if unpack(Records, stacks_row).records.shape[1] > 0:
+        return intern_stack(staged, frames_row, stacks_row)
+    code = staging.codes[place - num_envs] if place >= num_envs else hash_record(staged, frames.weights)
+    return intern(staged, code, frames)
 
 
 @kernel
@@ -254,38 +249,32 @@ def add_rows(store: Table) -> int:
     rows, values, counters = ring.rows, ring.values, ring.counters
     capacity = rows.shape[0]
     num_envs = ring.lanes.shape[0]
-    stacked = stacks.records.shape[1] > 0
-    if not stacked:
+    if stacks.records.shape[1] == 0:
         hash_successors(arrays[STAGED], frames_row)
     new = 0
+    next_slot = counters[TOTAL] % capacity
     for lane in range(num_envs):
         flags = staging.flags[lane]
         staging.numbers[lane] = -1
         if flags == SKIP:
             continue
         staging.numbers[lane] = counters[TOTAL]
-        slot = counters[TOTAL] % capacity
+        slot = next_slot
+        next_slot = later_slot(slot, 1, capacity)
         if counters[LIVE] == capacity:
-            if not stacked:
-                prefetch_overwritten(slot, ring, frames)
-            shorten_episode(slot, ring)
-            for column in range(OBSERVATION, NEXT_OBSERVATION + 1):
-                release_observation(rows[slot, column], frames_row, stacks_row)
-            counters[LIVE] -= 1
+            remove_oldest(slot, ring, frames, frames_row, stacks_row)
 
+        last = last_slot(lane, slot, ring)
         known = (flags & CONTINUES) != 0
-        observation = find_continuation(lane, staging.observations[lane], known, ring, frames, stacks)
+        observation = find_continuation(last, staging.observations[lane], known, ring, frames, stacks)
         if observation >= 0:
-            last = (ring.lanes[lane, LANE_LAST] - 1) % capacity
             episode = np.int64(rows[last, EPISODE])
             rows[last, NEXT] = slot
             rows[slot, PREVIOUS] = last
             values[slot, RETURN] = values[last, RETURN] + staging.rewards[lane]
             starts = 0
         else:
-            staged = staging.observations[lane]
-            code = np.uint64(0) if stacked else hash_record(staged, frames.weights)
-            observation = intern_observation(staged, code, frames_row, stacks_row)
+            observation = intern_observation(lane, staging, frames, frames_row, stacks_row)
             if observation < 0:
                 observation = -1 - observation
                 staging.fresh[new, 0] = lane
@@ -296,8 +285,7 @@ def add_rows(store: Table) -> int:
             values[slot, RETURN] = staging.rewards[lane]
             starts = STARTS_EPISODE
         count_use(observation, frames, stacks)
-        staged = staging.observations[num_envs + lane]
-        successor = intern_observation(staged, staging.codes[lane], frames_row, stacks_row)
+        successor = intern_observation(num_envs + lane, staging, frames, frames_row, stacks_row)
         if successor < 0:
             successor = -1 - successor
             staging.fresh[new, 0] = num_envs + lane
@@ -327,20 +315,30 @@ def add_rows(store: Table) -> int:
 
 
 @inlined
-def find_continuation(
-    lane: int, staged: NDArray[np.uint64], known: bool, ring: Ring, frames: Records, stacks: Records
-) -> int:
-    """Return the number of the lane's last successor if the staged observation continues from it, else -1.
+def last_slot(lane: int, slot: int, ring: Ring) -> int:
+    """Return where a lane's last row is if it is still there, else -1; the lane's next row goes to `slot`."""
+    counters = ring.counters
+    serial = ring.lanes[lane, LANE_LAST] - 1
+    ago = counters[TOTAL] - serial
+    if serial < 0 or ago > counters[LIVE]:
+        return -1
+    return slot - ago if slot >= ago else slot - ago + ring.rows.shape[0]
 
-    If that is `known`, nothing is compared, unless the ring has overwritten the last row.
+
+@inlined
+def find_continuation(
+    last: int, staged: NDArray[np.uint64], known: bool, ring: Ring, frames: Records, stacks: Records
+) -> int:
+    """Return the number of a lane's last successor if the staged observation continues from it, else -1.
+
+    `last` is the slot of the lane's last row, -1 if there is none. If the continuation is `known`, nothing is compared,
+    unless the ring has overwritten the last row.
 
     An unfinished episode that is not continued (the caller skipped steps) is marked as broken off.
     """
     rows, counters = ring.rows, ring.counters
-    serial = ring.lanes[lane, LANE_LAST] - 1
-    if serial < 0 or serial < counters[TOTAL] - counters[LIVE]:
+    if last < 0:
         return -1
-    last = serial % rows.shape[0]
     if rows[last, FLAGS] & ENDED:
         return -1
     number = rows[last, NEXT_OBSERVATION]

@@ -206,7 +206,7 @@ def add_if_new(
 ) -> bool:
     """Add a key to the set; return whether it was new.
 
-    table   see `jit/hash_table_kernels.py`:  [ 0 | 3 | 0 | 1 | 2 | ... ]    number of the key + 1, or 0
+    table   searched as in `hash_table_kernels.py`:  [ 0 | 3 | 0 | 1 | 2 | ... ]    number of the key + 1, or 0
     keys    the keys in order of insertion:   keys[0], keys[1], ...          `count` of them before this call
     slots   the place of each key in the table, for clearing it
     """
