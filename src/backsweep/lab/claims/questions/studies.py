@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from backsweep.lab.claims.chain_rules import DiffusionMatters, FasterValues, ThirtyBackups
-from backsweep.lab.claims.dimension_rule import SameAtEveryDimension
-from backsweep.lab.claims.measured_rules import CheapBatches, FullCoverage, LikeEbu, OptimalOrder
+from backsweep.lab.claims.measured_rules import CheapBatches, FullCoverage, LikeEbu, OptimalOrder, SameAtEveryDimension
 from backsweep.lab.claims.question import Question
 from backsweep.lab.claims.questions.shared import SIMPLE_HARD, grids, study_scales, variant
 
