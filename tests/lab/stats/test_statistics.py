@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, trim_mean
 
-from backsweep.lab.stats.aggregate import aggregates
 from backsweep.lab.stats.curves import area_under, steps_to
 from backsweep.lab.stats.intervals import (
+    aggregates,
     bootstrap,
     curve_bands,
     holm,

@@ -24,6 +24,7 @@ from backsweep.lab.report.learning_charts import trials
 from backsweep.lab.report.soonest import Soonest, read_soonest
 from backsweep.lab.report.tables import DIVERGED, SUCCESS
 from backsweep.lab.stats.curves import steps_to
+from backsweep.lab.stats.intervals import aggregates
 from backsweep.lab.stats.survival import median_interval
 
 OFTEN = 0.15
@@ -194,8 +195,6 @@ def _trained(question: Question, evidence: Evidence) -> bool:
 
 def _scores(question: Question, evidence: Evidence) -> Table:
     """Return the aggregate scores of comparable variants."""
-    from backsweep.lab.stats.aggregate import aggregates
-
     groups = complete(groups_for(question, evidence), question.compared)
     labels = comparable(question, groups)
     names = in_order(variant.label for variant in question.variants if variant.label not in labels)

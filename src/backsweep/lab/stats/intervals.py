@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.random_streams import named_generator
+
 Scores = NDArray[np.float64]
 REPEATS = 2_000
 CURVE_REPEATS = 300
@@ -120,6 +122,25 @@ def curve_bands(curves: NDArray[np.float64], *, generator: np.random.Generator) 
     chosen = generator.integers(len(curves), size=(CURVE_REPEATS, len(curves)))
     drawn = interquartile_mean(curves.T[:, chosen])  # (points, repeats)
     return interquartile_mean(curves.T), *_ends(drawn, axis=1)
+
+
+def aggregates(scores: dict[str, Scores]) -> dict[str, dict[str, Interval]]:
+    """Return the interquartile mean, median and mean of each method's scores (runs, tasks) with 95% intervals.
+
+    The interquartile mean is that of all runs; the median and the mean are those of the tasks' means. Runs are
+    resampled within each task.
+    """
+    measures: dict[str, Callable[[Scores], Scores]] = {
+        "iqm": lambda drawn: interquartile_mean(drawn.reshape(len(drawn), -1)),
+        "median": lambda drawn: np.median(drawn.mean(axis=1), axis=1),
+        "mean": lambda drawn: drawn.mean(axis=1).mean(axis=1),
+    }
+    found: dict[str, dict[str, Interval]] = {}
+    for method, values in scores.items():
+        chosen = resampled_runs(_shape(values), REPEATS, named_generator(0, "aggregates", method))
+        drawn = np.take_along_axis(values[None], chosen, axis=1)
+        found[method] = {name: around(float(of(values[None])[0]), of(drawn)) for name, of in measures.items()}
+    return found
 
 
 def holm(p_values: list[float]) -> list[float]:
