@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, Records
+from backsweep.lab.claims.rules import LEVEL
 from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict, all_parts
 from backsweep.lab.seeds import purpose_of
 from backsweep.lab.stats.intervals import Interval, around, holm, paired_difference, plain
@@ -210,12 +211,12 @@ class FasterValues:
                     Part(
                         f"TER's error is lower than that of {title_of(row['against'])}, from {setting['initial']}",
                         f"{row['difference']}, p {row['p (Holm)']:.3g}",
-                        row["difference"].estimate < 0 if row["p (Holm)"] <= 0.05 else None,
+                        row["difference"].estimate < 0 if row["p (Holm)"] <= LEVEL else None,
                     )
                     for row in rows
                     if row["against"] in ("uer", "per", "ebu", "discor")
                 ]
-        better = sum(row["p (Holm)"] <= 0.05 and row["difference"].estimate < 0 for row in table)
+        better = sum(row["p (Holm)"] <= LEVEL and row["difference"].estimate < 0 for row in table)
         summary = (
             f"Mean |Q - Q*| over the first {EARLY} backups, TER minus the other, in pairs by data set. TER is ahead in "
             f"{better} of {len(table)} comparisons over all batch sizes, starts and target intervals."

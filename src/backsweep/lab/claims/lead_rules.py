@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import TrainedRun
 from backsweep.lab.claims.groups import Groups, Measure, area, scores
+from backsweep.lab.claims.rules import LEVEL
 from backsweep.lab.claims.summary import Comparison
 from backsweep.lab.claims.verdict import Part, Verdict
 from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
@@ -21,7 +22,6 @@ from backsweep.tasks import find_task
 
 TITLE = "Lead, size and graph"
 FEWEST_TASKS = 4  # through fewer points every order is a trend
-LEVEL = 0.05
 REPEATS = 2_000
 
 
