@@ -9,12 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from backsweep import Replay
-from backsweep.graph.graph_kernels import E_COUNT, E_SIZE
+from backsweep import GraphValues, Replay, Topological
+from backsweep.graph.graph_check import KEYS_COMPARED
+from backsweep.graph.graph_kernels import COUNT, E_COUNT, E_SIZE, KEY, SOURCE, TARGET, rebuild_tables
+from backsweep.planning.model_kernels import PAIR, SUCCESSOR, rebuild_arc_table
 from backsweep.snapshot import SnapshotError
 from backsweep.snapshot.contents import ContentsError
 from backsweep.sweep.sweep_kernels import EXPANSIONS, RESTARTS, SWEEP
@@ -171,3 +174,55 @@ def test_linked_lists_are_followed_to_their_end() -> None:
     ):
         with pytest.raises(ContentsError, match=r"^it "):
             need_list(head, following, members, "it")
+
+
+DISTINCT = 1500
+"""States enough for the square of their number to be more than the work that loading may do."""
+
+
+def long_walk() -> Replay:
+    """Return a replay in which no state comes twice."""
+    space = gym.spaces.Box(-1e6, 1e6, (1,), np.float32)
+    replay = Replay(space, gym.spaces.Discrete(3), DISTINCT, Topological(), values=GraphValues())
+    for step in range(DISTINCT):
+        replay.add(np.array([step], np.float32), step % 3, 0.0, np.array([step + 1], np.float32), False, False)
+    replay.renew_values(lambda seen: np.zeros((len(seen), 3)))
+    return replay
+
+
+def one_hash(arrays: Arrays, metadata: dict[str, Any]) -> None:
+    hashes = arrays["store/frame_hashes"] = arrays["store/frame_hashes"].copy()
+    hashes[arrays["store/frame_uses"] > 0] = 7
+
+
+def one_key(arrays: Arrays, metadata: dict[str, Any]) -> None:
+    """Leave only those keys as they are that are compared with observations."""
+    vertices = arrays["graph/vertices"] = arrays["graph/vertices"].copy()
+    others = np.ones(len(vertices), np.bool_)
+    others[:: DISTINCT // KEYS_COMPARED] = False
+    vertices[others, KEY:] = 7
+
+
+@pytest.mark.parametrize(("change", "why"), [(one_hash, "the same hash"), (one_key, "too many of its vertices")])
+def test_equal_hashes_do_not_make_loading_quadratic(change: Any, why: str, tmp_path: Path) -> None:
+    long_walk().save(tmp_path / "good")
+    Replay.load(tmp_path / "good")
+    crafted(tmp_path / "good", tmp_path / "crafted", change)
+    with pytest.raises(SnapshotError, match=why):
+        Replay.load(tmp_path / "crafted")
+
+
+def test_equal_edges_and_arcs_do_not_make_loading_quadratic() -> None:
+    replay = long_walk()
+    graph, planner = replay._graph, replay._planner
+    assert graph is not None
+    assert planner is not None
+    for made_up in (False, True):
+        if made_up:
+            graph.edges[:, [SOURCE, TARGET]] = 1
+            graph.vertices[1, COUNT] = DISTINCT  # the only edge into a vertex is in no table
+            planner.model.arcs[:, [PAIR, SUCCESSOR]] = 1
+        for table in (graph._vertex_table, graph._edge_table, planner.model.arc_table):
+            table[:] = 0
+        assert rebuild_tables(graph.row) != made_up
+        assert rebuild_arc_table(planner.model) != made_up

@@ -86,7 +86,7 @@ def test_a_changed_digit_stops_the_report_and_the_packing(tmp_path: Path) -> Non
     ):
         read_evidence(tmp_path / "results")
     result = pack([tmp_path / "results"], tmp_path / "packed")
-    assert result.packed == 1
+    assert (result.packed, result.damaged) == (1, 1)
     assert "seed-100/records.jsonl: its contents are not what the finished run wrote" in result.refused[0]
 
 
@@ -140,4 +140,5 @@ def test_a_damaged_archive_is_never_used(tmp_path: Path) -> None:
             refused += 1
             assert archive.name in message
             assert refusal(lambda: read_evidence(tmp_path / "packed")) == message
+            assert pack([tmp_path / "packed"], tmp_path / "again").damaged == 1
     assert refused > 250

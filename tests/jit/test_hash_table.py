@@ -27,8 +27,8 @@ PLACES = 16
 
 
 @kernel
-def add(number: int, codes: NDArray[np.uint64], table: NDArray[np.uint64]) -> None:
-    insert(codes[number], number, table)
+def add(number: int, codes: NDArray[np.uint64], table: NDArray[np.uint64]) -> int:
+    return insert(codes[number], number, table)
 
 
 @kernel
@@ -58,7 +58,8 @@ def test_items_are_found_while_they_are_in_the_table(codes: list[int], changes: 
             take_out(number, numbers, table)
             del stored[number]
         else:
-            add(number, numbers, table)
+            passed = add(number, numbers, table)
+            assert passed == (search(number, numbers, table) - codes[number] % PLACES) % PLACES
             stored[number] = codes[number]
         assert np.count_nonzero(table) == len(stored)
         for other in range(15):

@@ -38,6 +38,7 @@ from backsweep.graph.graph_kernels import (
 )
 from backsweep.jit.array_table import array_row
 from backsweep.jit.memory import reserve
+from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_part import SavedPart
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store import Store, power_of_two_at_least
@@ -249,7 +250,7 @@ class Graph(SavedPart):
 
     def finish_loading(self) -> None:
         """Build the tables after the arrays have been filled."""
-        graph_kernels.rebuild_tables(self.row)
+        need(graph_kernels.rebuild_tables(self.row), "too many of its vertices or edges are the same")
         weights_kernels.rebuild_weights(self.row)
 
 

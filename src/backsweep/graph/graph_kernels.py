@@ -55,7 +55,7 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import EMPTY, after, home, insert, may_be, number_in, remove
+from backsweep.jit.hash_table_kernels import EMPTY, after, home, insert, may_be, most_passed, number_in, remove
 from backsweep.jit.random_streams_kernels import GOLDEN, mix
 
 # Columns of vertices.
@@ -172,16 +172,22 @@ def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.uin
 
 
 @kernel
-def rebuild_tables(row: Row) -> None:
-    """Fill empty tables from the arrays; needed after loading."""
+def rebuild_tables(row: Row) -> bool:
+    """Fill empty tables from the arrays, needed after loading; False if too many keys or edges have one hash."""
     graph = unpack(GraphArrays, row)
     vertices, edges, counters = graph.vertices, graph.edges, graph.counters
+    left = most_passed(counters[VERTICES_HIGH] + counters[EDGES_HIGH])
     for vertex in range(counters[VERTICES_HIGH]):
         if vertices[vertex, USES] > 0:
-            insert(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
+            left -= insert(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
+            if left < 0:
+                return False
     for edge in range(counters[EDGES_HIGH]):
         if edges[edge, E_COUNT] > 0 and vertices[edges[edge, TARGET], COUNT] > 1:
-            insert(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, graph.edge_table)
+            left -= insert(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, graph.edge_table)
+            if left < 0:
+                return False
+    return True
 
 
 # -- blocks in the pool -----------------------------------------------------------------------------------------------

@@ -60,12 +60,24 @@ def may_be(found: np.uint64, code: np.uint64) -> bool:
 
 
 @inlined
-def insert(code: np.uint64, number: int, table: NDArray[np.uint64]) -> None:
-    """Put an item that is not in the table into the first free place."""
-    place = home(code, table)
+def insert(code: np.uint64, number: int, table: NDArray[np.uint64]) -> int:
+    """Put an item that is not in the table into the first free place; return how many taken places came before it."""
+    place, passed = home(code, table), 0
     while table[place] != EMPTY:
         place = after(place, table)
+        passed += 1
     table[place] = entry(code, number)
+    return passed
+
+
+@inlined
+def most_passed(items: int) -> int:
+    """Return how many taken places the insertion of so many items may pass in a table that is at most half full.
+
+    Hashes spread well enough for less than one per item. Loaded ones may be made up to be all the same, and filling a
+    table would take the square of their number.
+    """
+    return 64 * items + 65_536
 
 
 @inlined

@@ -37,6 +37,7 @@ class MappedFile:
             block = mmap.mmap(self._descriptor, self._size)
         except OSError as error:
             os.close(self._descriptor)
+            del self._descriptor  # the number may soon be that of another file
             path.unlink()
             raise OSError(
                 error.errno, f"no file of {self._size} bytes can be made: {error.strerror}", str(path)

@@ -278,7 +278,7 @@ def pack_command(parsed: argparse.Namespace) -> int:
         f"{result.packed} runs packed into {parsed.results}, {result.known} there already, {len(result.refused)} left "
         f"out; {len(result.files)} files written, {result.nbytes:,} bytes"
     )
-    return 1 if result.conflicts else 0
+    return 1 if result.conflicts or result.damaged else 0
 
 
 def _results_folder(text: str) -> Any:

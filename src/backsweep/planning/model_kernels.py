@@ -45,7 +45,7 @@ from backsweep.jit.array_table import (
     WordVector,
 )
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import home, insert
+from backsweep.jit.hash_table_kernels import home, insert, most_passed
 from backsweep.jit.prefetching import prefetch
 
 # Columns of vertices.
@@ -167,11 +167,15 @@ def mark_changed(
 
 
 @kernel
-def rebuild_arc_table(model: Model) -> None:
-    """Fill the empty table from the arcs; needed after loading."""
+def rebuild_arc_table(model: Model) -> bool:
+    """Fill the empty table from the arcs, needed after loading; False if too many have one hash."""
     arcs, table, high = model.arcs, model.arc_table, model.counters[ARCS_HIGH]
+    left = most_passed(high)
     for arc in range(high):
         if arc + AHEAD < high:
             prefetch(table, home(hash_edge(arcs[arc + AHEAD, PAIR], arcs[arc + AHEAD, SUCCESSOR]), table))
         if arcs[arc, ROWS] > 0:
-            insert(hash_edge(arcs[arc, PAIR], arcs[arc, SUCCESSOR]), arc, table)
+            left -= insert(hash_edge(arcs[arc, PAIR], arcs[arc, SUCCESSOR]), arc, table)
+            if left < 0:
+                return False
+    return True

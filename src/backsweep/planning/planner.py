@@ -37,6 +37,7 @@ from backsweep.planning.model_kernels import (
 )
 from backsweep.planning.planner_check import check_planner
 from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
+from backsweep.snapshot.contents import need
 from backsweep.store.layout import host_array
 from backsweep.store.output import Output
 from backsweep.store.store import Store, power_of_two_at_least
@@ -318,4 +319,4 @@ class Planner:
     def finish_loading(self) -> None:
         """Build what is not saved after the arrays have been filled."""
         self.floor = self._floor_between(self.bounds)
-        model_kernels.rebuild_arc_table(self.model)
+        need(model_kernels.rebuild_arc_table(self.model), "too many of its arcs are the same")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from backsweep.snapshot import files
@@ -18,7 +19,7 @@ from backsweep.snapshot.errors import RESTORE, SnapshotError
 from backsweep.snapshot.folder import SEGMENTS_NAME
 from backsweep.snapshot.layout import ArraySpec, rows_of
 from backsweep.snapshot.manifest import MANIFEST_NAME, Manifest, Segment, load
-from backsweep.snapshot.segment import SegmentBuffer, digest_of, header_of, views
+from backsweep.snapshot.segment import SegmentBuffer, header_of, views
 
 Destination = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 """Given shape and dtype, returns the array to load into."""
@@ -145,18 +146,37 @@ def _load_segment(
     arrays: Mapping[str, NDArray[Any]],
     buffer: SegmentBuffer,
 ) -> None:
+    header, data_bytes = header_of(segment.pieces, specs)
+    whole = rows_of(arrays[segment.pieces[0].array], segment.pieces[0]) if len(segment.pieces) == 1 else None
+    if whole is not None and whole.flags.c_contiguous and len(header) + data_bytes == segment.size:
+        # A chunk of a large array goes straight to its place, without a copy.
+        start = np.empty(len(header), np.uint8)
+        _read_checked(path, segment, (start, whole.reshape(-1).view(np.uint8)))
+        _check_header(path, start, header)
+        return
     image = buffer.take(segment.size)
+    _read_checked(path, segment, (image,))
+    _check_header(path, image[: len(header)], header)
+    for piece, part in zip(segment.pieces, views(image, len(header), segment.pieces, specs), strict=True):
+        rows_of(arrays[piece.array], piece)[...] = part
+
+
+def _read_checked(path: Path, segment: Segment, parts: tuple[NDArray[np.uint8], ...]) -> None:
+    """Read a segment into consecutive parts and check its size and digest."""
+    size, digest = 0, xxhash.xxh3_128()
     try:
         with open(path, "rb") as file:
-            size = file.readinto(image.data)
+            for part in parts:
+                size += file.readinto(part.data)
+                digest.update(part.data)
     except OSError as error:
         raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", RESTORE) from error
     if size != segment.size:
         raise SnapshotError(path, f"it has {size} bytes where {segment.size} were saved", RESTORE)
-    if digest_of(image.data) != segment.digest:
+    if digest.hexdigest() != segment.digest:
         raise SnapshotError(path, "its contents do not match their digest, so it was altered or damaged", RESTORE)
-    header, _ = header_of(segment.pieces, specs)
-    if bytes(image[: len(header)]) != header:
+
+
+def _check_header(path: Path, found: NDArray[np.uint8], expected: bytes) -> None:
+    if bytes(found) != expected:
         raise SnapshotError(path, "its header is not the one that the manifest describes", RESTORE)
-    for piece, part in zip(segment.pieces, views(image, len(header), segment.pieces, specs), strict=True):
-        rows_of(arrays[piece.array], piece)[...] = part

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import BoolVector, Int32Vector, Int64Vector, Row, WordMatrix, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import EMPTY, after, entry, home, insert, may_be, number_in, remove
+from backsweep.jit.hash_table_kernels import EMPTY, after, entry, home, insert, may_be, most_passed, number_in, remove
 from backsweep.jit.random_streams_kernels import mix
 
 # Counters of a record table.
@@ -138,11 +138,15 @@ def release(number: int, kept: Records) -> bool:
 
 
 @kernel
-def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: NDArray[np.uint64], high: int) -> None:
-    """Fill an empty table with the used records below `high`; needed after loading."""
+def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: NDArray[np.uint64], high: int) -> bool:
+    """Fill an empty table with the used records below `high`, needed after loading; False if too many have one hash."""
+    left = most_passed(high)
     for number in range(high):
         if uses[number] > 0:
-            insert(hashes[number], number, table)
+            left -= insert(hashes[number], number, table)
+            if left < 0:
+                return False
+    return True
 
 
 @kernel

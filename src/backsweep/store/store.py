@@ -14,6 +14,7 @@ from backsweep.jit.array_table import array_rows
 from backsweep.jit.mapped_file import MappedFile
 from backsweep.jit.memory import physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
+from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_part import SavedPart
 from backsweep.store import distinct_kernels as distinct
 from backsweep.store import reading_kernels, store_kernels
@@ -323,4 +324,5 @@ class Store(SavedPart):
         """Build the tables after the arrays have been filled."""
         for table, first in ((self._frames, 0), (self._stacks, RECORD_COUNTERS)):
             high = self.record_counters[first + RECORDS_HIGH]
-            distinct.rebuild_table(table.hashes, table.uses, table.table, high)
+            built = distinct.rebuild_table(table.hashes, table.uses, table.table, high)
+            need(built, "too many of its observations have the same hash")

@@ -42,6 +42,8 @@ class Packing:
     """Runs that were skipped, and why."""
     conflicts: int = 0
     """How many of these were skipped because a different run of their configuration is packed."""
+    damaged: int = 0
+    """How many because their records are not what the run wrote."""
     files: list[Path] = field(default_factory=list)
     """Archives that were written."""
 
@@ -144,11 +146,13 @@ def _runs_below(source: Path, results: Path, result: Packing) -> Iterator[tuple[
             yield str(path.parent), _read_run(path.parent)
         except RefusedError as refusal:
             result.refused.append(f"{path.parent}: {refusal}")
+            result.damaged += isinstance(refusal.__cause__, RecordsError)
     for path in filter(outside, archives_below(source)):
         try:
             held = list(read_archive(path))
         except RecordsError as error:
             result.refused.append(str(error))
+            result.damaged += 1
             continue
         for number, run in enumerate(held, start=1):
             if run is None:
