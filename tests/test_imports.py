@@ -18,8 +18,8 @@ from backsweep.jit.kernel_cache import COMPILED
 SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 
 LAYERS = [
-    *("trees", "types", "checks", "run_files", "record_files"),
-    *("jit", "snapshot", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
+    *("trees", "types", "checks", "run_files"),
+    *("jit", "snapshot", "record_files", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
     *("planning", "samplers"),
     *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection", "view"),
     *("agent.learner", "agent.config", "agent.settings", "agent.methods", "agent.defaults", "agent.fleet"),

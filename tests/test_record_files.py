@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 from argparse import Namespace
 from collections.abc import Callable
@@ -142,3 +143,17 @@ def test_a_damaged_archive_is_never_used(tmp_path: Path) -> None:
             assert refusal(lambda: read_evidence(tmp_path / "packed")) == message
             assert pack([tmp_path / "packed"], tmp_path / "again").damaged == 1
     assert refused > 250
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("name", ["records.jsonl", "records.jsonl.gz", "config.json", "finished.json"])
+def test_a_pipe_that_never_ends_is_refused(name: str, tmp_path: Path) -> None:
+    folder = finished_run(tmp_path)
+    for path in folder.glob(name.removesuffix(".gz") + "*"):
+        path.unlink()
+    os.mkfifo(folder / name)
+    if name == "config.json":
+        assert "it is not a regular file" in read_evidence(tmp_path).left_out[0]
+    else:
+        assert "it is not a regular file" in (refusal(lambda: read_evidence(tmp_path)) or "")
+    assert "it is not a regular file" in pack([tmp_path], tmp_path / "packed").refused[0]

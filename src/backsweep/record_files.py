@@ -16,6 +16,7 @@ from typing import IO, Any
 import xxhash
 
 from backsweep.run_files import FINISHED, RECORDS
+from backsweep.snapshot import files
 
 PIECE = 1 << 20
 DIGESTED = "records"
@@ -42,7 +43,7 @@ def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
         lines = _unpacked(path).splitlines(keepends=True)
         yield from ((line, line.endswith(b"\n")) for line in lines)
         return
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=files.regular) as file:
         for line in file:
             yield line, line.endswith(b"\n")
 
@@ -66,13 +67,16 @@ def check_finished_records(folder: Path) -> None:
     if path is None or not end.exists():
         return
     try:
-        expected = json.loads(end.read_text()).get(DIGESTED)
+        expected = json.loads(files.read_whole(end)).get(DIGESTED)
         if expected is None:
             return
         size, digest = int(expected["bytes"]), str(expected["xxh3_128"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RecordsError(f"{end}: it cannot be read ({error!r}). {ADVICE}") from error
-    found_size, found_digest = _measured(path)
+    try:
+        found_size, found_digest = _measured(path)
+    except OSError as error:
+        raise RecordsError(f"{path}: it cannot be read ({error.strerror}). {ADVICE}") from error
     if found_size != size:
         raise RecordsError(f"{path}: it holds {found_size} bytes, the finished run wrote {size}. {ADVICE}")
     if found_digest != digest:
@@ -95,14 +99,13 @@ def _measured(path: Path) -> tuple[int, str]:
         contents = _unpacked(path)
         digest.update(contents)
         return len(contents), str(digest.hexdigest())
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=files.regular) as file:
         size = update(digest, file, path.stat().st_size)
     return size, str(digest.hexdigest())
 
 
 def _unpacked(path: Path) -> bytes:
     try:
-        with gzip.open(path, "rb") as file:
-            return file.read()
+        return gzip.decompress(files.read_whole(path))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise RecordsError(f"{path}: it is damaged or incomplete ({error}). {PACKED_ADVICE}") from error

@@ -52,11 +52,27 @@ def pour(file: IO[bytes], data: bytes | memoryview) -> None:
 
 def read_whole(path: Path) -> bytes:
     """Return the contents of a regular file; anything else, such as a pipe that never ends, is an OSError."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+    with os.fdopen(regular(os.fspath(path), os.O_RDONLY), "rb") as file:
         return file.read()
+
+
+def regular(path: str, flags: int) -> int:
+    """Open a regular file, as the `opener` of `open`; anything else, such as a pipe that never ends, is an OSError."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
+    return handle
+
+
+def regular_and_no_link(path: str, flags: int) -> int:
+    """Open a regular file for writing, as the `opener` of `open`; a link, to a file elsewhere, is an OSError."""
+    try:
+        return regular(path, flags | NO_LINKS)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "it is a link, and writing would change a file elsewhere", path) from None
 
 
 def traits(path: Path) -> tuple[int, ...]:

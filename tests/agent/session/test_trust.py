@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -18,6 +20,7 @@ from backsweep.agent.session import checkpoint as checkpoints
 from backsweep.agent.session.folder import create_run
 from backsweep.agent.session.session import Session
 from backsweep.cli import EXTRAS, main
+from backsweep.snapshot import read_snapshot, write_snapshot
 from trainer_helpers import chain, comparable_records
 
 
@@ -54,6 +57,41 @@ def test_a_run_resumed_and_stopped_at_once_can_be_resumed(tmp_path: Path, monkey
     (result,) = resume(tmp_path / "run", quiet=True)
     assert result.finished
     assert comparable_records(tmp_path / "run") == comparable_records(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "sessions.jsonl"])
+def test_resuming_writes_through_no_link(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(tmp_path / "run", monkeypatch)
+    victim = tmp_path / "victim"
+    (tmp_path / "run" / name).rename(victim)
+    (tmp_path / "run" / name).symlink_to(victim)
+    before = victim.read_bytes()
+    with pytest.raises(RunError, match="it is a link, and writing would change a file elsewhere"):
+        resume(tmp_path / "run", quiet=True)
+    assert victim.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["../victim", "absolute", 3, "link"])
+def test_a_checkpoint_cannot_name_a_folder_elsewhere(
+    name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed(tmp_path / "run", monkeypatch)
+    victim = tmp_path / "victim"
+    (victim / "agent").mkdir(parents=True)
+    (victim / "agent" / "manifest.json").write_text("precious")
+    (victim / "records.jsonl").write_text("precious")
+    if name == "link":
+        (tmp_path / "run" / "link").symlink_to(victim)
+    for slot in (tmp_path / "run" / "checkpoints").iterdir():
+        found = read_snapshot(slot / "state", kind=checkpoints.KIND, versions={checkpoints.VERSION})
+        (run,) = found.metadata[checkpoints.RUNS]
+        run["name"] = str(victim) if name == "absolute" else name
+        metadata = {**found.metadata, "positions": [0], "records": [None]}
+        shutil.rmtree(slot / "state")
+        write_snapshot(slot / "state", found.arrays, metadata, kind=checkpoints.KIND, version=checkpoints.VERSION)
+    with pytest.raises(RunError, match="names a run outside of it"):
+        resume(tmp_path / "run", quiet=True)
+    assert (victim / "agent" / "manifest.json").read_text() == (victim / "records.jsonl").read_text() == "precious"
 
 
 def test_records_that_were_lost_cost_one_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,6 +173,7 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
     metadata, runs = snapshot.metadata, snapshot.metadata[RUNS]
     names, positions = [run["name"] for run in runs], metadata["positions"]
     digests = metadata.get("records", [None] * len(runs))
+    _check_names(folder, names)
     for name, position, digest in zip(names, positions, digests, strict=True):
         checked_digest(folder / name, position, digest)
     replays = []
@@ -190,6 +191,14 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
         run.load_state(part(snapshot.arrays, f"{RUN}{index}/"), runs[index]["state"])
         fleet.learner.scales[index] = run.reward_scale or 1.0
     return Loaded(fleet, names, positions, digests)
+
+
+def _check_names(folder: Path, names: Sequence[Any]) -> None:
+    """Refuse a run outside the folder: its records would be truncated, and its agent replaced."""
+    root = folder.resolve()
+    for name in names:
+        if not isinstance(name, str) or not (folder / name).resolve().is_relative_to(root):
+            raise RunError(f"the checkpoint in {folder} names a run outside of it, {name!r}: do not resume it")
 
 
 def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:

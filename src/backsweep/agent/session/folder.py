@@ -98,7 +98,7 @@ def read_config(folder: Path) -> RunConfig:
     """Return the configuration of the run in a folder."""
     path = folder / CONFIG
     try:
-        return RunConfig.from_json(json.loads(path.read_text()))
+        return RunConfig.from_json(json.loads(files.read_whole(path)))
     except FileNotFoundError:
         raise RunError(f"{folder} holds no run: there is no {CONFIG} in it") from None
     except (ValueError, TypeError, OSError) as error:
@@ -108,8 +108,11 @@ def read_config(folder: Path) -> RunConfig:
 def note_session(folder: Path, event: str, **values: Any) -> None:
     """Record an event of the run, with the time."""
     line = json.dumps({"event": event, "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **values})
-    with open(folder / SESSIONS, "a") as file:
-        file.write(line + "\n")
+    try:
+        with open(folder / SESSIONS, "a", opener=files.regular_and_no_link) as file:
+            file.write(line + "\n")
+    except OSError as error:
+        raise RunError(f"{folder / SESSIONS} cannot be written: {error.strerror}") from error
 
 
 def is_finished(folder: str | os.PathLike[str]) -> bool:

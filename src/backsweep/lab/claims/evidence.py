@@ -21,6 +21,7 @@ from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, read_arc
 from backsweep.lab.seeds import TUNING, purpose_of
 from backsweep.record_files import check_finished_records, record_file, record_lines
 from backsweep.run_files import CONFIG, FINISHED
+from backsweep.snapshot import files
 
 Records = list[dict[str, Any]]
 NUMBERS = (
@@ -200,7 +201,7 @@ def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
 def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
     shown = str(folder.relative_to(evidence.root))
     try:
-        config = json.loads((folder / CONFIG).read_text())
+        config = json.loads(files.read_whole(folder / CONFIG))
     except (OSError, ValueError) as error:
         evidence.left_out.append(f"{shown}: its configuration cannot be read ({error})")
         return

@@ -27,6 +27,7 @@ from backsweep.lab.records import (
 from backsweep.lab.seeds import purpose_of
 from backsweep.record_files import RecordsError, check_finished_records, record_file, record_lines, without_digest
 from backsweep.run_files import CONFIG, FINISHED, FLEET
+from backsweep.snapshot import files
 
 MOST_RECORDS = 40
 
@@ -248,7 +249,7 @@ def _sum(timings: list[dict[str, Any]], runs: int) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data: dict[str, Any] = json.loads(path.read_text())
+        data: dict[str, Any] = json.loads(files.read_whole(path))
     except (OSError, ValueError) as error:
         raise RefusedError(f"{path.name} cannot be read ({error})") from None
     return data

@@ -25,7 +25,7 @@ def checked_digest(folder: str | os.PathLike[str], position: int, expected: str 
             f"{path}: it has {size} bytes, the checkpoint expects {position}: records have been lost. {ADVICE}"
         )
     if position:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=files.regular) as file:
             update(digest, file, position)
     if expected is not None and digest.hexdigest() != expected:
         raise RecordsError(
@@ -53,7 +53,11 @@ class RecordWriter:
         self._digest = checked_digest(folder, position, digest)
         # A fleet may continue from a checkpoint from before this run was finished.
         files.remove(self.path.with_name(FINISHED))
-        self._file = open(self.path, "ab")  # noqa: SIM115 - open for as long as the run lasts
+        try:
+            # Open for as long as the run lasts.
+            self._file = open(self.path, "ab", opener=files.regular_and_no_link)  # noqa: SIM115
+        except OSError as error:
+            raise RecordsError(f"{self.path}: {error.strerror}. Remove it, or start the run again") from error
         self._file.truncate(position)
         self._position = position
 
