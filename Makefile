@@ -66,7 +66,7 @@ torture: $(READY) ## Attack everything with new random seeds, for MINUTES=5 or l
 	$(BIN)/python tests/torture.py --minutes $(MINUTES)
 
 test-integrations: $(INTEGRATIONS_READY) ## Run the adapters and their pages inside the real frameworks
-	$(BIN)/python -m pytest tests/integrations tests/test_docs.py
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/integrations tests/test_docs.py
 
 test-browser: $(BROWSER_READY) ## Open the report in Chromium, desktop and phone; screenshots go to .screenshots
 	PLAYWRIGHT_BROWSERS_PATH=$(BROWSERS) BROWSER_SHOTS=$(CURDIR)/.screenshots \

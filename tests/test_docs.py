@@ -28,6 +28,8 @@ NEEDED = {
     "ray": "ray",
 }
 """The frameworks that pages are about; without one its page is not run."""
+WITH_RAY = {"rllib", "ray"}
+"""Pages that start Ray: parallel workers leave them and all other tests of Ray to one, as two clusters would mix."""
 LINKED = [*PAGES, *sorted(ROOT.glob("*/README.md"))]
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)#?([^)\s]*)\)")
 SOURCES = ROOT / "src"
@@ -40,7 +42,13 @@ DOCUMENTED = [
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.xdist_group("ray")] if page.stem in WITH_RAY else [])
+        for page in PAGES
+    ],
+)
 def test_the_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page.stem in NEEDED:
         pytest.importorskip(NEEDED[page.stem], reason=f"{page.stem} is not installed: make test-integrations does that")

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
+ONE_WORKER = {"test_ray.py", "test_ray_sweep.py", "test_rllib.py"}
+"""Files that start Ray. Two parallel workers with a cluster each would mix them up, so one gets all of these."""
 NODE: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 100 << 20}
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that start Ray into one group for `--dist loadgroup`."""
+    for item in items:
+        if item.path.name in ONE_WORKER:
+            item.add_marker(pytest.mark.xdist_group("ray"))
 
 
 @pytest.fixture(scope="module")
