@@ -301,11 +301,8 @@ def add_rows(
     for i in range(keys.shape[0]):
         graph.observation_vertex[fresh[i, 1]] = -1 - i
         prefetch_home(hash_key(new_keys[i]), graph.vertex_table)
-    for i in range(keys.shape[0]):
-        vertex = likely_item(hash_key(new_keys[i]), graph.vertex_table)
-        if vertex >= 0:
-            prefetch(vertices, vertex, KEY)
-    prefetch_added(first, last, rows, graph)
+    if keys.shape[0] < last - first:  # else every row most likely leads to a new vertex
+        prefetch_added(first, last, rows, graph)
     slot = first % capacity
     for serial in range(first, last):
         if serial - capacity >= oldest:
