@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,15 +101,27 @@ def test_a_node_dies_during_a_sweep_and_nothing_is_lost(cluster: Any, tmp_path: 
     assert len(evaluations(moved)) == 8
 
 
+def ancestors(process: int) -> set[int]:
+    """Return the processes that started a process, directly or not."""
+    found: set[int] = set()
+    while process > 1:
+        state = Path(f"/proc/{process}/stat").read_text()
+        process = int(state.rpartition(")")[2].split()[1])
+        found.add(process)
+    return found
+
+
 def worker_of(folder: Path) -> int | None:
-    """Return the process that trains a run."""
+    """Return the process that trains a run: of this test, as others on this machine may train one of that name."""
     for entry in Path("/proc").iterdir():
         try:
             told = (entry / "cmdline").read_bytes()
+            if b"backsweep.lab.runs.worker" in told and folder.name.encode() in told:
+                process = int(entry.name)
+                if os.getpid() in ancestors(process):
+                    return process
         except OSError:
             continue
-        if b"backsweep.lab.runs.worker" in told and folder.name.encode() in told:
-            return int(entry.name)
     return None
 
 
@@ -146,6 +158,15 @@ def test_results_behind_a_url_and_a_process_that_is_killed(cluster: Any, tmp_pat
     assert grid_jobs(tmp_path / "later", 2) == []
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt, also where the process was started in the background and ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_sweep_goes_on(cluster: Any, tmp_path: Path) -> None:
     todo = grid_jobs(tmp_path, 1, steps=50_000, evaluation_interval=50_000)
     folder = Path(todo[0].order["folder"])

@@ -1,15 +1,17 @@
 """backsweep in RLlib (new API stack): an episode replay buffer with any sampler, which checkpoints include.
 
-config = DQNConfig(algo_class=backsweep.integrations.rllib.DQN).training(
-replay_buffer_config={
-"type": "backsweep.integrations.rllib.EpisodeReplay", "capacity": 50_000, "sampler": Prioritized()
-}
-)
+buffer = {"type": "backsweep.integrations.rllib.EpisodeReplay", "capacity": 50_000, "sampler": Prioritized()}
+config = DQNConfig(algo_class=backsweep.integrations.rllib.DQN).training(replay_buffer_config=buffer)
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+try:
+    import ray.rllib  # noqa: F401
+except ImportError as error:
+    raise ImportError("backsweep.integrations.rllib needs Ray with RLlib: pip install 'backsweep[rllib]'") from error
 
 import numpy as np
 from numpy.typing import NDArray

@@ -11,6 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
+try:
+    import tianshou  # noqa: F401
+except ImportError as error:
+    raise ImportError("backsweep.integrations.tianshou needs Tianshou: pip install 'backsweep[tianshou]'") from error
+
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -3,9 +3,8 @@
 from backsweep import Prioritized
 from backsweep.integrations.torchrl import BacksweepSampler
 
-buffer = TensorDictReplayBuffer(
-storage=LazyTensorStorage(100_000), sampler=BacksweepSampler(100_000, Prioritized()), batch_size=64
-)
+storage, sampler = LazyTensorStorage(100_000), BacksweepSampler(100_000, Prioritized())
+buffer = TensorDictReplayBuffer(storage=storage, sampler=sampler, batch_size=64)
 """
 
 from __future__ import annotations
@@ -13,6 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+try:
+    import torchrl  # noqa: F401
+except ImportError as error:
+    raise ImportError("backsweep.integrations.torchrl needs TorchRL: pip install 'backsweep[torchrl]'") from error
 
 import numpy as np
 import torch

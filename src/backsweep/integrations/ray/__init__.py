@@ -5,6 +5,11 @@ writer = shared.writer(num_envs=8)         # in each collector; then writer.add(
 for batch in shared.batches(256): ...      # in the learner; then shared.update_priorities(batch.row, td_error)
 """
 
+try:
+    import ray  # noqa: F401
+except ImportError as error:
+    raise ImportError("backsweep.integrations.ray needs Ray: pip install 'backsweep[ray]'") from error
+
 from backsweep.integrations.ray.calls import SharedReplayError
 from backsweep.integrations.ray.limiter import RateLimiter
 from backsweep.integrations.ray.shared_replay import SharedReplay
