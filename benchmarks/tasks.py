@@ -152,7 +152,7 @@ def play_gym_sokoban(task: str, seconds: float) -> float:
 
     from backsweep.tasks import find_task
 
-    options = find_task(task).options()
+    options: Any = find_task(task).options()  # those of Sokoban
     with open(os.devnull, "w") as silence:
         sys.stdout, terminal = silence, sys.stdout  # it prints every retry
         try:
