@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,35 @@ def test_resuming_writes_through_no_link(name: str, tmp_path: Path, monkeypatch:
     assert victim.read_bytes() == before
 
 
+def rewrite_snapshot(folder: Path, kind: str, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> None:
+    """Change the arrays or the metadata of a snapshot, with good checksums."""
+    found = read_snapshot(folder, kind=kind, versions={checkpoints.VERSION})
+    arrays, metadata = dict(found.arrays), dict(found.metadata)
+    change(arrays, metadata)
+    shutil.rmtree(folder)
+    write_snapshot(folder, arrays, metadata, kind=kind, version=checkpoints.VERSION)
+
+
+@pytest.mark.parametrize("entry", ["positions", checkpoints.RUNS, "learner", "step"])
+def test_a_checkpoint_without_an_entry_is_named(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(tmp_path / "run", monkeypatch)
+    for slot in (tmp_path / "run" / "checkpoints").iterdir():
+        rewrite_snapshot(slot / "state", checkpoints.KIND, lambda arrays, metadata: metadata.pop(entry))
+    with pytest.raises(RunError, match=f"checkpoints: the entry '{entry}' is missing"):
+        resume(tmp_path / "run", quiet=True)
+
+
+def test_an_agent_without_an_entry_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(tmp_path / "run", monkeypatch)
+    agent = tmp_path / "run" / "agent"
+    rewrite_snapshot(agent, checkpoints.AGENT_KIND, lambda arrays, metadata: metadata.update(step=[]))
+    with pytest.raises(RunError, match="agent cannot be used"):
+        checkpoints.load_agent(tmp_path / "run")
+    rewrite_snapshot(agent, checkpoints.AGENT_KIND, lambda arrays, metadata: arrays.pop("online"))
+    with pytest.raises(RunError, match="agent: the entry 'online' is missing"):
+        checkpoints.load_agent(tmp_path / "run")
+
+
 @pytest.mark.parametrize("name", ["../victim", "absolute", 3, "link"])
 def test_a_checkpoint_cannot_name_a_folder_elsewhere(
     name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -82,13 +112,14 @@ def test_a_checkpoint_cannot_name_a_folder_elsewhere(
     (victim / "records.jsonl").write_text("precious")
     if name == "link":
         (tmp_path / "run" / "link").symlink_to(victim)
-    for slot in (tmp_path / "run" / "checkpoints").iterdir():
-        found = read_snapshot(slot / "state", kind=checkpoints.KIND, versions={checkpoints.VERSION})
-        (run,) = found.metadata[checkpoints.RUNS]
+
+    def change(arrays: dict[str, Any], metadata: dict[str, Any]) -> None:
+        (run,) = metadata[checkpoints.RUNS]
         run["name"] = str(victim) if name == "absolute" else name
-        metadata = {**found.metadata, "positions": [0], "records": [None]}
-        shutil.rmtree(slot / "state")
-        write_snapshot(slot / "state", found.arrays, metadata, kind=checkpoints.KIND, version=checkpoints.VERSION)
+        metadata.update(positions=[0], records=[None])
+
+    for slot in (tmp_path / "run" / "checkpoints").iterdir():
+        rewrite_snapshot(slot / "state", checkpoints.KIND, change)
     with pytest.raises(RunError, match="names a run outside of it"):
         resume(tmp_path / "run", quiet=True)
     assert (victim / "agent" / "manifest.json").read_text() == (victim / "records.jsonl").read_text() == "precious"

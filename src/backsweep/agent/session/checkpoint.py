@@ -11,8 +11,9 @@ one slot is always complete.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,11 @@ def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[Rec
 
 def load(folder: Path, *, device: str, warn: Callable[[str], None], allow_import: bool = False) -> Loaded:
     """Return the fleet of the newest complete checkpoint; warn if the very newest is damaged."""
+    with _refused(folder / CHECKPOINTS):
+        return _load_newest(folder, device, warn, allow_import)
+
+
+def _load_newest(folder: Path, device: str, warn: Callable[[str], None], allow_import: bool) -> Loaded:
     slots = _slots(folder)
     if not slots:
         raise RunError(
@@ -165,7 +171,9 @@ def load_agent(folder: Path) -> tuple[NDArray[Any], int, float]:
     if not (folder / AGENT).exists():
         raise RunError(f"{folder} has no agent yet: the run stopped before its first checkpoint")
     snapshot = read_snapshot(folder / AGENT, kind=AGENT_KIND, versions={VERSION})
-    return snapshot.arrays["online"], snapshot.metadata["step"], snapshot.metadata.get("reward_scale", 1.0)
+    with _refused(folder / AGENT):
+        scale = float(snapshot.metadata.get("reward_scale", 1.0))
+        return snapshot.arrays["online"], int(snapshot.metadata["step"]), scale
 
 
 def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loaded:
@@ -191,6 +199,17 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
         run.load_state(part(snapshot.arrays, f"{RUN}{index}/"), runs[index]["state"])
         fleet.learner.scales[index] = run.reward_scale or 1.0
     return Loaded(fleet, names, positions, digests)
+
+
+@contextlib.contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """Say what is wrong with entries that no release writes, instead of how they made the program stumble."""
+    try:
+        yield
+    except KeyError as error:
+        raise RunError(f"{path}: the entry {error} is missing: no release of backsweep writes such files") from error
+    except (TypeError, AttributeError, IndexError) as error:
+        raise RunError(f"{path} cannot be used ({error}): no release of backsweep writes such files") from error
 
 
 def _check_names(folder: Path, names: Sequence[Any]) -> None:
