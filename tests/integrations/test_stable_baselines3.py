@@ -313,7 +313,7 @@ def test_hooks_do_what_a_weighted_loss_does() -> None:
     np.testing.assert_allclose(*priorities, rtol=1e-3)
 
 
-def test_the_callback_logs_and_saves(tmp_path: Path) -> None:
+def test_the_callback_logs_and_saves_and_mistakes_are_named(tmp_path: Path) -> None:
     model = DQN("MlpPolicy", corridors(1), replay_buffer_class=ReplayBuffer, **small())
     callback = ReplayCallback(stats_every=10, save_folder=tmp_path / "replay", save_every=30)
     model.learn(96, callback=callback, log_interval=10**9)  # what is logged is kept until it is written
@@ -321,8 +321,10 @@ def test_the_callback_logs_and_saves(tmp_path: Path) -> None:
     again = Replay.load(tmp_path / "replay")
     assert again.total == 96
     plain = DQN("MlpPolicy", corridors(1), **small())
-    with pytest.raises(TypeError, match="ReplayCallback needs replay_buffer_class"):
+    with pytest.raises(TypeError, match=r"ReplayCallback needs .*, got stable_baselines3.common.buffers.ReplayBuffer"):
         plain.learn(10, callback=ReplayCallback())
+    with pytest.raises(TypeError, match=r"replay_buffer_kwargs must hold .*n_steps.*, got 'n_step'"):
+        ReplayBuffer(10, gym.spaces.Discrete(3), gym.spaces.Discrete(2), n_step=3)
 
 
 def test_seeds_give_streams_of_their_own() -> None:

@@ -64,6 +64,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         seed: int | None = None,
         **options: Any,
     ) -> None:
+        _check_names(options)
         # The parent's __init__ would allocate the arrays that this class replaces.
         sb3_buffers.BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -219,6 +220,15 @@ class _NoDones:
 
     def __setitem__(self, place: Any, value: Any) -> None:
         pass
+
+
+def _check_names(options: dict[str, Any]) -> None:
+    """Refuse options that a replay does not have, or that are set here."""
+    others = ("encoder", "values", "frame_stack", "file")
+    for name in options:
+        if name not in others:
+            taken = ", ".join(("sampler", "n_steps", "gamma", "seed", *others))
+            raise TypeError(f"replay_buffer_kwargs must hold options of the replay ({taken}), got {name!r}")
 
 
 def _stored_actions(space: spaces.Space[Any]) -> spaces.Space[Any]:

@@ -65,7 +65,7 @@ class ReplayCallback(BaseCallback):
         if not isinstance(buffer, ReplayBuffer):
             raise TypeError(
                 "ReplayCallback needs replay_buffer_class=backsweep.integrations.stable_baselines3.ReplayBuffer, "
-                f"got {type(buffer).__name__}"
+                f"got {type(buffer).__module__}.{type(buffer).__name__}"
             )
         return buffer
 
