@@ -103,3 +103,23 @@ def stretch_bounds(episodes: Iterable[list[float]], discount: float) -> tuple[fl
     low = max(min(paid), min(rewards) / (1 - discount))
     high = min(max(paid), max(rewards) / (1 - discount))
     return min(0.0, low), max(0.0, high)
+
+
+def exploration_weights(model: PlainModel, state: int, visits: dict[int, int]) -> list[float]:
+    """Return how much each action of a state is worth exploring; `visits` are those of every state."""
+    weights = [1.0] * model.actions
+    for action in model.tried(state):
+        rows = model.outcomes[state, action]
+        moved = [row.successor for row in rows if not row.terminated and row.successor != state]
+        weights[action] = sum(1.0 / (1.0 + visits[successor]) for successor in moved) / len(rows)
+    return weights if sum(weights) > 0 else [1.0] * model.actions
+
+
+def explored_action(unit: float, weights: list[float]) -> int:
+    """Return the action whose stretch of the summed weights holds `unit`."""
+    left = unit * sum(weights)
+    for action, weight in enumerate(weights):
+        if left < weight:
+            return action
+        left -= weight
+    return max(action for action, weight in enumerate(weights) if weight > 0)

@@ -61,6 +61,9 @@ class RunConfig:
     """Graph values: largest distance of a target below the best action; by default 0.15 of the range of returns."""
     untried: Literal["network", "never"] = "network"
     """Graph values: the value of untried actions."""
+    explore: Literal["uniform", "graph"] = "uniform"
+    """How random actions are chosen: all alike, or (with graph values) preferring untried actions and successors seldom
+    visited, and without those known to change nothing or to end the episode."""
     refresh: float = 0.25
     """Graph values: share of the states evaluated again by the network at each renewal, in turn."""
     graph_share: float = 0.2

@@ -32,7 +32,9 @@ CHOICES = ("ours", "paper", "released")
 
 # A constant of the method's own, where tuning seeds preferred another value than the paper's or the class's default.
 _OUR_CONSTANTS: dict[str, dict[str, Any]] = {
-    "graph": {"eta": 1.0},  # rows by priority alone: sweeps help where few ends are failures, and hurt with lava
+    # Rows by priority alone: sweeps help where few ends are failures, and hurt with lava.
+    "graph": {"eta": 1.0, "explore": "graph"},
+    "graph-uniform": {"explore": "graph"},
     "ebu": {"diffusion": 0.25},
     "erlam": {"erlam_weight": 0.1},
     "gap": {"advantage": 0.5},

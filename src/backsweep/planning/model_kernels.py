@@ -24,6 +24,7 @@ the model with the live rows.
 
     changed               vertices whose own rows or network values changed since they were last solved
     extremes              the extremes of rewards, and of reward sums over parts of episodes
+    bounds                the lowest and the highest value, as of the last renewal
 """
 
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -136,6 +137,7 @@ class Model(NamedTuple):
     row_numbers: Float64Matrix
     changed: Int32Vector
     extremes: Float64Vector
+    bounds: Float64Vector
     counters: Int64Vector
 
 

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import array_row
 from backsweep.jit.memory import reserve
-from backsweep.planning import depth_kernels, follow_kernels, model_kernels, solve_kernels, target_kernels
+from backsweep.planning import (
+    depth_kernels,
+    exploration_kernels,
+    follow_kernels,
+    model_kernels,
+    solve_kernels,
+    target_kernels,
+)
 from backsweep.planning.graph_values import GraphValues
 from backsweep.planning.model_kernels import (
     ARCS_HIGH,
@@ -105,6 +112,7 @@ class Planner:
             row_numbers=reserve((capacity, model_kernels.ROW_NUMBER_COLUMNS), np.float64),
             changed=reserve((most_vertices,), np.int32),
             extremes=np.array([math.inf, -math.inf, math.inf, -math.inf, math.inf]),
+            bounds=np.zeros(2),
             counters=np.zeros(model_kernels.MODEL_COUNTERS, np.int64),
         )
         self.experience = Experience(
@@ -128,7 +136,7 @@ class Planner:
         self._model_row = array_row(self.model)
         self._asked = reserve((most_vertices,), np.int32)
         self._asked_observations = reserve((most_vertices,), np.int32)
-        self.bounds = np.zeros(2)
+        self.bounds = self.model.bounds
         """The lowest and the highest value, as of the last renewal."""
         self.floor = self._floor_between(self.bounds)
         """The largest distance of a target below the best action."""
@@ -249,6 +257,16 @@ class Planner:
         out = np.empty((len(row), self.num_actions), np.float32)
         target_kernels.read_tried_values(row, self.experience, self.model, out)
         return out
+
+    def explore(self, observation: Any, unit: float) -> int:
+        """Return an action to explore after an observation, chosen by a number in [0, 1)."""
+        store = self._store
+        follow_kernels.follow(store.oldest, store.total, self.experience, self.model)
+        number = store.find_observation(observation)
+        action = exploration_kernels.explore(
+            unit, -1 if number is None else number, self.num_actions, self.experience, self.model
+        )
+        return self.first_action + int(action)
 
     def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return V of live vertices, NaN for those that are newer than the last renewal."""

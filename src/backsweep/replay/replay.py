@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from backsweep.encoding import Encoder
 from backsweep.planning.planner import Progress, QValues, Renewal, checked_bounds
 from backsweep.replay.autoreset import (
@@ -133,6 +135,37 @@ class Replay(Filling, Reading):
             bounds = checked_bounds(bounds)
         with self._lock:
             return self._planner.renew(q_values, bounds, batch_size, progress)
+
+    def explore(self, observation: Any, unit: float) -> int:
+        """Return a random action after `observation`, preferring what the stored graph knows little about.
+
+        Call it instead of drawing a uniform action. Untried actions count 1; tried ones 1 / (1 + visits of the state
+        they led to), and nothing if they changed nothing or ended the episode. All count the same in a state that is
+        not stored. It needs no renewal: rows count as soon as they are added.
+
+        Parameters
+        ----------
+        observation
+            A single observation.
+        unit
+            A random number in [0, 1), by which the action is chosen.
+
+        Examples
+        --------
+        >>> import gymnasium as gym
+        >>> from backsweep import GraphValues
+        >>> replay = Replay(gym.spaces.Discrete(3), gym.spaces.Discrete(2), 100, values=GraphValues())
+        >>> replay.add(0, 0, 0.0, 0, terminated=False, truncated=False)[0]  # action 0 changes nothing
+        0
+        >>> {replay.explore(0, unit) for unit in (0.0, 0.4, 0.9)}
+        {1}
+        """
+        if self._planner is None:
+            raise ValueError("explore needs a replay that plans: make it with values=GraphValues()")
+        if isinstance(unit, bool) or not isinstance(unit, (float, int, np.floating)) or not 0.0 <= unit < 1.0:
+            raise ValueError(f"unit must be a number in [0, 1), got {unit!r}")
+        with self._lock:
+            return self._planner.explore(observation, float(unit))
 
     def view(
         self,

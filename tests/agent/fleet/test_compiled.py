@@ -17,7 +17,18 @@ from backsweep.agent.learner import EpsilonSchedule
 from backsweep.jit.compilation import interpreted
 from trainer_helpers import paper_config
 
-METHODS = ("uer", "per", "ebu", "ter", "ter-single", "ter-shuffled", "ter-nostitch", "ter-pseudo", "ter-visits")
+METHODS = (
+    "uer",
+    "graph",
+    "per",
+    "ebu",
+    "ter",
+    "ter-single",
+    "ter-shuffled",
+    "ter-nostitch",
+    "ter-pseudo",
+    "ter-visits",
+)
 PACE = {"warmup_steps": 40, "epsilon_start": 1.0, "epsilon_end": 0.3, "epsilon_steps": 200}
 
 
@@ -58,7 +69,7 @@ class Alone:
     def run(self, first: int, last: int) -> None:
         run = self.only
         for step in range(first, last):
-            random, actions = run.explorer.draw(run.epsilon(step))
+            random, actions = run.random_actions(step)
             run.step(np.where(random, actions, made_up_choice(step, run.config.seed)), Clock())
             if step >= run.config.warmup_steps and step % 4 == 0:
                 batch = run.sample()

@@ -31,6 +31,7 @@ OWN_FIELDS = (
         "gap",
         "gap_floor",
         "untried",
+        "explore",
         "refresh",
         "graph_share",
         "erlam_weight",
@@ -76,7 +77,7 @@ class Fleet:
 
     def choose_actions(self) -> list[NDArray[np.int64]]:
         """Return every run's actions: random ones by its own schedule and generator, else its network's best."""
-        drawn = [run.explorer.draw(run.epsilon(self.step)) for run in self.runs]
+        drawn = [run.random_actions(self.step) for run in self.runs]
         if all(random.all() for random, _ in drawn):
             return [actions for _, actions in drawn]
         seen = self.runs[0].observations[None] if len(drawn) == 1 else np.stack([run.observations for run in self.runs])

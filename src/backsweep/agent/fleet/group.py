@@ -223,6 +223,7 @@ def _member(run: Run, first_row: int, most_rows: int) -> Member:
         float(run.returns[0]),
         int(run.lengths[0]),
         run.episodes,
+        run.config.explore == "graph",
     )
 
 

@@ -32,7 +32,7 @@ class Run:
         self.config = config
         self.method: Method = method_for(config)
         self.envs: Environments = run_environments(config, "environment", config.num_envs)
-        self.explorer = Explorer(config.seed, self.envs.num_actions, config.num_envs)
+        self.explorer = Explorer(config.seed, config.num_envs)
         self.epsilon = epsilon_schedule(config)
         self.replay = make_replay(config, self.method, self.envs) if replay is None else replay
         self.backward = (
@@ -51,6 +51,15 @@ class Run:
         self.episodes = 0
         self.finished_returns: list[float] = []  # since the last training record
         self.finished_lengths: list[int] = []
+
+    def random_actions(self, step: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return which environments act at random at a step, and their random actions."""
+        random, units = self.explorer.draw(self.epsilon(step))
+        actions = (units * self.envs.num_actions).astype(np.int64)
+        if self.config.explore == "graph":
+            for env in np.flatnonzero(random).tolist():
+                actions[env] = self.replay.explore(self.observations[env], units[env])
+        return random, actions
 
     def step(self, actions: NDArray[np.int64], clock: Clock) -> None:
         """Execute the actions and store the transitions."""

@@ -42,12 +42,11 @@ class Explorer:
     the number of steps.
     """
 
-    def __init__(self, seed: int, num_actions: int, num_envs: int) -> None:
+    def __init__(self, seed: int, num_envs: int) -> None:
         self.generator = named_generator(seed, "exploration")
-        self._num_actions = num_actions
         self._num_envs = num_envs
 
-    def draw(self, epsilon: float) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Return which environments act at random, and their random actions."""
+    def draw(self, epsilon: float) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return which environments act at random, and a number in [0, 1) for each to choose its action by."""
         units = self.generator.random(2 * self._num_envs)
-        return units[: self._num_envs] < epsilon, (units[self._num_envs :] * self._num_actions).astype(np.int64)
+        return units[: self._num_envs] < epsilon, units[self._num_envs :]

@@ -22,7 +22,9 @@ from backsweep.tasks.lanes_kernels import TASK_BUNDLES
 TASK = REPLAY_BUNDLES  # the task's own table
 RUN = TASK + TASK_BUNDLES
 BATCH = RUN + 1
-PARTS = BATCH + 1  # two for each part of the sampler: the part, and the arrays of its kind
+MODEL = BATCH + 1  # of graph values; empty for runs without
+EXPERIENCE = MODEL + 1
+PARTS = EXPERIENCE + 1  # two for each part of the sampler: the part, and the arrays of its kind
 BUNDLES_PER_PART = 2
 
 
@@ -127,7 +129,8 @@ RUN_STATE = 12  # see below
 RUN_FAILED_AT = 13  # step of the failure
 RUN_START = 14  # the number of the episode's first observation if it is stored already, else -1
 RUN_N_STEP = 15  # steps that are folded into a transition
-RUN_INTS = 16
+RUN_EXPLORES = 16  # whether random actions depend on the graph, see `planning.exploration_kernels`
+RUN_INTS = 17
 # Numbers of a run.
 RUN_DISCOUNT = 0
 RUN_RETURN = 1  # of the running episode

@@ -50,6 +50,8 @@ class Member:
     running_return: float = 0.0
     running_length: int = 0
     episodes: int = 0
+    explores: bool = False
+    """Whether random actions depend on the graph."""
 
 
 class CompiledRuns:
@@ -107,6 +109,7 @@ class CompiledRuns:
             ints[codes.RUN_FIRST_ROW], ints[codes.RUN_MOST_ROWS] = member.first_row, member.most_rows
             ints[codes.RUN_BOOTSTRAP] = member.bootstrap_at_timeout
             ints[codes.RUN_N_STEP] = machine.n_step
+            ints[codes.RUN_EXPLORES] = member.explores
             self.floats[run, codes.RUN_DISCOUNT] = machine.gamma
         self.buffers = buffers
         # Kernels are compiled for one precision; learners have one of two.
@@ -156,8 +159,10 @@ class CompiledRuns:
             self._errors[run],
         )
         graph = None if machine.graph is None else machine.graph.bundle
+        planner = machine.planner
+        plan = (None, None) if planner is None else (planner.model, planner.experience)
         task_bundles = [*task.bundles, *[None] * (TASK_BUNDLES - len(task.bundles))]
-        bundles: list[Bundle | None] = [*machine.store.bundles, graph, keys, *task_bundles, own, batch]
+        bundles: list[Bundle | None] = [*machine.store.bundles, graph, keys, *task_bundles, own, batch, *plan]
         for place, part in enumerate(self._parts[run]):
             ints, floats = self._part_ints[run, place], self._part_floats[run, place]
             generators = self._part_generators[run, place]
@@ -243,8 +248,9 @@ class CompiledRuns:
             ints[codes.RUN_EPISODES], ints[codes.RUN_LOGGED] = member.episodes, 0
             store = member.replay.machinery.store
             last = (store.total - 1) % store.capacity
-            ints[codes.RUN_START] = -1
             ints[codes.RUN_BEGAN] = not store.total or bool(store.rows[last, FLAGS] & ENDED)
+            number = store.find_observation(member.task.observations[0]) if ints[codes.RUN_BEGAN] else None
+            ints[codes.RUN_START] = -1 if number is None else number
             self.buffers.current[run] = turn_kernels.current_row(self.table[run])
 
     def hand_back(self, finished: Callable[[int, NDArray[np.float64], NDArray[np.int64]], None]) -> None:

@@ -10,6 +10,7 @@ saved, inspected or continued alone.
         STAGED RING FRAMES STACKS GRAPH KEYS          its replay
         TASK ...                                       its task
         RUN BATCH                                     its own numbers, and what it exchanges with the learner
+        MODEL EXPERIENCE                              its graph values
         PARTS ...                                      its sampler: for each part the part, and a tree or a sweep
 """
 
@@ -28,12 +29,16 @@ from backsweep.agent.fleet.compiled.task_kernels import move_task, reset_task
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import inlined, kernel, threaded
 from backsweep.jit.random_streams_kernels import next_unit
+from backsweep.planning.exploration_kernels import explore
+from backsweep.planning.follow_kernels import follow
+from backsweep.planning.model_kernels import Experience, Model
 from backsweep.samplers.sum_tree_kernels import set_range
 from backsweep.store.distinct_kernels import Records, find
 from backsweep.store.ingest_kernels import add_staged
 from backsweep.store.store_kernels import (
     CONTINUES,
     FRAMES,
+    LIVE,
     NEXT_OBSERVATION,
     RING,
     STAGED,
@@ -48,12 +53,23 @@ from backsweep.tasks.lanes_kernels import OUTCOMES, TASK_BUNDLES, Outcomes
 # -- acting -----------------------------------------------------------------------------------------------------------
 
 
-@inlined
-def choose_action(epsilon: float, greedy: int, num_actions: int, generator: NDArray[np.uint64]) -> int:
+@kernel
+def choose_action(epsilon: float, greedy: int, arrays: Table) -> int:
     """Return a random action or the greedy one; the generator is asked for two numbers either way."""
-    chance = next_unit(generator)
-    random_action = int(next_unit(generator) * num_actions)
-    return random_action if chance < epsilon else greedy
+    run = unpack(codes.RunArrays, arrays[codes.RUN])
+    ints, num_actions = run.ints, run.ints[codes.RUN_ACTIONS]
+    chance, unit = next_unit(run.explorer), next_unit(run.explorer)
+    if chance >= epsilon:
+        return greedy
+    if not ints[codes.RUN_EXPLORES]:
+        return int(unit * num_actions)
+    ring = unpack(Ring, arrays[RING])
+    total = ring.counters[TOTAL]
+    slot = (total - 1) % ring.rows.shape[0]
+    number = ints[codes.RUN_START] if ints[codes.RUN_BEGAN] else np.int64(ring.rows[slot, NEXT_OBSERVATION])
+    experience, model = unpack(Experience, arrays[codes.EXPERIENCE]), unpack(Model, arrays[codes.MODEL])
+    follow(total - ring.counters[LIVE], total, experience, model)
+    return explore(unit, number, num_actions, experience, model)
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------
@@ -97,7 +113,7 @@ def step_run(step: int, epsilon: float, arrays: Table) -> None:
     if not known:
         copy_bytes(run.observation, staged[0], size)
     greedy = unpack(codes.Batch, arrays[codes.BATCH]).best[0]
-    action = choose_action(epsilon, greedy, ints[codes.RUN_ACTIONS], run.explorer)
+    action = choose_action(epsilon, greedy, arrays)
     run.action[0] = action
     move_task(family, run, task)
     copy_bytes(run.observation, staged[1], size)
