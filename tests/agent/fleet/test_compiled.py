@@ -17,18 +17,7 @@ from backsweep.agent.learner import EpsilonSchedule
 from backsweep.jit.compilation import interpreted
 from trainer_helpers import paper_config
 
-METHODS = (
-    "uer",
-    "graph",
-    "per",
-    "ebu",
-    "ter",
-    "ter-single",
-    "ter-shuffled",
-    "ter-nostitch",
-    "ter-pseudo",
-    "ter-visits",
-)
+METHODS = ("uer", "per", "ebu", "ter", "ter-single", "ter-shuffled", "ter-nostitch", "ter-pseudo", "ter-visits")
 PACE = {"warmup_steps": 40, "epsilon_start": 1.0, "epsilon_end": 0.3, "epsilon_steps": 200}
 
 
@@ -84,7 +73,14 @@ class Together:
         self.runs = [Run(config) for config in configs]
         most = 2 * configs[0].capacity
         self.members = [
-            Member(run.replay, run.envs.lanes, run.explorer.generator, place * (most + 1), most)
+            Member(
+                run.replay,
+                run.envs.lanes,
+                run.explorer.generator,
+                place * (most + 1),
+                most,
+                explores=run.config.explore == "graph",
+            )
             for place, run in enumerate(self.runs)
         ]
         self.buffers = Batches(len(configs), configs[0].batch_size)
@@ -146,6 +142,21 @@ def state_arrays(run: Run) -> list[Any]:
     arrays = [array for _, array in sorted(sampler.arrays.items())]
     arrays += [] if machine.graph is None else [array for _, array in sorted(machine.graph.arrays().items())]
     return arrays + [array for _, array in sorted(run.envs.state()[0].items())]
+
+
+@pytest.mark.parametrize("task", ["minigrid/lavacrossing-easy", "nchain-6", "sokoban/5x5-1"])
+def test_exploring_by_the_graph_together_is_as_alone(task: str) -> None:
+    """Also while rows are overwritten, and where an episode has just begun as the runs are handed back."""
+    configs = [small_config(task, "graph", seed, explore=how) for seed in (1, 2) for how in ("graph", "uniform")]
+    together, alone = Together(configs), [Alone(config) for config in configs]
+    for first, last in ((0, 90), (90, 150), (150, 400)):
+        together.run(first, last)
+        for run in alone:
+            run.run(first, last)
+    for index, run in enumerate(alone):
+        check_same(run, together, index)
+    graphs, uniform = alone[::2], alone[1::2]
+    assert any(one.only.replay.stats() != other.only.replay.stats() for one, other in zip(graphs, uniform, strict=True))
 
 
 @pytest.mark.parametrize("method", METHODS)
