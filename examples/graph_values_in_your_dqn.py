@@ -56,7 +56,7 @@ def learn():
 state, _ = env.reset(seed=0)
 for step in range(STEPS):
     explore = random.random() < max(0.1, 1 - 2 * step / STEPS)
-    action = random.randrange(actions) if explore else best_action(state)
+    action = memory.explore(state, random.random()) if explore else best_action(state)  # [+] random.randrange(actions)
     after, reward, terminated, truncated, _ = env.step(action)
     memory.add(state, action, reward, after, terminated, truncated)  # [+] memory.append((state, action, ...))
     state = env.reset()[0] if terminated or truncated else after

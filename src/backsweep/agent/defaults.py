@@ -7,7 +7,7 @@ import difflib
 from typing import Any
 
 from backsweep.agent.config import RunConfig
-from backsweep.agent.methods import checked_method
+from backsweep.agent.methods import checked_method, method_for
 from backsweep.agent.settings import CHOICES, settings_fields
 from backsweep.tasks import find_task
 from backsweep.tasks.registry import Task
@@ -65,7 +65,9 @@ def run_config(
         fields["steps"] = OUR_BUDGET
     steps = overrides.get("steps", fields["steps"])
     fields.update(settings_fields(settings, family, method, steps))
-    return RunConfig(method=method, settings=settings, **{**fields, **overrides})  # type: ignore[arg-type]
+    config = RunConfig(method=method, settings=settings, **{**fields, **overrides})  # type: ignore[arg-type]
+    method_for(config)  # refuses options that do not fit the method
+    return config
 
 
 def task_of(config: RunConfig) -> Task | None:

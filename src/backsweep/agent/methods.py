@@ -133,4 +133,7 @@ def checked_method(name: str) -> str:
 
 def method_for(config: RunConfig) -> Method:
     """Return the method that `config` names, with its options."""
-    return method_table(config)[checked_method(config.method)]
+    method = method_table(config)[checked_method(config.method)]
+    if config.explore == "graph" and method.values is None:
+        raise ValueError(f"explore must be 'uniform' with method {config.method!r}, which has no graph values")
+    return method

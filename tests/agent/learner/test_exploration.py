@@ -24,7 +24,7 @@ def test_without_a_random_warm_up_the_line_begins_at_once() -> None:
 
 
 def test_the_stream_depends_on_the_steps_alone() -> None:
-    always, never = Explorer(3, 4, 2), Explorer(3, 4, 2)
+    always, never = Explorer(3, 2), Explorer(3, 2)
     for _ in range(5):
         assert always.draw(1.0)[0].all()
         assert not never.draw(0.0)[0].any()
@@ -32,7 +32,7 @@ def test_the_stream_depends_on_the_steps_alone() -> None:
 
 
 def test_random_actions_cover_all_evenly() -> None:
-    explorer = Explorer(0, 3, 1000)
-    counts = np.bincount(np.concatenate([explorer.draw(1.0)[1] for _ in range(30)]), minlength=3)
+    explorer = Explorer(0, 1000)
+    counts = np.bincount((np.concatenate([explorer.draw(1.0)[1] for _ in range(30)]) * 3).astype(int), minlength=3)
     assert counts.sum() == 30_000
     assert (abs(counts - 10_000) < 400).all()

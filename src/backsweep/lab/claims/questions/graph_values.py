@@ -72,9 +72,18 @@ def sizes(
     }
 
 
+_UNIFORM = {"explore": "uniform"}
+
+
+def _uniform(label: str, /, method: str = "graph", **options: Any) -> Variant:
+    """Return a line of graph values with uniform random actions."""
+    return on_the_grid(method, label, **_UNIFORM, **options)
+
+
 _RIVALS = ("ter", "ceer", "graph-backup")
 _METHODS = ("graph", "uer", "per", "ter", "ter-shuffled", "ebu", "n-step", "ceer", "graph-backup", "erlam", "gap")
-_METHODS_ON_THE_GRID = tuple(on_the_grid(method) for method in _METHODS)
+_WITHOUT_EXPLORING = _uniform("graph, uniform exploration")
+_METHODS_ON_THE_GRID = (*(on_the_grid(method) for method in _METHODS), _WITHOUT_EXPLORING)
 
 G1 = Question(
     id="G1",
@@ -99,20 +108,13 @@ G1 = Question(
         "smallest median among ter, ceer and graph-backup. A rival whose median seed never gets there counts as "
         "needing at least its whole run: beyond half of that, the task is undecided. Does not hold if a task is "
         "missed, or if five cannot be reached. Medians decide, their intervals are shown; fewer than 3 "
-        "paired seeds decide nothing. The other methods are also shown."
+        "paired seeds decide nothing. The other methods are also shown. graph explores by the graph since its last "
+        "runs (G4 compares); all others draw random actions uniformly."
     ),
     rule=Soonest("graph", _RIVALS, _METHODS_ON_THE_GRID, MINIGRID),
     scales=sizes(MINIGRID, _METHODS_ON_THE_GRID),
     kind="graph values",
 )
-
-_UNIFORM = {"explore": "uniform"}
-
-
-def _uniform(label: str, /, method: str = "graph", **options: Any) -> Variant:
-    """Return a line of graph values with uniform random actions."""
-    return on_the_grid(method, label, **_UNIFORM, **options)
-
 
 _LESS = (
     _uniform("without scale", reward_scale=1.0),
@@ -265,7 +267,7 @@ T1 = Question(
     kind="tuning",
 )
 
-_EXPLORING = (on_the_grid("graph"), _uniform("uniform exploration"))
+_EXPLORING = (on_the_grid("graph"), _WITHOUT_EXPLORING)
 
 G4 = Question(
     id="G4",
@@ -287,7 +289,7 @@ G4 = Question(
     ),
     rule=Better(
         "graph",
-        ("uniform exploration",),
+        (_WITHOUT_EXPLORING.label,),
         _EXPLORING,
         MINIGRID,
         (("area under success", success_area),),
