@@ -69,7 +69,7 @@ def write_straight_runs(root: Path, finals: dict[str, float], settings: str = "o
 
     With our settings they are runs of G1, with the options that it gives its methods.
     """
-    given = {variant.method: variant.options for variant in find_question("G1").variants} if settings == "ours" else {}
+    given = {variant.label: variant.options for variant in find_question("G1").variants} if settings == "ours" else {}
     for task in ("minigrid/doorkey", "minigrid/unlock"):
         for method, final in finals.items():
             for seed in range(100, 103):

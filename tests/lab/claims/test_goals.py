@@ -78,12 +78,21 @@ def test_runs_have_our_settings_and_what_the_question_changes(question: Any) -> 
         games = run.task.startswith(("minatar/", "atari/"))
         assert config["steps"] == (500_000 if games else short.get(run.task, LENGTH))
         where: dict[str, Any] = {"env": run.task} if run.task == "CartPole-v1" else {"task": run.task}
-        told = {name: value for name, value in run.options.items() if name in ("steps", "task_options", "exact")}
+        given = ("steps", "task_options", "exact", "explore")
+        told = {name: value for name, value in run.options.items() if name in given}
         plain = run_config(**where, method=run.variant.method, seed=run.seed, **told).to_json()
         if question.kind == "graph values" and run.variant.label not in changed:
             assert config == plain
         elif question.id == "G2":
             assert len([name for name in config if config[name] != plain[name]]) == 1
+
+
+def test_only_the_default_explores_by_the_graph() -> None:
+    """Graph values in G1 and G4 are what `backsweep train` gives; all other lines draw random actions uniformly."""
+    for name, exploring in (("G1", {"graph"}), ("G2", set()), ("G3", set()), ("G4", {"graph"})):
+        runs = find_question(name).plan("paper").runs()
+        assert {run.variant.label for run in runs if run_configuration(run)["explore"] == "graph"} == exploring
+    assert run_config(MINIGRID[0]).explore == "graph"
 
 
 @pytest.mark.parametrize("question", OWN, ids=lambda question: question.id)
@@ -99,8 +108,8 @@ def test_a_run_belongs_to_its_own_line_alone(question: Any) -> None:
 
 def test_every_method_has_as_many_trials() -> None:
     variants = find_question("T1").variants
-    # Sweeps from good ends and CEER's cross-entropy are trials of one idea, not of a method's constant.
-    ideas = ("good ends", "ceer_imitation")
+    # Sweeps from good ends, CEER's cross-entropy and exploration are trials of one idea, not of a method's constant.
+    ideas = ("good ends", "ceer_imitation", "explores by the graph")
     methods = [variant.method for variant in variants if not any(idea in variant.label for idea in ideas)]
     assert {methods.count(method) for method in set(methods) if not method.startswith("graph")} == {3}
     assert methods.count("graph-backup") == 3
@@ -256,7 +265,7 @@ def test_trials_are_shown_and_decide_nothing(tmp_path: Path) -> None:
         write(tmp_path, "T1", label, MINIGRID[0], step_curve(at), seeds=2, first=10_000)
     answer = answer_to(tmp_path, "T1")
     assert answer.verdict.headline == "no verdict"
-    assert answer.verdict.summary == "3 of 41 trials on 1 of 7 tasks, 6 runs."
+    assert answer.verdict.summary == "3 of 45 trials on 1 of 7 tasks, 6 runs."
     rows = {row["method"]: row for row in answer.verdict.table}
     assert rows["graph, gap 10"]["mean steps, no more than the run has"].estimate == 300_000
     assert len(answer.sources) == 3
