@@ -155,8 +155,7 @@ class Replay(Filling, Reading):
         >>> import gymnasium as gym
         >>> from backsweep import GraphValues
         >>> replay = Replay(gym.spaces.Discrete(3), gym.spaces.Discrete(2), 100, values=GraphValues())
-        >>> replay.add(0, 0, 0.0, 0, terminated=False, truncated=False)[0]  # action 0 changes nothing
-        0
+        >>> _ = replay.add(0, 0, 0.0, 0, terminated=False, truncated=False)  # action 0 changes nothing
         >>> {replay.explore(0, unit) for unit in (0.0, 0.4, 0.9)}
         {1}
         """
