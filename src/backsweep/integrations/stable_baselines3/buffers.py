@@ -139,6 +139,18 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
             successor_unknown=unknown,
         )
 
+    def explore(self, obs: Any, generator: np.random.Generator) -> NDArray[Any]:
+        """Return a random action for each environment, preferring what the graph knows little about.
+
+        Needs graph values; `obs` is not normalised.
+        """
+        rows = _batched(obs, self.observation_space, self.n_envs)
+
+        def one(env: int) -> Any:
+            return map_tree(lambda _, seen: host_array(seen)[env], self.observation_space, rows)
+
+        return np.array([self.replay.explore(one(env), generator.random()) for env in range(self.n_envs)])
+
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
         """Return a batch for the algorithm; `last_batch` has row numbers, weights and graph targets."""
         batch = self.replay.sample(batch_size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -29,6 +29,8 @@ class TopologicalDQN(DQN):
         `GraphValues()`. ``values=None`` gives double DQN with the sampler's rows and weights.
     bounds
         The lowest and the highest return of an episode. None: derived from the stored rewards.
+    explore
+        How random actions are chosen: "graph" as `Replay.explore` does, "uniform" all alike.
 
     Examples
     --------
@@ -43,9 +45,12 @@ class TopologicalDQN(DQN):
         *,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         bounds: tuple[float, float] | None = None,
+        explore: Literal["graph", "uniform"] = "graph",
         **options: Any,
     ) -> None:
-        self.bounds = bounds
+        if explore not in ("graph", "uniform"):
+            raise ValueError(f"explore must be 'graph' or 'uniform', got {explore!r}")
+        self.bounds, self.explore = bounds, explore
         defaults = {"sampler": SAMPLER, "values": GraphValues(), "gamma": options.get("gamma", 0.99)}
         chosen: dict[str, Any] = {
             "target_update_interval": 1_000,
@@ -78,6 +83,21 @@ class TopologicalDQN(DQN):
                 f"replay_buffer_class must be backsweep's ReplayBuffer, got {type(self.replay_buffer).__name__}"
             )
         return self.replay_buffer
+
+    def _sample_action(
+        self, learning_starts: int, action_noise: Any = None, n_envs: int = 1
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the actions of all environments, and as the buffer stores them: random ones by the graph."""
+        buffer, generator = self._buffer(), self.action_space.np_random  # seeded with the model
+        if self.explore == "uniform" or buffer.replay.values is None:
+            return super()._sample_action(learning_starts, action_noise, n_envs)
+        # One draw for all environments, as DQN does.
+        if self.num_timesteps < learning_starts or generator.random() < self.exploration_rate:
+            normalised = self._vec_normalize_env is not None
+            actions = buffer.explore(self._last_original_obs if normalised else self._last_obs, generator)
+        else:
+            actions, _ = self.predict(self._last_obs, deterministic=True)  # type: ignore[arg-type]
+        return actions, actions
 
     @torch.no_grad()
     def _target_values(self, observations: Any) -> NDArray[np.float32]:
