@@ -93,6 +93,7 @@ bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peer
 	$(BIN)/python -m benchmarks.reporting --out benchmarks/results/reporting.json
 	$(BIN)/python -m benchmarks.integrations --out benchmarks/results/integrations.json
 	$(BIN)/python -m benchmarks.planning
+	$(BIN)/python -m benchmarks.exploring
 	$(BIN)/python -m benchmarks.view
 	$(BIN)/python -m benchmarks.first_use
 

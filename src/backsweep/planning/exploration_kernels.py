@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph_kernels import STAMP, VISITS
+from backsweep.jit.array_table import Row, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
+from backsweep.planning.follow_kernels import follow
 from backsweep.planning.model_kernels import (
     ACTION,
     COUNT,
@@ -82,3 +84,13 @@ def explore(unit: float, number: int, num_actions: int, experience: Experience, 
     weights = np.empty(num_actions)
     weigh_actions(vertex, experience, model, weights)
     return pick_by_weight(unit, weights)
+
+
+@kernel
+def follow_and_explore(
+    unit: float, number: int, num_actions: int, oldest: int, total: int, experience_row: Row, model_row: Row
+) -> int:
+    """Update the model with the live rows, then `explore`; takes addresses, which are faster to pass than tuples."""
+    experience, model = unpack(Experience, borrow(experience_row)), unpack(Model, borrow(model_row))
+    follow(oldest, total, experience, model)
+    return explore(unit, number, num_actions, experience, model)

@@ -133,7 +133,7 @@ class Planner:
             highest=np.full(1, -1, np.int64),
             waiting=reserve((most_vertices,), np.int32),
         )
-        self._model_row = array_row(self.model)
+        self._model_row, self._experience_row = array_row(self.model), array_row(self.experience)
         self._asked = reserve((most_vertices,), np.int32)
         self._asked_observations = reserve((most_vertices,), np.int32)
         self.bounds = self.model.bounds
@@ -260,11 +260,10 @@ class Planner:
 
     def explore(self, observation: Any, unit: float) -> int:
         """Return an action to explore after an observation, chosen by a number in [0, 1)."""
-        store = self._store
-        follow_kernels.follow(store.oldest, store.total, self.experience, self.model)
-        number = store.find_observation(observation)
-        action = exploration_kernels.explore(
-            unit, -1 if number is None else number, self.num_actions, self.experience, self.model
+        store, found = self._store, self._store.find_observation(observation)
+        number = -1 if found is None else found
+        action = exploration_kernels.follow_and_explore(
+            unit, number, self.num_actions, store.oldest, store.total, self._experience_row, self._model_row
         )
         return self.first_action + int(action)
 
