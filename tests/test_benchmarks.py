@@ -68,7 +68,8 @@ def test_a_smoke_run_of_planning_writes_its_tables(tmp_path: Path) -> None:
     assert set(orders) == {"all new", "the network says less", "1,000 rows", "1,000 rows and the network"}
 
 
-def test_the_page_about_planning_has_what_exploring_costs() -> None:
+def test_the_page_about_planning_has_what_exploring_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
     from benchmarks.exploring import BEGIN, END, NUMBERS, PAGE, table
 
     shown = PAGE.read_text().split(BEGIN)[1].split(END)[0].strip()
