@@ -18,7 +18,7 @@ class Look:
 
 METHODS = {
     "graph": Look("graph values", "#c2410c", "#fb8a4c"),
-    "graph, uniform exploration": Look("graph values, uniform exploration", "#cf7430", "#ffc9a3"),
+    "graph, uniform exploration": Look("graph values, uniform exploration", "#d9578a", "#f9a8c9"),
     "graph-uniform": Look("graph values, uniform rows", "#9f1239", "#fda4af"),
     "ter": Look("TER", "#1d4ed8", "#7aa2ff"),
     "ter-mixed": Look("TER-mixed", "#1e293b", "#dbe3ee"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from backsweep.lab.report.figures import draw
 from backsweep.lab.report.learning_charts import learning, trials
 from backsweep.lab.report.measured_charts import coverage, speeds
 from backsweep.lab.report.overlaps import COLUMNS, dashes
+from backsweep.lab.report.page import colours
 from backsweep.lab.report.soonest import read_soonest, soonest_chart, soonest_sentence
 from backsweep.lab.report.thumbnails import thumbnail, thumbnails
 from backsweep.lab.stats.intervals import Interval
@@ -34,6 +36,12 @@ def luminance(colour: str) -> float:
 def contrast(first: str, second: str) -> float:
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_are_variables_that_css_accepts() -> None:
+    names = re.findall(r"(--[^:]*):", colours())
+    assert len(names) == 2 * (len(METHODS) + len(SPARE))
+    assert all(re.fullmatch(r"--[a-z0-9-]+", name) for name in names)
 
 
 def test_every_method_has_a_colour_that_can_be_seen_on_light_and_dark() -> None:
@@ -158,7 +166,7 @@ def test_who_is_first_is_read_from_the_runs_of_the_question(tmp_path: Path) -> N
     assert found.reached("minigrid/unlock", "ter") == (0, 3)
     assert soonest_sentence(found) == (
         "Graph values solve all 2 tasks first, after 900 steps by the median seed; "
-        "the next best needs 1.1 times as many."
+        "the next best method needs 1.1 times as many."
     )
     chart = soonest_chart(found)
     assert [row.label for row in chart.dot_rows] == ["DoorKey", "Unlock"]

@@ -84,14 +84,19 @@ def _looks(lines: Mapping[str, Look]) -> dict[str, dict[str, str]]:
     """Return the title and the CSS colour of each line."""
     spare = {light: f"--spare-{place}" for place, (light, _) in enumerate(SPARE)}
     return {
-        name: {"title": look.title, "colour": f"var({f'--{name}' if name in METHODS else spare[look.light]})"}
+        name: {"title": look.title, "colour": f"var({_variable(name) if name in METHODS else spare[look.light]})"}
         for name, look in lines.items()
     }
 
 
+def _variable(name: str) -> str:
+    """Return the CSS variable of a method's colour; some names have commas and spaces."""
+    return "--" + name.replace(", ", "-").replace(" ", "-")
+
+
 def colours() -> str:
     """Return the palette as CSS variables, for light and dark mode."""
-    every = {f"--{name}": dataclasses.astuple(look)[1:] for name, look in METHODS.items()}
+    every = {_variable(name): dataclasses.astuple(look)[1:] for name, look in METHODS.items()}
     every |= {f"--spare-{place}": pair for place, pair in enumerate(SPARE)}
     light, dark = (" ".join(f"{name}: {pair[place]};" for name, pair in every.items()) for place in (0, 1))
     return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"

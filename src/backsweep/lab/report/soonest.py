@@ -118,13 +118,15 @@ def soonest_sentence(found: Soonest) -> str:
     where = f"all {count} tasks" if count == len(found.tasks) else f"{count} of {len(found.tasks)} tasks"
     ratios, alone = [], []
     for task in (task for task in found.tasks if first[task][0] == winner):
-        rival = min(at for method, at in found.medians(task).items() if method != winner)
+        rival = min(at for method, at in found.medians(task).items() if _method_of(method) != _method_of(winner))
         if np.isfinite(rival):
             ratios.append(rival / found.medians(task)[winner])
         else:
             alone.append(task_title(task))
     lead = (
-        f"; the next best needs {_span([f'{ratio:.1f}' for ratio in sorted(ratios)])} times as many" if ratios else ""
+        f"; the next best method needs {_span([f'{ratio:.1f}' for ratio in sorted(ratios)])} times as many"
+        if ratios
+        else ""
     )
     lead += f", and on {' and '.join(alone)} no other method's median run gets there" if alone else ""
     elsewhere: dict[str, list[str]] = {}
@@ -134,6 +136,11 @@ def soonest_sentence(found: Soonest) -> str:
     lead += "".join(f"; {other} is first on {' and '.join(tasks)}" for other, tasks in elsewhere.items())
     after = f"after {_span([short_number(steps) for steps in sorted(mine)])} steps by the median seed"
     return f"{title[0].upper()}{title[1:]} solve {where} first, {after}{lead}."
+
+
+def _method_of(line: str) -> str:
+    """Return the method of a line; "graph, uniform exploration" is one of graph."""
+    return line.partition(", ")[0]
 
 
 def _span(ordered: list[str]) -> str:
