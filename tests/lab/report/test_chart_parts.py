@@ -59,8 +59,8 @@ def test_a_method_and_its_variants_that_are_compared_look_different() -> None:
         ("ter", "ter-shuffled"),
         ("ter", "ter-visits"),
     ):
-        for colours in zip(*((METHODS[name].light, METHODS[name].dark) for name in (first, second)), strict=True):
-            parts = [[int(colour[place : place + 2], 16) for place in (1, 3, 5)] for colour in colours]
+        for pair in zip(*((METHODS[name].light, METHODS[name].dark) for name in (first, second)), strict=True):
+            parts = [[int(colour[place : place + 2], 16) for place in (1, 3, 5)] for colour in pair]
             assert np.linalg.norm(np.subtract(*parts)) > 60, (first, second)
 
 
