@@ -101,6 +101,33 @@ def test_exploring_leaves_values_and_targets_as_they_are() -> None:
             np.testing.assert_allclose(asked.read(rows).target, quiet.read(rows).target, atol=1e-3)
 
 
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_save_between_exploring_and_a_renewal_changes_nothing(tmp_path: Any, renewed: bool) -> None:
+    replay, random = make(40), np.random.default_rng(1)
+
+    def steps(*replays: Replay) -> list[int]:
+        found = []
+        for _ in range(60):
+            state, action, successor = (int(random.integers(most)) for most in (STATES, ACTIONS, STATES))
+            ends, unit = bool(random.random() < 0.1), float(random.random())
+            for each in replays:
+                add(each, Row(state, action, -1.0, successor, ends), truncated=True)
+                found.append(each.explore(successor, unit))
+        return found
+
+    steps(replay)
+    if renewed:
+        replay.renew_values(zeros)
+        steps(replay)
+    replay.save(tmp_path / "saved")
+    again = Replay.load(tmp_path / "saved")
+    found = steps(replay, again)
+    assert found[::2] == found[1::2]
+    for each in (replay, again):
+        each.renew_values(zeros)
+    assert np.array_equal(replay.graph.values(), again.graph.values())
+
+
 def test_known_ends_and_standing_still_are_not_explored_again() -> None:
     replay = make()
     add(replay, Row(0, 0, 0.0, 0, False))  # changes nothing
