@@ -48,7 +48,7 @@ demo: $(READY) ## Show the sweep's order, train every method on NChain and two o
 	$(BIN)/backsweep demo
 
 test: $(READY) ## Run the test suite, then the kernels' tests interpreted and with bounds checks
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -m 'not ray' -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels -n 2 --dist worksteal
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels -n 2 --dist loadfile
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/agent/learner/test_triton_interpreted.py

@@ -45,7 +45,11 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=page.name, marks=[pytest.mark.xdist_group("ray")] if page.stem in WITH_RAY else [])
+        pytest.param(
+            page,
+            id=page.name,
+            marks=[pytest.mark.xdist_group("ray"), pytest.mark.ray] if page.stem in WITH_RAY else [],
+        )
         for page in PAGES
     ],
 )

@@ -14,10 +14,11 @@ NODE: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 100 << 20}
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests that start Ray into one group for `--dist loadgroup`."""
+    """Mark the tests that start Ray: one worker runs them, because two clusters on a machine find each other."""
     for item in items:
         if item.path.name in ONE_WORKER:
             item.add_marker(pytest.mark.xdist_group("ray"))
+            item.add_marker(pytest.mark.ray)
 
 
 @pytest.fixture(scope="module")

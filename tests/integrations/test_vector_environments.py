@@ -12,7 +12,7 @@ from backsweep import GraphValues, Replay, Topological
 from backsweep.replay.autoreset import options_of_envs
 from worlds import WORLDS
 
-LIMITS = np.array([2.4, 0.2095])
+LIMITS = np.array([2.4, 12 * 2 * np.pi / 360])  # where CartPole ends an episode
 
 
 def check_cart_poles(replay: Replay) -> None:
