@@ -147,7 +147,7 @@ def compiles(path: Path) -> bool:
 
 def test_compiled_code_is_in_files_that_name_the_cache() -> None:
     """The cache of compiled kernels is named after the contents of these files alone."""
-    assert {"kernel", "inlined", "exact_sums", "threaded"} == DECORATORS
+    assert {"kernel", "inlined", "threaded"} == DECORATORS
     found = [path for path in SOURCE.rglob("*.py") if compiles(path)]
     assert len(found) > 20
     wrong = [str(path.relative_to(SOURCE)) for path in found if not any(path.match(name) for name in COMPILED)]

@@ -15,6 +15,7 @@ from backsweep.encoding import Encoder, LiveEncoder
 from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.encoding.random_projection_kernels import project_float_places
 from backsweep.jit.random_streams import named_generator
+from backsweep.snapshot.contents import ContentsError
 from twins.random_projection import fixed_point, project
 from worlds import MOST_STATES, WORLDS, stacked
 
@@ -63,7 +64,7 @@ def test_floats_at_places_are_projected_as_by_the_twin(values: list[float], dtyp
     live = projection(gym.spaces.Box(-np.inf, np.inf, (3,), np.float64))
     keys = np.zeros((2, 3), np.int64)
     observations = np.array(values, dtype).reshape(2, 3)
-    project_float_places(observations, np.array(places, np.int32)[:, None], live.float_matrix, keys)
+    project_float_places(observations, np.array(places, np.int32)[:, None], live.matrix, keys)
     matrix = live.matrix.tolist()
     rows = [[fixed_point(float(value)) for value in observations[place]] for place in places]
     assert keys.tolist() == [project(row, matrix) for row in rows]
@@ -101,6 +102,17 @@ def test_keys_are_the_same_on_every_machine() -> None:
     assert exact.encode(np.arange(12, dtype=np.uint8).reshape(1, 3, 4)).tolist() == [
         [4105350226480938181, 8611141083647120330]
     ]
+
+
+@pytest.mark.parametrize("entry", [2**24, -(2**24), -(2**31)])
+def test_a_loaded_matrix_with_a_larger_entry_than_is_ever_drawn_is_refused(entry: int) -> None:
+    live = projection(WORLDS["uint8"].space)
+    before = live.matrix.copy()
+    matrix = before.copy()
+    matrix[1, 2] = entry
+    with pytest.raises(ContentsError, match=r"beyond 2\*\*24"):
+        live.load({"matrix": matrix})
+    assert (live.matrix == before).all()
 
 
 @pytest.mark.parametrize("world", WORLDS)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from backsweep.checks import is_int
 from backsweep.encoding import random_projection_kernels
 from backsweep.encoding.base import LiveEncoder
+from backsweep.encoding.byte_products_kernels import BLOCK, HALF, LARGEST_ENTRY, LOW_BITS, OUTPUTS, PARTS
+from backsweep.jit.memory import aligned
 from backsweep.snapshot.contents import need
 from backsweep.trees import leaves
 from backsweep.types import Observations
@@ -44,7 +46,8 @@ class RandomProjection:
         sizes = [math.prod(leaf.shape or ()) for leaf in leaves(space)]
         entries = generator.standard_normal((self.dim, sum(sizes))) * math.sqrt(1.0 / self.dim)
         # Samples never come near these limits, which guarantee the bound on sums of bytes.
-        matrix = np.clip(np.rint(entries * random_projection_kernels.SCALE), -(2**24) + 1, 2**24 - 1).astype(np.int32)
+        scaled = np.clip(np.rint(entries * random_projection_kernels.SCALE), -LARGEST_ENTRY, LARGEST_ENTRY)
+        matrix = scaled.astype(np.int32)
         return LiveRandomProjection(np.split(matrix, np.cumsum(sizes)[:-1], axis=1))
 
 
@@ -57,29 +60,40 @@ class LiveRandomProjection(LiveEncoder):
 
     def _set_blocks(self, blocks: list[NDArray[np.int32]]) -> None:
         self._blocks = [np.ascontiguousarray(block) for block in blocks]
-        self._float_blocks = [block.astype(np.float64) for block in self._blocks]  # the same numbers, for bytes
+        self._planes: dict[int, NDArray[np.int16]] = {}
 
     @property
     def matrix(self) -> NDArray[np.int32]:
-        """M in units of 2**-20."""
-        return np.concatenate(self._blocks, axis=1)
+        """M in units of 2**-20; of an observation that is one array, the array that kernels read."""
+        return self._blocks[0] if len(self._blocks) == 1 else np.concatenate(self._blocks, axis=1)
 
-    @property
-    def float_matrix(self) -> NDArray[np.float64]:
-        """The matrix as floats, for kernels, if an observation is one array."""
-        return self._float_blocks[0]
+    def planes(self, part: int = 0) -> NDArray[np.int16]:
+        """Return a block of the matrix as kernels need it that project bytes; it lives as long as the matrix."""
+        if part not in self._planes:
+            self._planes[part] = planes_of(self._blocks[part])
+        return self._planes[part]
 
     def encode(self, observations: Observations) -> NDArray[np.int64]:
         """Return the projected keys, shape (batch, dim)."""
-        if isinstance(observations, np.ndarray):  # the common case, kept short: it runs for every new observation
-            keys = np.zeros((len(observations), self.words), np.int64)
-            _project(observations, self._blocks[0], self._float_blocks[0], keys)
-            return keys
         parts = list(leaves(observations))
         keys = np.zeros((len(parts[0]), self.words), np.int64)
-        for part, block, float_block in zip(parts, self._blocks, self._float_blocks, strict=True):
-            _project(part, block, float_block, keys)
+        for part, values in enumerate(parts):
+            self._project(values.reshape(len(values), -1), part, keys)
         return keys
+
+    def _project(self, flat: NDArray[Any], part: int, keys: NDArray[np.int64]) -> None:
+        """Add the projection of one array of each observation to its key."""
+        block = self._blocks[part]
+        if flat.dtype == np.uint8:
+            places = np.arange(len(flat), dtype=np.int32)[:, None]
+            random_projection_kernels.project_bytes(np.ascontiguousarray(flat), places, block, self.planes(part), keys)
+        elif flat.dtype.kind == "f":
+            numbers = np.ascontiguousarray(flat, dtype=np.float64)
+            if numbers.size and max(numbers.max(), -numbers.min()) > LARGEST_NUMBER:
+                warn_of_range()
+            random_projection_kernels.project_floats(numbers, block, keys)
+        else:
+            random_projection_kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the matrix, because later versions of numpy may draw other numbers."""
@@ -90,6 +104,7 @@ class LiveRandomProjection(LiveEncoder):
         matrix, own = arrays["matrix"], self.matrix
         fits = matrix.shape == own.shape and matrix.dtype == own.dtype
         need(fits, f"the matrix is {matrix.dtype} {matrix.shape} where {own.dtype} {own.shape} is expected")
+        need(bool((np.abs(matrix.astype(np.int64)) <= LARGEST_ENTRY).all()), "the matrix has an entry beyond 2**24")
         sizes = np.cumsum([block.shape[1] for block in self._blocks])[:-1]
         self._set_blocks(np.split(matrix, sizes, axis=1))
 
@@ -103,17 +118,18 @@ def warn_of_range() -> None:
     )
 
 
-def _project(
-    observations: NDArray[Any], block: NDArray[np.int32], float_block: NDArray[np.float64], keys: NDArray[np.int64]
-) -> None:
-    flat = observations.reshape(len(observations), -1)
-    if flat.dtype == np.uint8 and flat.shape[1] <= random_projection_kernels.LARGEST_IMAGE:
-        places = np.arange(len(flat), dtype=np.int32)[:, None]
-        random_projection_kernels.project_bytes(np.ascontiguousarray(flat), places, float_block, keys)
-    elif flat.dtype.kind == "f":
-        numbers = np.ascontiguousarray(flat, dtype=np.float64)
-        if numbers.size and max(numbers.max(), -numbers.min()) > LARGEST_NUMBER:
-            warn_of_range()
-        random_projection_kernels.project_floats(numbers, block, keys)
-    else:
-        random_projection_kernels.project_integers(np.ascontiguousarray(flat, dtype=np.int64), block, keys)
+def planes_of(matrix: NDArray[np.int32]) -> NDArray[np.int16]:
+    """Arrange a matrix (rows, pixels) for `multiply_blocks`; with fewer pixels than a block there is none."""
+    rows, size = matrix.shape
+    groups, blocks = -(-rows // OUTPUTS), -(-size // BLOCK) if size >= BLOCK else 0
+    padded = np.zeros((groups * OUTPUTS, blocks * BLOCK), np.int32)
+    if blocks:
+        whole = size - size % BLOCK
+        padded[:rows, :whole] = matrix[:, :whole]
+        if whole < size:
+            padded[:rows, whole - size :] = matrix[:, whole:]
+    high = (padded + (1 << LOW_BITS >> 1)) >> LOW_BITS
+    split = np.stack([padded - (high << LOW_BITS), high], axis=1).reshape(groups, OUTPUTS, 2, blocks, 2, HALF)
+    planes = aligned((groups, blocks, PARTS, HALF), np.int16)
+    planes[:] = split.transpose(0, 3, 4, 1, 2, 5).reshape(planes.shape)
+    return planes

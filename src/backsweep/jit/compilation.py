@@ -42,14 +42,6 @@ def inlined(function: Function) -> Function:
     return cast(Function, with_cache(numba.njit(**OPTIONS, forceinline=True)(function)))
 
 
-def exact_sums(function: Function) -> Function:
-    """Compile a kernel whose floating-point sums do not depend on their order, so that they can be reordered.
-
-    That holds if every number and every partial sum is an integer below 2**53.
-    """
-    return cast(Function, with_cache(numba.njit(**OPTIONS, fastmath={"reassoc", "contract"})(function)))
-
-
 def threaded(function: Function) -> Function:
     """Compile a kernel whose `prange` loops run on several threads; iterations must not write to the same places.
 

@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _SMALL = 1 << 16
 _LARGE = 1 << 24
+_LINE = 64
 
 
 def reserve(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -36,6 +37,14 @@ def reserve(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         with contextlib.suppress(OSError):
             block.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(block, dtype).reshape(shape)
+
+
+def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return a zeroed array that starts at a cache line, so that no vector straddles two."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    block = np.zeros(size + _LINE, np.uint8)
+    start = -block.ctypes.data % _LINE
+    return block[start : start + size].view(dtype).reshape(shape)
 
 
 def physical_memory() -> int | None:

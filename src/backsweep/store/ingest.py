@@ -11,7 +11,6 @@ import numpy as np
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import LiveDiscreteKey
 from backsweep.encoding.random_projection import LiveRandomProjection
-from backsweep.encoding.random_projection_kernels import LARGEST_IMAGE
 from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import Table, array_rows
 from backsweep.store.given_kernels import KEY_KIND
@@ -34,7 +33,8 @@ PROJECTED = {
     np.dtype(np.float64): KEY_OF_FLOAT64,
 }
 """How a random projection computes the keys of observations of a dtype."""
-NO_MATRIX = np.zeros((0, 0), np.float64)
+NO_MATRIX = np.zeros((0, 0), np.int32)
+NO_PLANES = np.zeros((0, 0, 0, 0), np.int16)
 
 
 def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[int, Keys | None] | None:
@@ -43,13 +43,14 @@ def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[i
         return NO_GRAPH, None
     single = store.layout.single
     if isinstance(encoder, LiveDiscreteKey) and single is not None and single.dtype == np.int64 and single.nbytes == 8:
-        return KEY_OF_NUMBER, Keys(NO_MATRIX, graph.new_keys)
+        return KEY_OF_NUMBER, Keys(NO_MATRIX, NO_PLANES, graph.new_keys)
     if not isinstance(encoder, LiveRandomProjection) or single is None:
         return None
-    if single.dtype == np.uint8 and single.nbytes > LARGEST_IMAGE:
-        return None
     kind = PROJECTED.get(single.dtype)
-    return None if kind is None else (kind, Keys(encoder.float_matrix, graph.new_keys))
+    if kind is None:
+        return None
+    planes = encoder.planes() if kind == KEY_OF_BYTES else NO_PLANES
+    return kind, Keys(encoder.matrix, planes, graph.new_keys)
 
 
 def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Tables | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from backsweep.encoding.random_projection_kernels import project_bytes, project_float_places
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
-from backsweep.jit.array_table import Float64Matrix, Int64Matrix, Table, borrow, unpack
+from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.store.given_kernels import ALL_STAGED, KEY_KIND, SOME_ENDED, TAKES_ENDS, Form, stage_given
 from backsweep.store.store_kernels import CLEARED, FORM, GRAPH, KEYS, RING, STAGED, TOTAL, Ring, Staged, add_rows
@@ -30,8 +30,10 @@ OUT_OF_RANGE = 16
 class Keys(NamedTuple):
     """How keys are computed."""
 
-    matrix: Float64Matrix
+    matrix: Int32Matrix
     """The matrix of the random projection."""
+    planes: Int16Cubes
+    """The same matrix, arranged for bytes."""
     keys: Int64Matrix
     """Scratch: the keys of the observations that a call adds."""
 
@@ -60,7 +62,7 @@ def add_staged(key: int, table: Table) -> int:
         for i in range(new):
             keys[i, 0] = np.int64(observations[fresh[i, 0], 0])
     elif key == KEY_OF_BYTES:
-        project_bytes(observations.view(np.uint8), fresh, matrix, keys)
+        project_bytes(observations.view(np.uint8), fresh, matrix, encoder.planes, keys)
     elif key == KEY_OF_FLOAT32:
         beyond = project_float_places(observations.view(np.float32), fresh, matrix, keys)
     else:
