@@ -16,8 +16,9 @@ from backsweep import Replay
 from backsweep.graph.graph_check_kernels import graph_fits
 from backsweep.planning.planner_check_kernels import model_fits
 from backsweep.snapshot.contents import ContentsError
-from backsweep.snapshot.contents_kernels import blocks_apart, free_list_fits, mark_block
-from backsweep.store import store_check
+from backsweep.snapshot.contents_kernels import all_finite, blocks_apart, free_list_fits, mark_block
+from backsweep.store import store_check, store_check_kernels
+from backsweep.store.staging import LARGEST_REWARD
 from backsweep.store.store_kernels import RING
 from crafting import SPACES, _number, change_two, filled_replay
 from strategies import MORE
@@ -45,19 +46,25 @@ def parts_of(replay: Replay) -> dict[str, tuple[Any, Callable[[], bool], Callabl
     assert planner is not None
 
     def store_fits() -> bool:
-        uses, seen = np.zeros(store.observations_high, np.int32), np.zeros(store.observations_high, np.bool_)
-        return store_check._fits(store, uses, seen)
+        if not store_check_kernels.values_fit(store.values, LARGEST_REWARD):
+            return False
+        return store_check.rows_and_records_fit(store, np.zeros(store.observations_high, np.bool_))
+
+    def planner_fits() -> bool:
+        model = planner.model
+        sizes = graph.vertices_high, planner.num_actions, store.observations_high
+        return bool(all_finite(model.row_numbers) and model_fits(model, *sizes))
 
     return {
         "store": (store, store_fits, lambda: explain_store(store)),
         "graph": (
             graph,
-            lambda: bool(graph_fits(store.table[RING], graph.row)),
+            lambda: bool(all_finite(graph.returns) and graph_fits(store.table[RING], graph.row)),
             lambda: explain_graph(graph, store),
         ),
         "planner": (
             planner,
-            lambda: bool(model_fits(planner.model, graph.vertices_high, planner.num_actions, store.observations_high)),
+            planner_fits,
             lambda: explain_planner(planner, store, graph),
         ),
     }
@@ -127,6 +134,14 @@ def test_free_lists(links: list[int], free: list[bool], data: st.DataObject) -> 
     state = np.where(members, 0, 1).astype(np.uint8)
     plain = not refused(lambda: need_list(head, np.array(links), members, "the list"))
     assert free_list_fits(head, np.array(links), state) == plain
+
+
+@pytest.mark.kernels
+@settings(max_examples=100 * MORE)
+@given(st.lists(st.floats(), max_size=12), st.integers(1, 3))
+def test_finite_numbers(numbers: list[float], columns: int) -> None:
+    table = np.array(numbers[: len(numbers) // columns * columns], np.float64).reshape(-1, columns)
+    assert all_finite(table) == np.isfinite(table).all()
 
 
 @pytest.mark.kernels

@@ -31,7 +31,8 @@ from backsweep.snapshot import (
     write_snapshot,
 )
 from backsweep.snapshot.contents import ContentsError, need
-from backsweep.snapshot.saved_part import part
+from backsweep.snapshot.part_checks import PartChecks
+from backsweep.snapshot.saved_part import SavedPart, part
 from backsweep.store.store import Store
 
 if TYPE_CHECKING:
@@ -90,32 +91,50 @@ def load_replay(
         strange = [name for name in shapes if not name.startswith(known) and name != "ended"]
         need(not strange, f"it has arrays that belong to nothing: {strange}")
     machine = replay.machinery
-    snapshot = read_snapshot(
-        folder,
-        kind=KIND,
-        versions={VERSION},
-        into={
-            f"{part}/{name}": _first_entries(folder, f"{part}/{name}", whole, machine.store)
-            for part, owner in parts.items()
-            for name, whole in owner.destinations().items()
-        },
-        memory=replay.snapshot_memory,
-    )
-    if snapshot.metadata != metadata:
-        raise SnapshotError(folder, "it was replaced by a newer save while it was being read", "Load it again")
-    arrays = snapshot.arrays
-    with _refused(folder, "its encoder"):
-        machine.encoder.load(part(arrays, "encoder/"))
-    for name, owner in parts.items():
-        with _refused(folder, f"its {name}"):
-            owner.check(part(arrays, f"{name}/"))
-            owner.finish_loading()
+    arrays = _read_parts(folder, replay, parts, metadata)
     machine.store.mark_saved()
     with _refused(folder, "its settings"):
         replay.load_state(arrays, metadata)
     with _refused(folder, "its sampler"):
         machine.sampler.load_state(SamplerState(part(arrays, "sampler/"), metadata["sampler_state"]))
     return replay
+
+
+def _read_parts(
+    folder: str | os.PathLike[str], replay: Replay, parts: dict[str, SavedPart], metadata: dict[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """Fill the encoder and the parts of an empty replay; return all arrays of the save."""
+    machine = replay.machinery
+    with PartChecks(parts, lambda name: _refused(folder, f"its {name}")) as checks:
+        snapshot = read_snapshot(
+            folder,
+            kind=KIND,
+            versions={VERSION},
+            into={
+                f"{part}/{name}": _first_entries(folder, f"{part}/{name}", whole, machine.store)
+                for part, owner in parts.items()
+                for name, whole in owner.destinations().items()
+            },
+            memory=replay.snapshot_memory,
+            listener=checks,
+        )
+        if snapshot.metadata != metadata:
+            raise SnapshotError(folder, "it was replaced by a newer save while it was being read", "Load it again")
+        with _refused(folder, "its encoder"):
+            machine.encoder.load(part(snapshot.arrays, "encoder/"))
+        checks.wait_for_sizes()
+        try:
+            for name, owner in parts.items():
+                with _refused(folder, f"its {name}"):
+                    owner.build_tables()
+        except SnapshotError:
+            checks.wait()  # what it finds says more
+            raise
+        checks.wait()
+    for name, owner in parts.items():
+        with _refused(folder, f"its {name}"):
+            owner.finish_loading()
+    return snapshot.arrays
 
 
 def _setting_to_json(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +13,7 @@ from backsweep.checks import is_int
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.graph import graph_kernels, rows_kernels, weights_kernels
-from backsweep.graph.graph_check import check_graph
+from backsweep.graph.graph_check import GraphCheck, check_keys
 from backsweep.graph.graph_kernels import (
     COLLISIONS,
     COUNT,
@@ -39,7 +39,7 @@ from backsweep.graph.graph_kernels import (
 from backsweep.jit.array_table import array_row
 from backsweep.jit.memory import reserve
 from backsweep.snapshot.contents import need
-from backsweep.snapshot.saved_part import SavedPart
+from backsweep.snapshot.saved_part import CheckStep, SavedPart
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store import Store, power_of_two_at_least
 from backsweep.store.store_kernels import CLEARED, FLAGS, NEXT_OBSERVATION, OBSERVATION, RING, UNSEEN
@@ -244,13 +244,17 @@ class Graph(SavedPart):
             "observation_vertex": (self.observation_vertex, self._store.observations_high),
         }
 
-    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
-        """Raise a ContentsError if loaded arrays are inconsistent. Call it before anything uses them."""
-        check_graph(self, self._store, self._encoder, loaded)
+    def checks(self) -> tuple[CheckStep, ...]:
+        """Return the steps of the check of loaded arrays."""
+        return GraphCheck(self, self._store).steps()
+
+    def build_tables(self) -> None:
+        """Build the hash tables of vertices and edges."""
+        need(graph_kernels.rebuild_tables(self.row), "too many of its vertices or edges are the same")
 
     def finish_loading(self) -> None:
-        """Build the tables after the arrays have been filled."""
-        need(graph_kernels.rebuild_tables(self.row), "too many of its vertices or edges are the same")
+        """Compare keys with those that the encoder gives, and compute the weights of draws."""
+        check_keys(self, self._store, self._encoder)
         weights_kernels.rebuild_weights(self.row)
 
 

@@ -24,6 +24,8 @@ from backsweep.graph.graph_kernels import (
     VERTICES_LIVE,
 )
 from backsweep.snapshot.contents import ContentsError, need, need_lengths
+from backsweep.snapshot.contents_kernels import all_finite
+from backsweep.snapshot.saved_part import CheckStep
 from backsweep.store.store_kernels import OBSERVATION, RING
 
 if TYPE_CHECKING:
@@ -34,13 +36,31 @@ if TYPE_CHECKING:
 KEYS_COMPARED = 64
 
 
-def check_graph(graph: Graph, store: Store, encoder: LiveEncoder, loaded: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a ContentsError if a loaded graph does not match a store that was checked before."""
-    _check_counters(graph)
-    need_lengths(loaded, graph.all_arrays())
-    if not graph_fits(store.table[RING], graph.row):
-        raise ContentsError("its vertices, edges and rows do not fit together")
-    _check_keys(graph, store, encoder)
+class GraphCheck:
+    """The check of a loaded graph."""
+
+    def __init__(self, graph: Graph, store: Store) -> None:
+        self._graph, self._store = graph, store
+
+    def steps(self) -> tuple[CheckStep, ...]:
+        """Return the steps: sizes, then whether it is the graph of the store's rows, then the returns."""
+        vertices = ("vertices", "reward_sums", "terminals", "observation_vertex")
+        return (
+            CheckStep(("graph_counters",), self._check_sizes),
+            CheckStep((*vertices, "edges", "pool", "graph_rows"), self._check_links),
+            CheckStep(("returns",), self._check_returns),
+        )
+
+    def _check_sizes(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        _check_counters(self._graph)
+        need_lengths(loaded, self._graph.all_arrays())
+
+    def _check_links(self, _: Mapping[str, NDArray[Any]]) -> None:
+        if not graph_fits(self._store.table[RING], self._graph.row):
+            raise ContentsError("its vertices, edges and rows do not fit together")
+
+    def _check_returns(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        need(all_finite(loaded["returns"]), "returns hold NaN or infinity")
 
 
 def _check_counters(graph: Graph) -> None:
@@ -56,7 +76,7 @@ def _check_counters(graph: Graph) -> None:
     need(counters[COLLISIONS] >= 0, "the number of collisions is out of range")
 
 
-def _check_keys(graph: Graph, store: Store, encoder: LiveEncoder) -> None:
+def check_keys(graph: Graph, store: Store, encoder: LiveEncoder) -> None:
     """Encode some observations again: a different space or encoder would give different keys."""
     slots = np.arange(store.oldest, store.total, max(len(store) // KEYS_COMPARED, 1)) % store.capacity
     held = np.unique(store.rows[slots, OBSERVATION]).astype(np.int64)

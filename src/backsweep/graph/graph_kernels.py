@@ -173,18 +173,24 @@ def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.uin
 
 @kernel
 def rebuild_tables(row: Row) -> bool:
-    """Fill empty tables from the arrays, needed after loading; False if too many keys or edges have one hash."""
+    """Fill empty tables from the arrays, needed after loading; False if too many keys or edges have one hash.
+
+    Only sizes have been checked before, so an edge that leads to no vertex ends it too.
+    """
     graph = unpack(GraphArrays, row)
     vertices, edges, counters = graph.vertices, graph.edges, graph.counters
-    left = most_passed(counters[VERTICES_HIGH] + counters[EDGES_HIGH])
-    for vertex in range(counters[VERTICES_HIGH]):
+    left, high = most_passed(counters[VERTICES_HIGH] + counters[EDGES_HIGH]), counters[VERTICES_HIGH]
+    for vertex in range(high):
         if vertices[vertex, USES] > 0:
             left -= insert(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
             if left < 0:
                 return False
     for edge in range(counters[EDGES_HIGH]):
-        if edges[edge, E_COUNT] > 0 and vertices[edges[edge, TARGET], COUNT] > 1:
-            left -= insert(hash_edge(edges[edge, SOURCE], edges[edge, TARGET]), edge, graph.edge_table)
+        target = edges[edge, TARGET]
+        if edges[edge, E_COUNT] > 0 and (target < 0 or target >= high):
+            return False
+        if edges[edge, E_COUNT] > 0 and vertices[target, COUNT] > 1:
+            left -= insert(hash_edge(edges[edge, SOURCE], target), edge, graph.edge_table)
             if left < 0:
                 return False
     return True

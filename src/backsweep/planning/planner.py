@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -42,9 +42,10 @@ from backsweep.planning.model_kernels import (
     Experience,
     Model,
 )
-from backsweep.planning.planner_check import check_planner
+from backsweep.planning.planner_check import PlannerCheck
 from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
 from backsweep.snapshot.contents import need
+from backsweep.snapshot.saved_part import CheckStep, SavedPart
 from backsweep.store.layout import host_array
 from backsweep.store.output import Output
 from backsweep.store.store import Store, power_of_two_at_least
@@ -80,7 +81,7 @@ class Renewal(NamedTuple):
     """States that the next renewal continues with; 0 if all is solved to the tolerance."""
 
 
-class Planner:
+class Planner(SavedPart):
     """The model of a replay's live rows and its values.
 
     Everything is as of the last renewal; the next one adds newer rows.
@@ -321,19 +322,14 @@ class Planner:
             "changed": (model.changed, int(counters[CHANGED_COUNT])),
         }
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the used part of every array that a save must hold."""
-        return {name: array[:length] for name, (array, length) in self.all_arrays().items()}
+    def checks(self) -> tuple[CheckStep, ...]:
+        """Return the steps of the check of loaded arrays."""
+        return PlannerCheck(self, self._store, self._graph).steps()
 
-    def destinations(self) -> dict[str, NDArray[Any]]:
-        """Return the whole arrays that a save is read into."""
-        return {name: array for name, (array, _) in self.all_arrays().items()}
-
-    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
-        """Raise a ContentsError if loaded arrays are inconsistent. Call it before anything uses them."""
-        check_planner(self, self._store, self._graph, loaded)
+    def build_tables(self) -> None:
+        """Build the hash table of arcs."""
+        need(model_kernels.rebuild_arc_table(self.model), "too many of its arcs are the same")
 
     def finish_loading(self) -> None:
-        """Build what is not saved after the arrays have been filled."""
+        """Compute the floor from the loaded bounds."""
         self.floor = self._floor_between(self.bounds)
-        need(model_kernels.rebuild_arc_table(self.model), "too many of its arcs are the same")

@@ -23,6 +23,8 @@ from backsweep.planning.model_kernels import (
 )
 from backsweep.planning.planner_check_kernels import model_fits
 from backsweep.snapshot.contents import ContentsError, need, need_finite, need_lengths
+from backsweep.snapshot.contents_kernels import all_finite
+from backsweep.snapshot.saved_part import CheckStep
 
 if TYPE_CHECKING:
     from backsweep.graph.graph import Graph
@@ -30,16 +32,35 @@ if TYPE_CHECKING:
     from backsweep.store.store import Store
 
 
-def check_planner(planner: Planner, store: Store, graph: Graph, loaded: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a ContentsError if a loaded model does not match a store and a graph that were checked before."""
-    _check_counters(planner, store, loaded)
-    need_lengths(loaded, planner.all_arrays())
-    if not model_fits(planner.model, graph.vertices_high, planner.num_actions, store.observations_high):
-        raise ContentsError("its pairs, arcs and rows do not fit together")
-    need_finite(planner.bounds, "bounds")
+class PlannerCheck:
+    """The check of a loaded model."""
+
+    def __init__(self, planner: Planner, store: Store, graph: Graph) -> None:
+        self._planner, self._store, self._graph = planner, store, graph
+
+    def steps(self) -> tuple[CheckStep, ...]:
+        """Return the steps: sizes, then whether pairs, arcs and rows fit together, then other numbers."""
+        return (
+            CheckStep(("counters",), self._check_sizes),
+            CheckStep(("vertices", "tried", "pairs", "arcs", "rows", "changed"), self._check_links),
+            CheckStep(("bounds", "row_numbers"), self._check_numbers),
+        )
+
+    def _check_sizes(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        _check_counters(self._planner, self._store)
+        need_lengths(loaded, self._planner.all_arrays())
+
+    def _check_links(self, _: Mapping[str, NDArray[Any]]) -> None:
+        planner, high, observations = self._planner, self._graph.vertices_high, self._store.observations_high
+        if not model_fits(planner.model, high, planner.num_actions, observations):
+            raise ContentsError("its pairs, arcs and rows do not fit together")
+
+    def _check_numbers(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        need_finite(loaded["bounds"], "bounds")
+        need(all_finite(loaded["row_numbers"]), "numbers of rows hold NaN or infinity")
 
 
-def _check_counters(planner: Planner, store: Store, loaded: Mapping[str, NDArray[Any]]) -> None:
+def _check_counters(planner: Planner, store: Store) -> None:
     model, counters = planner.model, planner.model.counters
     need(0 <= counters[SYNCED] <= store.total, "the number of rows taken in is out of range")
     for live, high, most in ((PAIRS_LIVE, PAIRS_HIGH, len(model.pairs)), (ARCS_LIVE, ARCS_HIGH, len(model.arcs))):

@@ -57,3 +57,13 @@ def blocks_apart(edges_of_blocks: NDArray[np.int8]) -> bool:
         if depth > 1:
             return False
     return True
+
+
+@kernel
+def all_finite(numbers: NDArray[np.float64]) -> bool:
+    """Say whether a table of numbers holds neither NaN nor infinity."""
+    fits = True
+    for row in range(numbers.shape[0]):
+        for column in range(numbers.shape[1]):
+            fits &= np.isfinite(numbers[row, column])
+    return fits

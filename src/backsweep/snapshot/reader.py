@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import xxhash
@@ -23,6 +24,21 @@ from backsweep.snapshot.segment import SegmentBuffer, header_of, views
 
 Destination = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 """Given shape and dtype, returns the array to load into."""
+
+
+class ReadListener(Protocol):
+    """Told what has been read while the rest still is."""
+
+    order: tuple[str, ...]
+    """The names of arrays in the order in which they are read; all others follow."""
+
+    def begin(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take all arrays before anything is read into them: their shapes and dtypes are known."""
+        ...
+
+    def arrived(self, name: str) -> None:
+        """Take note that all of an array has been read and matches its digests."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +57,7 @@ def read_snapshot(
     versions: Collection[int],
     into: Mapping[str, Destination] | None = None,
     memory: SnapshotMemory | None = None,
+    listener: ReadListener | None = None,
 ) -> Snapshot:
     """Load the snapshot in a folder.
 
@@ -59,6 +76,8 @@ def read_snapshot(
         these arrays are undefined.
     memory
         Remembers this load, so that hints count from here at the next save to the same folder.
+    listener
+        Told about each array as soon as all of it has been read.
 
     Raises
     ------
@@ -72,9 +91,7 @@ def read_snapshot(
         for segment in manifest.segments:
             _check_size(folder / SEGMENTS_NAME / segment.file, segment)
         arrays = {name: _destination(name, spec, into or {}) for name, spec in manifest.arrays.items()}
-        buffer = SegmentBuffer()
-        for segment in manifest.segments:
-            _load_segment(folder / SEGMENTS_NAME / segment.file, segment, manifest.arrays, arrays, buffer)
+        _load_segments(folder / SEGMENTS_NAME, manifest, arrays, listener)
     except SnapshotError as error:
         # A writer that finished since then has deleted segments that only the old manifest named.
         if load(folder)[1] != checksum:
@@ -137,6 +154,25 @@ def _destination(name: str, spec: ArraySpec, into: Mapping[str, Destination]) ->
     if not array.flags.writeable:
         raise ValueError(f"into[{name!r}] returned an array that cannot be written to")
     return array
+
+
+def _load_segments(
+    folder: Path, manifest: Manifest, arrays: Mapping[str, NDArray[Any]], listener: ReadListener | None
+) -> None:
+    buffer = SegmentBuffer()
+    rank = {name: place for place, name in enumerate(() if listener is None else listener.order)}
+    missing = Counter(piece.array for segment in manifest.segments for piece in segment.pieces)
+    if listener is not None:
+        listener.begin(arrays)
+    for segment in sorted(
+        manifest.segments,
+        key=lambda segment: min((rank.get(piece.array, len(rank)) for piece in segment.pieces), default=len(rank)),
+    ):
+        _load_segment(folder / segment.file, segment, manifest.arrays, arrays, buffer)
+        for piece in segment.pieces:
+            missing[piece.array] -= 1
+            if listener is not None and not missing[piece.array]:
+                listener.arrived(piece.array)
 
 
 def _load_segment(

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
+
+
+class CheckStep(NamedTuple):
+    """One step of the check of a loaded part."""
+
+    arrays: tuple[str, ...]
+    """The arrays that must have been read before it."""
+    run: Callable[[Mapping[str, NDArray[Any]]], None]
+    """Takes all arrays of the part; raises a ContentsError where they are wrong. It changes nothing of the part."""
 
 
 class SavedPart(Protocol):
     """A part of a replay (the store, the graph, the planner) that knows what of it is saved.
 
-    Loading goes in three steps, for one part after another: a save is read into `destinations`, `check` refuses what
-    could not have come about, and only then `finish_loading` follows the numbers.
+    A save is read into `destinations`. The `checks` run on a second thread as arrays arrive; meanwhile `build_tables`
+    builds what needs no more than correct sizes. Only after all checks does `finish_loading` follow the numbers.
     """
 
     def all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
@@ -27,12 +36,19 @@ class SavedPart(Protocol):
         """Return the whole arrays that a save is read into."""
         return {name: array for name, (array, _) in self.all_arrays().items()}
 
-    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
-        """Raise a ContentsError where loaded arrays do not fit together, before anything follows their numbers."""
+    def checks(self) -> tuple[CheckStep, ...]:
+        """Return the steps that refuse arrays which do not fit together; the first one checks all sizes.
+
+        Before a step all earlier steps of every part have passed, and the same step of the parts before it.
+        """
+        ...
+
+    def build_tables(self) -> None:
+        """Build what is not saved and needs only correct sizes: it runs while the other steps of the check do."""
         ...
 
     def finish_loading(self) -> None:
-        """Build what is not saved."""
+        """Check and build the rest, after all steps of the check of every part."""
         ...
 
 

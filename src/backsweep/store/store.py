@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,14 @@ from backsweep.jit.mapped_file import MappedFile
 from backsweep.jit.memory import physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
 from backsweep.snapshot.contents import need
-from backsweep.snapshot.saved_part import SavedPart
+from backsweep.snapshot.saved_part import CheckStep, SavedPart
 from backsweep.store import distinct_kernels as distinct
 from backsweep.store import reading_kernels, store_kernels
 from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE, Records
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
 from backsweep.store.staging import Staging, lay_down
-from backsweep.store.store_check import check_store
+from backsweep.store.store_check import StoreCheck
 from backsweep.store.store_kernels import (
     EPISODES_BROKEN,
     EPISODES_HIGH,
@@ -316,13 +316,16 @@ class Store(SavedPart):
         """Return the slots of the live rows, oldest first."""
         return np.arange(self.oldest, self.total) % self.capacity
 
-    def check(self, loaded: Mapping[str, NDArray[Any]]) -> None:
-        """Raise a ContentsError if loaded arrays are inconsistent. Call it before anything uses them."""
-        check_store(self, loaded)
+    def checks(self) -> tuple[CheckStep, ...]:
+        """Return the steps of the check of loaded arrays."""
+        return StoreCheck(self).steps()
 
-    def finish_loading(self) -> None:
-        """Build the tables after the arrays have been filled."""
+    def build_tables(self) -> None:
+        """Build the tables of records from their hashes."""
         for table, first in ((self._frames, 0), (self._stacks, RECORD_COUNTERS)):
             high = self.record_counters[first + RECORDS_HIGH]
             built = distinct.rebuild_table(table.hashes, table.uses, table.table, high)
             need(built, "too many of its observations have the same hash")
+
+    def finish_loading(self) -> None:
+        """Nothing is left to build."""

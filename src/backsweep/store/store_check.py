@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.snapshot.contents import ContentsError, need, need_lengths, need_within
+from backsweep.snapshot.saved_part import CheckStep
 from backsweep.store import store_check_kernels as kernels
 from backsweep.store.distinct_kernels import RECORDS_FREE, RECORDS_HIGH, RECORDS_LIVE
 from backsweep.store.staging import LARGEST_REWARD
@@ -35,23 +36,45 @@ MOST_ROWS_EVER = 2**62
 CHUNK = 1 << 20
 
 
-def check_store(store: Store, loaded: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a ContentsError if the loaded arrays of a store are inconsistent."""
-    _check_counters(store)
-    need_lengths(loaded, store.all_arrays())
-    uses, seen = np.zeros(store.observations_high, np.int32), np.zeros(store.observations_high, np.bool_)
-    if not _fits(store, uses, seen):
-        raise ContentsError("its rows, episodes and observations do not fit together, or a value is out of range")
-    _check_lanes(store)
-    used = min(store.total, store.capacity)
-    words = store.action_words[:used] if len(store) == used else store.action_words[store.live_slots()]
-    if len(words):
-        store.action_layout.check(store.action_layout.views(words), len(words), "action")
-    _check_observations(store, np.flatnonzero(seen))
+class StoreCheck:
+    """The check of a loaded store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen = np.zeros(0, np.bool_)
+        """Which observations were really observed, as the rows say."""
+
+    def steps(self) -> tuple[CheckStep, ...]:
+        """Return the steps: sizes, then rows, then what rows hold."""
+        records = ("stacks", "frame_uses", "frame_hashes", "stack_uses", "stack_hashes")
+        return (
+            CheckStep(("counters", "record_counters"), self._check_sizes),
+            CheckStep(("lanes", "rows", "episodes", "live_episodes", *records), self._check_rows),
+            CheckStep(("values", "actions", "frames"), self._check_contents),
+        )
+
+    def _check_sizes(self, loaded: Mapping[str, NDArray[Any]]) -> None:
+        _check_counters(self._store)
+        need_lengths(loaded, self._store.all_arrays())
+
+    def _check_rows(self, _: Mapping[str, NDArray[Any]]) -> None:
+        self._seen = np.zeros(self._store.observations_high, np.bool_)
+        if not rows_and_records_fit(self._store, self._seen):
+            raise ContentsError("its rows, episodes and observations do not fit together")
+        _check_lanes(self._store)
+
+    def _check_contents(self, _: Mapping[str, NDArray[Any]]) -> None:
+        store, used = self._store, min(self._store.total, self._store.capacity)
+        need(kernels.values_fit(store.values[:used], LARGEST_REWARD), "a reward or return is out of range")
+        words = store.action_words[:used] if len(store) == used else store.action_words[store.live_slots()]
+        if len(words):
+            store.action_layout.check(store.action_layout.views(words), len(words), "action")
+        _check_observations(store, np.flatnonzero(self._seen))
 
 
-def _fits(store: Store, uses: NDArray[np.int32], seen: NDArray[np.bool_]) -> bool:
-    """Ask the kernels; fill in how often each observation is used, and which were really observed."""
+def rows_and_records_fit(store: Store, seen: NDArray[np.bool_]) -> bool:
+    """Ask the kernels; mark in `seen` which observations were really observed."""
+    uses = np.zeros(store.observations_high, np.int32)
     if not kernels.rows_fit(store.table[RING], store.observations_high, uses, seen):
         return False
     (frames, own), (stacks, stack_counters) = store.record_tables()
@@ -65,7 +88,7 @@ def _fits(store: Store, uses: NDArray[np.int32], seen: NDArray[np.bool_]) -> boo
         high, live, free = (int(counters[place]) for place in (RECORDS_HIGH, RECORDS_LIVE, RECORDS_FREE))
         if not kernels.records_fit(expected, table.uses[:high], table.hashes[:high], live, free):
             return False
-    return bool(kernels.values_fit(store.values[: min(store.total, store.capacity)], LARGEST_REWARD))
+    return True
 
 
 def _check_counters(store: Store) -> None:

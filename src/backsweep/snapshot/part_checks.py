@@ -1,0 +1,119 @@
+"""The check of loaded parts on a second thread, while the rest of their save is read.
+
+Reading copies and hashes files, and the check follows indices in random order. Both spend most of their time outside of
+the interpreter's lock, so on two cores the check is nearly free. On one core the two take turns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from backsweep.snapshot.saved_part import CheckStep, SavedPart, part
+
+
+class _Step(NamedTuple):
+    part: str
+    step: CheckStep
+    needs: frozenset[str]
+    round: int
+
+
+class PartChecks:
+    """Runs the steps of the check of some parts, each as soon as its arrays have been read: a `ReadListener`.
+
+    Use it as a context manager. An error of a step is raised by the next `wait`; leaving the block because of another
+    error ends the check after its current step.
+
+    Parameters
+    ----------
+    parts
+        The parts by name, each after those that it builds on.
+    refused
+        Returns a context for the steps of a part, which turns their errors into those to raise.
+    """
+
+    def __init__(self, parts: Mapping[str, SavedPart], refused: Callable[[str], AbstractContextManager[None]]) -> None:
+        self._refused = refused
+        steps = [
+            _Step(name, step, frozenset(f"{name}/{array}" for array in step.arrays), place)
+            for name, owner in parts.items()
+            for place, step in enumerate(owner.checks())
+        ]
+        self._steps = sorted(steps, key=lambda step: step.round)
+        self.order = tuple(f"{step.part}/{array}" for step in self._steps for array in step.step.arrays)
+        self._arrays: Mapping[str, NDArray[Any]] = {}
+        self._there: set[str] = set()
+        self._all_read = self._stopped = False
+        self._error: BaseException | None = None
+        self._done = 0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> PartChecks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def begin(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Start to wait for arrays."""
+        self._arrays = arrays
+        thread = threading.Thread(target=self._run, name="backsweep check")
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads are allowed: `wait` runs the steps
+            return
+        self._thread = thread
+
+    def arrived(self, name: str) -> None:
+        """Take note that an array can be checked."""
+        with self._changed:
+            self._there.add(name)
+            self._changed.notify_all()
+
+    def wait_for_sizes(self) -> None:
+        """Wait for the first step of each part, after everything has been read; raise what any step has found."""
+        self._wait(sum(step.round == 0 for step in self._steps))
+
+    def wait(self) -> None:
+        """Wait for all steps, after everything has been read; raise what any has found."""
+        self._wait(len(self._steps))
+
+    def _wait(self, count: int) -> None:
+        with self._changed:
+            self._all_read = True
+            self._changed.notify_all()
+        if self._thread is None:
+            self._run()
+        with self._changed:
+            self._changed.wait_for(lambda: self._error is not None or self._done >= count)
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        for step in self._steps[self._done :]:
+            with self._changed:
+                while not (self._stopped or self._all_read or step.needs <= self._there):
+                    self._changed.wait()  # if all has been read and an array is missing, the first step says so
+                if self._stopped or self._error is not None:
+                    return
+            try:
+                with self._refused(step.part):
+                    step.step.run(part(self._arrays, f"{step.part}/"))
+            except BaseException as error:  # raised by the thread that waits
+                self._error = error
+            with self._changed:
+                self._done += 1
+                self._changed.notify_all()
