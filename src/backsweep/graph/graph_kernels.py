@@ -55,7 +55,18 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.jit.hash_table_kernels import EMPTY, after, home, insert, may_be, most_passed, number_in, remove
+from backsweep.jit.hash_table_kernels import (
+    EMPTY,
+    after,
+    home,
+    insert,
+    may_be,
+    most_passed,
+    number_in,
+    prefetch_home,
+    remove,
+)
+from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import GOLDEN, mix
 
 # Columns of vertices.
@@ -77,6 +88,8 @@ VERTICES_HIGH, VERTICES_FREE, VERTICES_LIVE, VERTICES_EVER, EDGES_HIGH, EDGES_FR
 TERMINALS, POOL_USED, COLLISIONS, GRAPH_COUNTERS = range(7, 11)
 
 ONE = np.uint64(1)
+AHEAD = 16
+"""How many items ahead a table's places are prefetched while it is filled."""
 
 Block: TypeAlias = NDArray[np.signedinteger[Any]]
 
@@ -179,18 +192,25 @@ def rebuild_tables(row: Row) -> bool:
     """
     graph = unpack(GraphArrays, row)
     vertices, edges, counters = graph.vertices, graph.edges, graph.counters
-    left, high = most_passed(counters[VERTICES_HIGH] + counters[EDGES_HIGH]), counters[VERTICES_HIGH]
-    for vertex in range(high):
+    vertices_high, edges_high = counters[VERTICES_HIGH], counters[EDGES_HIGH]
+    left = most_passed(vertices_high + edges_high)
+    for vertex in range(vertices_high):
+        if vertex + AHEAD < vertices_high:
+            prefetch_home(hash_key(vertices[vertex + AHEAD, KEY:]), graph.vertex_table)
         if vertices[vertex, USES] > 0:
             left -= insert(hash_key(vertices[vertex, KEY:]), vertex, graph.vertex_table)
             if left < 0:
                 return False
-    for edge in range(counters[EDGES_HIGH]):
-        target = edges[edge, TARGET]
-        if edges[edge, E_COUNT] > 0 and (target < 0 or target >= high):
+    for edge in range(edges_high):
+        if edge + AHEAD < edges_high:
+            later = edges[edge + AHEAD]
+            prefetch_home(hash_edge(later[SOURCE], later[TARGET]), graph.edge_table)
+            prefetch(vertices, later[TARGET])
+        source, target = edges[edge, SOURCE], edges[edge, TARGET]
+        if edges[edge, E_COUNT] > 0 and (target < 0 or target >= vertices_high):
             return False
         if edges[edge, E_COUNT] > 0 and vertices[target, COUNT] > 1:
-            left -= insert(hash_edge(edges[edge, SOURCE], target), edge, graph.edge_table)
+            left -= insert(hash_edge(source, target), edge, graph.edge_table)
             if left < 0:
                 return False
     return True

@@ -174,12 +174,13 @@ class LivePrioritized(LiveSampler):
         experience, tree = self.experience, self.tree
         used = min(experience.total, experience.capacity)
         need(priorities.dtype == np.float64 and priorities.shape == (used,), "priorities do not fit the rows")
-        slots = experience.store.live_slots()
-        live = priorities[slots]
-        need(((live > 0) & (live <= LARGEST_PRIORITY)).all(), "a priority is not a positive number")
+        slots = None if len(experience) == len(priorities) else experience.store.live_slots()
+        live = priorities if slots is None else priorities[slots]
+        # The smallest and the largest of numbers among which is NaN are NaN, which is not above 0.
+        need(not len(live) or 0 < live.min() <= live.max() <= LARGEST_PRIORITY, "a priority is not a positive number")
         need(0 < largest <= LARGEST_PRIORITY, "the largest priority is not a positive number")
         self.largest = largest
-        if len(experience) == len(priorities):
+        if slots is None:
             tree.build(priorities)
             return
         # After `clear` some slots are empty; they must not count as the smallest priority.
