@@ -91,7 +91,7 @@ def test_an_add_is_whole_wherever_it_is_interrupted(kind: str, tmp_path: Path) -
         number += 1
         place += 1
     assert place > 100
-    assert 20 < cut < place - 5  # before the store has them, and after
+    assert 20 < cut < place - 1  # some before the store has them, and at least one after
 
 
 def test_signals_wait_for_the_end_of_the_block() -> None:
