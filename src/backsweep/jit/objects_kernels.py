@@ -12,11 +12,13 @@ from llvmlite import ir
 from numba.core import cgutils as numba_cgutils
 from numba.core import types
 from numba.extending import intrinsic
+from numba.np import arrayobj as numba_arrayobj
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Int64Matrix, Int64Vector
+from backsweep.jit.array_table import BorrowedArray, Int64Matrix, Int64Vector
 from backsweep.jit.compilation import kernel
 
+arrayobj: Any = numba_arrayobj
 cgutils: Any = numba_cgutils
 
 # Offsets in an object, in bytes.
@@ -87,7 +89,23 @@ def _copy_bytes(context: Any, array: Any, row: Any, address: Any, count: Any) ->
     return types.void(array, types.int64, types.int64, types.int64), generate
 
 
+@intrinsic
+def _words_at(context: Any, address: Any, count: Any) -> Any:
+    """Return `count` words at an address, which need not be a multiple of 8, as an array."""
+    kind = BorrowedArray(types.uint64, 1, "C", readonly=True, aligned=False)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = arrayobj.make_array(kind)(context, builder)
+        size = context.get_constant(types.intp, 8)
+        data = builder.inttoptr(arguments[0], array.data.type)
+        arrayobj.populate_array(array, data=data, shape=[arguments[1]], strides=[size], itemsize=size, meminfo=None)
+        return array._getvalue()
+
+    return kind(types.int64, types.int64), generate
+
+
 copy_bytes: Any = _copy_bytes  # numba supplies the first argument
+words_at: Any = _words_at
 
 
 @kernel

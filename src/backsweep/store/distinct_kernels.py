@@ -57,6 +57,17 @@ def hash_record(record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.u
 
 
 @inlined
+def copy_and_hash(given: NDArray[np.uint64], record: NDArray[np.uint64], weights: NDArray[np.uint64]) -> np.uint64:
+    """Copy a record and return its hash, as `hash_record` does, in one pass."""
+    total = np.uint64(record.shape[0])
+    for i in range(record.shape[0]):
+        word = given[i]
+        record[i] = word
+        total += word * weights[i]
+    return mix(total)
+
+
+@inlined
 def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
     """Compare two records without an early exit, so that the loop is vectorised."""
     different = np.uint64(0)

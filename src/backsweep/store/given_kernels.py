@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, WordVector, unpack
-from backsweep.jit.compilation import kernel
+from backsweep.jit.compilation import inlined, kernel
+from backsweep.jit.hash_table_kernels import prefetch_home
 from backsweep.jit.objects_kernels import (
     BOOL,
     FLOAT32,
@@ -27,8 +28,25 @@ from backsweep.jit.objects_kernels import (
     number_at,
     numbers_of,
     rows_of,
+    words_at,
 )
-from backsweep.store.store_kernels import FORM, PLACES, STAGED, TERMINATED, TRUNCATED, Staged
+from backsweep.store.distinct_kernels import Records, copy_and_hash, same_record
+from backsweep.store.store_kernels import (
+    CONTINUES,
+    FORM,
+    FRAMES,
+    NEXT_OBSERVATION,
+    PLACES,
+    RING,
+    STACKS,
+    STAGED,
+    TERMINATED,
+    TOTAL,
+    TRUNCATED,
+    Ring,
+    Staged,
+    lasting_slot,
+)
 
 # Offsets of the items of the tuple of arguments, in bytes.
 GIVEN_OBSERVATION = 0
@@ -59,7 +77,8 @@ ARRAY = 2
 NUMBERS_STAGED = 1  # actions, rewards and flags
 OBSERVATIONS_STAGED = 2
 SOME_ENDED = 4
-ALL_STAGED = NUMBERS_STAGED | OBSERVATIONS_STAGED
+# What `stage_successors` returns.
+WRONG_FORM, NOT_HASHED, HASHED = range(3)
 
 
 class Form(NamedTuple):
@@ -84,24 +103,32 @@ def stage_given(given: int, table: Table) -> int:
 
     Returns as bits what was staged. The rest must be staged the long way, which says what is wrong if anything is.
     """
+    done = stage_step(given, table)
+    lanes = unpack(Form, table[FORM]).numbers[LANES]
+    if not stage_observations(load_int64(given + ITEMS + GIVEN_OBSERVATION), 0, table):
+        return done
+    if not stage_observations(load_int64(given + ITEMS + GIVEN_SUCCESSOR), lanes, table):
+        return done
+    return done | OBSERVATIONS_STAGED
+
+
+@kernel
+def stage_step(given: int, table: Table) -> int:
+    """Stage all but observations and successors, as `stage_given` does, and return the same bits."""
     staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
-    lanes, items, done = form.numbers[LANES], given + ITEMS, OBSERVATIONS_STAGED
-    for half in range(2):
-        item = load_int64(items + half * GIVEN_SUCCESSOR + (1 - half) * GIVEN_OBSERVATION)
-        if done != 0 and not stage_observations(item, half * lanes, staged, form, places):
-            done = 0
+    lanes, items = form.numbers[LANES], given + ITEMS
     address, stride, kind = numbers_of(load_int64(items + GIVEN_REWARD), lanes, places)
     if kind == NO_NUMBER:
-        return done
+        return 0
     for lane in range(lanes):
         reward = number_at(address + lane * stride, kind)
         if not abs(reward) <= form.limits[0]:  # false for NaN too
-            return done
+            return 0
         staged.rewards[lane] = reward
     address, stride, kind = numbers_of(load_int64(items + GIVEN_TERMINATED), lanes, places)
     second, second_stride, second_kind = numbers_of(load_int64(items + GIVEN_TRUNCATED), lanes, places)
     if not (is_flag(kind) and is_flag(second_kind)):
-        return done
+        return 0
     ends = 0
     for lane in range(lanes):
         flags = TERMINATED if number_at(address + lane * stride, kind) != 0.0 else 0
@@ -110,8 +137,8 @@ def stage_given(given: int, table: Table) -> int:
         staged.flags[lane] = flags
         ends |= flags
     if not stage_actions(load_int64(items + GIVEN_ACTION), staged.actions, form, places):
-        return done
-    return done | (NUMBERS_STAGED | SOME_ENDED if ends else NUMBERS_STAGED)
+        return 0
+    return NUMBERS_STAGED | SOME_ENDED if ends else NUMBERS_STAGED
 
 
 @kernel
@@ -158,8 +185,9 @@ def stage_actions(item: int, actions: NDArray[np.uint8], form: Form, places: Obj
 
 
 @kernel
-def stage_observations(item: int, first: int, staged: Staged, form: Form, places: ObjectPlaces) -> bool:
+def stage_observations(item: int, first: int, table: Table) -> bool:
     """Stage an observation for each lane, from place `first` on; say if all are in the usual form and finite."""
+    staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
     numbers, lanes = form.numbers, form.numbers[LANES]
     words = staged.observations[first : first + lanes]
     if numbers[OBSERVATION_KIND] == NUMBER:
@@ -169,11 +197,75 @@ def stage_observations(item: int, first: int, staged: Staged, form: Form, places
         return False
     for lane in range(lanes):
         copy_bytes(words, lane, address + lane * stride, numbers[OBSERVATION_BYTES])
+    finite = True
+    for lane in range(lanes):
+        finite &= is_finite(words[lane], form)
+    return finite
+
+
+@inlined
+def is_finite(words: NDArray[np.uint64], form: Form) -> bool:
+    """Say whether all numbers of a staged observation are finite."""
     if form.exponents.shape[0] == 0:
         return True
-    lower, upper = form.exponents[0], form.exponents[1]
-    beyond = 0
-    for lane in range(lanes):
-        for i in range(words.shape[1]):
-            beyond |= ((words[lane, i] & lower) == lower) | ((words[lane, i] & upper) == upper)
+    lower, upper, beyond = form.exponents[0], form.exponents[1], 0
+    for i in range(words.shape[0]):
+        beyond |= ((words[i] & lower) == lower) | ((words[i] & upper) == upper)
     return beyond == 0
+
+
+@kernel
+def stage_successors(given: int, table: Table) -> int:
+    """Stage the successors, hash them on the way if they are no stacks, and return what was done."""
+    staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
+    frames, numbers, lanes = unpack(Records, table[FRAMES]), form.numbers, form.numbers[LANES]
+    item = load_int64(given + ITEMS + GIVEN_SUCCESSOR)
+    if not in_whole_words(table):
+        return NOT_HASHED if stage_observations(item, lanes, table) else WRONG_FORM
+    address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
+    if address == 0:
+        return WRONG_FORM
+    finite = True
+    for lane in range(lanes):
+        record = staged.observations[lanes + lane]
+        code = copy_and_hash(words_at(address + lane * stride, record.shape[0]), record, frames.weights)
+        prefetch_home(code, frames.table)
+        staged.codes[lane] = code
+        finite &= is_finite(record, form)
+    return HASHED if finite else WRONG_FORM
+
+
+@inlined
+def in_whole_words(table: Table) -> bool:
+    """Say whether observations are arrays that are stored whole and without padding."""
+    numbers, stacks = unpack(Form, table[FORM]).numbers, unpack(Records, table[STACKS])
+    words = unpack(Records, table[FRAMES]).records.shape[1]
+    return stacks.records.shape[1] == 0 and 8 * words == numbers[OBSERVATION_BYTES]
+
+
+@kernel
+def stage_changes(given: int, table: Table) -> bool:
+    """Stage the observations of lanes that do not continue from their last successor, and mark all others.
+
+    An observation is nearly always the successor of the step before: then it is compared where it lies and not copied.
+    The rest must be staged already and be added at once. Says if all are in the usual form and finite.
+    """
+    staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
+    ring, frames = unpack(Ring, table[RING]), unpack(Records, table[FRAMES])
+    numbers, lanes, words = form.numbers, form.numbers[LANES], frames.records.shape[1]
+    item = load_int64(given + ITEMS + GIVEN_OBSERVATION)
+    if not in_whole_words(table):
+        return stage_observations(item, 0, table)
+    address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
+    if address == 0:
+        return False
+    finite, slot = True, ring.counters[TOTAL] % ring.rows.shape[0]
+    for lane in range(lanes):
+        place = address + lane * stride
+        last = lasting_slot(lane, slot, ring)
+        if last >= 0 and same_record(frames.records[ring.rows[last, NEXT_OBSERVATION]], words_at(place, words)):
+            staged.flags[lane] |= CONTINUES
+        else:
+            copy_bytes(staged.observations, lane, place, numbers[OBSERVATION_BYTES])
+            finite &= is_finite(staged.observations[lane], form)
+    return finite

@@ -13,8 +13,32 @@ from backsweep.encoding.random_projection_kernels import project_bytes, project_
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
 from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack
 from backsweep.jit.compilation import kernel
-from backsweep.store.given_kernels import ALL_STAGED, KEY_KIND, SOME_ENDED, TAKES_ENDS, Form, stage_given
-from backsweep.store.store_kernels import CLEARED, FORM, GRAPH, KEYS, RING, STAGED, TOTAL, Ring, Staged, add_rows
+from backsweep.store.given_kernels import (
+    HASHED,
+    KEY_KIND,
+    NUMBERS_STAGED,
+    SOME_ENDED,
+    TAKES_ENDS,
+    WRONG_FORM,
+    Form,
+    stage_changes,
+    stage_given,
+    stage_step,
+    stage_successors,
+)
+from backsweep.store.store_kernels import (
+    CLEARED,
+    FORM,
+    GRAPH,
+    KEYS,
+    RING,
+    STAGED,
+    TOTAL,
+    Ring,
+    Staged,
+    add_hashed_rows,
+    hash_successors,
+)
 
 # How an observation becomes a key.
 NO_GRAPH = 0
@@ -46,9 +70,16 @@ def add_staged(key: int, table: Table) -> int:
     that of the graph, then `Keys`.
     """
     arrays = borrow(table)
+    hash_successors(arrays)
+    return add_hashed(key, arrays)
+
+
+@kernel
+def add_hashed(key: int, arrays: Table) -> int:
+    """Do what `add_staged` does where the successors have been hashed."""
     counters = unpack(Ring, arrays[RING]).counters
     first = counters[TOTAL]
-    new = add_rows(arrays)
+    new = add_hashed_rows(arrays)
     if key == NO_GRAPH:
         return new
     staging, encoder = unpack(Staged, arrays[STAGED]), unpack(Keys, arrays[KEYS])
@@ -80,7 +111,11 @@ def add_given(given: int, table: Table) -> int:
     """
     arrays = borrow(table)
     numbers = unpack(Form, arrays[FORM]).numbers
-    done = stage_given(given, arrays)
-    if done & ALL_STAGED != ALL_STAGED or (done & SOME_ENDED and not numbers[TAKES_ENDS]):
-        return done
-    return done | ADDED | (OUT_OF_RANGE if add_staged(numbers[KEY_KIND], arrays) < 0 else 0)
+    done = stage_step(given, arrays)
+    if done & NUMBERS_STAGED and (done & SOME_ENDED == 0 or numbers[TAKES_ENDS]):
+        hashed = stage_successors(given, arrays)
+        if hashed != WRONG_FORM and stage_changes(given, arrays):
+            if hashed != HASHED:
+                hash_successors(arrays)
+            return done | ADDED | (OUT_OF_RANGE if add_hashed(numbers[KEY_KIND], arrays) < 0 else 0)
+    return stage_given(given, arrays)

@@ -176,16 +176,22 @@ def count_use(observation: int, frames: Records, stacks: Records) -> None:
 
 
 @kernel
-def hash_successors(staged_row: Row, frames_row: Row) -> None:
-    """Hash the staged successors of all lanes that add a row, and prefetch what the search for each of them reads."""
-    staging, frames = unpack(Staged, staged_row), unpack(Records, frames_row)
+def hash_successors(store: Table) -> None:
+    """Hash the staged successors of all lanes that add a row, if they are no stacks of frames."""
+    staging, frames = unpack(Staged, store[STAGED]), unpack(Records, store[FRAMES])
     num_envs = staging.codes.shape[0]
+    if unpack(Records, store[STACKS]).records.shape[1] > 0:
+        return
     for lane in range(num_envs):
-        if staging.flags[lane] == SKIP:
-            continue
-        staging.codes[lane] = hash_record(staging.observations[num_envs + lane], frames.weights)
-        prefetch_home(staging.codes[lane], frames.table)
-    for lane in range(num_envs):
+        if staging.flags[lane] != SKIP:
+            staging.codes[lane] = hash_record(staging.observations[num_envs + lane], frames.weights)
+            prefetch_home(staging.codes[lane], frames.table)
+
+
+@inlined
+def prefetch_successors(staging: Staged, frames: Records) -> None:
+    """Prefetch the records that the staged successors most likely are."""
+    for lane in range(staging.codes.shape[0]):
         if staging.flags[lane] == SKIP:
             continue
         number = likely_item(staging.codes[lane], frames.table)
@@ -243,6 +249,13 @@ def add_rows(store: Table) -> int:
     A lane whose flags are SKIP adds nothing.
     """
     arrays = borrow(store)
+    hash_successors(arrays)
+    return add_hashed_rows(arrays)
+
+
+@kernel
+def add_hashed_rows(arrays: Table) -> int:
+    """Do what `add_rows` does where the successors have been hashed."""
     frames_row, stacks_row = arrays[FRAMES], arrays[STACKS]
     staging, ring = unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
     frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
@@ -250,7 +263,7 @@ def add_rows(store: Table) -> int:
     capacity = rows.shape[0]
     num_envs = ring.lanes.shape[0]
     if stacks.records.shape[1] == 0:
-        hash_successors(arrays[STAGED], frames_row)
+        prefetch_successors(staging, frames)
     new = 0
     next_slot = counters[TOTAL] % capacity
     for lane in range(num_envs):
@@ -323,6 +336,17 @@ def last_slot(lane: int, slot: int, ring: Ring) -> int:
     if serial < 0 or ago > counters[LIVE]:
         return -1
     return slot - ago if slot >= ago else slot - ago + ring.rows.shape[0]
+
+
+@inlined
+def lasting_slot(lane: int, slot: int, ring: Ring) -> int:
+    """Return where a lane's last row is if its episode goes on and a row for every lane leaves it there, else -1.
+
+    The first of these rows goes to `slot`.
+    """
+    ago = ring.counters[TOTAL] - ring.lanes[lane, LANE_LAST] + 1
+    last = -1 if ago + ring.lanes.shape[0] > ring.rows.shape[0] else last_slot(lane, slot, ring)
+    return -1 if last < 0 or ring.rows[last, FLAGS] & ENDED else last
 
 
 @inlined
