@@ -7,6 +7,7 @@ renamed into place when they are complete, so a truncated one is as damaged as a
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from backsweep.run_files import FINISHED, RECORDS
 from backsweep.snapshot import files
 
 PIECE = 1 << 20
+MOST_UNPACKED = 1 << 30
+"""The most bytes that a packed file may hold: a few kilobytes can be packed so that they would fill any memory."""
 DIGESTED = "records"
 """The entry of `finished.json` with the size and digest of the records; runs of older releases have none."""
 ADVICE = "Restore the file from a copy, or move the run's folder away and train it again"
@@ -27,6 +30,17 @@ PACKED_ADVICE = "Restore the file from a copy, or move it away and pack its runs
 
 class RecordsError(ValueError):
     """Records are not those that the run wrote."""
+
+
+def json_object(text: bytes) -> dict[str, Any]:
+    """Return the object that JSON text describes; anything else is a ValueError."""
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"it holds a {type(data).__name__}, not an object")
+    return data
 
 
 def record_file(folder: Path) -> Path | None:
@@ -67,11 +81,11 @@ def check_finished_records(folder: Path) -> None:
     if path is None or not end.exists():
         return
     try:
-        expected = json.loads(files.read_whole(end)).get(DIGESTED)
+        expected = json_object(files.read_whole(end)).get(DIGESTED)
         if expected is None:
             return
         size, digest = int(expected["bytes"]), str(expected["xxh3_128"])
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise RecordsError(f"{end}: it cannot be read ({error!r}). {ADVICE}") from error
     try:
         found_size, found_digest = _measured(path)
@@ -106,6 +120,10 @@ def _measured(path: Path) -> tuple[int, str]:
 
 def _unpacked(path: Path) -> bytes:
     try:
-        return gzip.decompress(files.read_whole(path))
+        with gzip.GzipFile(fileobj=io.BytesIO(files.read_whole(path))) as file:
+            contents = file.read(MOST_UNPACKED + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise RecordsError(f"{path}: it is damaged or incomplete ({error}). {PACKED_ADVICE}") from error
+    if len(contents) > MOST_UNPACKED:
+        raise RecordsError(f"{path}: it unpacks to more than {MOST_UNPACKED} bytes, which no file of records does")
+    return contents

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backsweep.record_files import record_lines
+from backsweep.record_files import json_object, record_lines
 from backsweep.snapshot import files
 
 ARCHIVE = ".runs.jsonl.gz"
@@ -74,14 +74,15 @@ class ArchivedRun:
     @classmethod
     def from_line(cls, line: bytes) -> ArchivedRun:
         """Return the run that a line describes; raise ValueError if it is invalid."""
-        data = json.loads(line)
-        try:
-            run = cls(data["config"], data["finished"], _renamed(data["records"]))
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"not a run: {error!r}") from None
-        if not all(isinstance(part, dict) for part in (run.config, run.finished, run.columns)):
+        data = json_object(line)
+        parts: list[Any] = [data.get(name) for name in ("config", "finished", "records")]
+        if not all(isinstance(part, dict) for part in parts):
             raise ValueError("not a run: configuration, end and records must be objects")
-        return run
+        config, finished, records = parts
+        check_config(config)
+        for kind, held in records.items():
+            _check_columns(kind, held)
+        return cls(config, finished, _renamed(records))
 
     def to_json(self) -> dict[str, Any]:
         """Return the contents of its line."""
@@ -99,8 +100,27 @@ class ArchivedRun:
         held = self.columns.get(kind, [])
         if isinstance(held, list):
             return [record.get(field) for record in held]
-        count = len(next(iter(held.values())))
+        count = len(next(iter(held.values()), ()))
         return list(held.get(field, [None] * count))
+
+
+def check_config(config: Any) -> None:
+    """Raise a ValueError if a run's configuration is not an object, or its seed not a whole number."""
+    if not isinstance(config, dict):
+        raise ValueError(f"a configuration must be an object, got a {type(config).__name__}")
+    if type(seed := config.get("seed", 0)) is not int:
+        raise ValueError(f"seed must be a whole number, got {seed!r:.40}")
+
+
+def _check_columns(kind: str, held: Any) -> None:
+    """Raise a ValueError unless records are a list of objects, or lists of the same length by field."""
+    if isinstance(held, dict):
+        lists = list(held.values())
+        good = all(isinstance(values, list) and len(values) == len(lists[0]) for values in lists)
+    else:
+        good = isinstance(held, list) and all(isinstance(record, dict) for record in held)
+    if not good:
+        raise ValueError(f"not a run: its records of kind {kind!r:.40} are malformed")
 
 
 def archives_below(folder: Path) -> list[Path]:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, read_archive
+from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, check_config, read_archive
 from backsweep.lab.seeds import TUNING, purpose_of
-from backsweep.record_files import check_finished_records, record_file, record_lines
+from backsweep.record_files import check_finished_records, json_object, record_file, record_lines
 from backsweep.run_files import CONFIG, FINISHED
 from backsweep.snapshot import files
 
@@ -202,7 +202,8 @@ def configuration_key(config: dict[str, Any], without: frozenset[str]) -> str:
 def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
     shown = str(folder.relative_to(evidence.root))
     try:
-        config = json.loads(files.read_whole(folder / CONFIG))
+        config = json_object(files.read_whole(folder / CONFIG))
+        check_config(config)
     except (OSError, ValueError) as error:
         evidence.left_out.append(f"{shown}: its configuration cannot be read ({error})")
         return
@@ -214,10 +215,10 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
             torn += 1
         elif line.startswith(b'{"kind":"evaluation"'):
             try:
-                record = json.loads(line)
+                record = json_object(line)
                 values = [record.get(name) for name in NUMBERS]
                 rows.append((float(record["step"]), *(np.nan if value is None else float(value) for value in values)))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError):
                 torn += 1
         elif line.startswith(b'{"kind":"replay"'):
             last_replay = line
@@ -230,7 +231,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
         return
     graph: dict[str, float] = {}
     try:
-        graph = dict(json.loads(last_replay).get("statistics", {})) if last_replay else {}
+        graph = _statistics(json_object(last_replay)) if last_replay else {}
     except ValueError:
         evidence.torn[str(path.relative_to(evidence.root))] = torn + 1
     _add(evidence, folder, config, (folder / FINISHED).exists(), np.array(rows), graph)
@@ -242,8 +243,21 @@ def _read_archived(evidence: Evidence, path: Path, run: ArchivedRun) -> None:
         evidence.left_out.append(f"{path.relative_to(evidence.root)}: a run without evaluations")
         return
     replays = run.records("replay")
-    graph = dict(replays[-1].get("statistics", {})) if replays else {}
-    _add(evidence, path, run.config, True, np.array(columns, np.float64).T, graph)
+    try:
+        graph = _statistics(replays[-1]) if replays else {}
+        table = np.array(columns, np.float64).T
+    except (ValueError, TypeError, OverflowError) as error:
+        evidence.left_out.append(f"{path.relative_to(evidence.root)}: a run whose records are no numbers ({error})")
+        return
+    _add(evidence, path, run.config, True, table, graph)
+
+
+def _statistics(record: dict[str, Any]) -> dict[str, float]:
+    """Return the statistics of a record of the replay; a ValueError if they are not numbers by name."""
+    found = record.get("statistics", {})
+    if not isinstance(found, dict) or not all(isinstance(value, (int, float)) for value in found.values()):
+        raise ValueError("statistics must be numbers by name")
+    return found
 
 
 def _add(
@@ -264,10 +278,10 @@ def _read_study(evidence: Evidence, path: Path) -> None:
     torn = 0
     for line, whole in record_lines(path):
         try:
-            record = json.loads(line) if whole else None
+            record = json_object(line) if whole else {}
         except ValueError:
-            record = None
-        if not isinstance(record, dict) or "kind" not in record:
+            record = {}
+        if not isinstance(record.get("kind"), str):
             torn += 1
         else:
             evidence.records.setdefault(record["kind"], []).append(record)

@@ -9,8 +9,8 @@ most `MOST_RECORDS` of each other kind. The same runs always give the same bytes
 
 from __future__ import annotations
 
-import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,15 +21,26 @@ from backsweep.lab.records import (
     ARCHIVE,
     ArchivedRun,
     archives_below,
+    check_config,
     read_archive,
     write_lines,
 )
 from backsweep.lab.seeds import purpose_of
-from backsweep.record_files import RecordsError, check_finished_records, record_file, record_lines, without_digest
+from backsweep.record_files import (
+    RecordsError,
+    check_finished_records,
+    json_object,
+    record_file,
+    record_lines,
+    without_digest,
+)
 from backsweep.run_files import CONFIG, FINISHED, FLEET
 from backsweep.snapshot import files
 
 MOST_RECORDS = 40
+NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
+"""Characters that are replaced in names of archives: a configuration must not choose their folder."""
+LONGEST_NAME = 120
 
 
 @dataclass
@@ -91,9 +102,10 @@ def pack(sources: Sequence[Path], results: Path) -> Packing:
 
 def archive_of(results: Path, config: dict[str, Any]) -> Path:
     """Return the archive that a run belongs to."""
-    place = str(config.get("task") or config.get("env")).replace("/", "-")
+    place = str(config.get("task") or config.get("env"))[:LONGEST_NAME]
     tuning = ".tuning" if purpose_of(int(config.get("seed", 0))) == "tuning" else ""
-    return results / "runs" / f"{place}.{settings_of(config)}{tuning}{ARCHIVE}"
+    name = NOT_IN_NAMES.sub("-", f"{place}.{settings_of(config)[:LONGEST_NAME]}")
+    return results / "runs" / f"{name}{tuning}{ARCHIVE}"
 
 
 def compact(records: Iterable[dict[str, Any]], runs: int = 1) -> dict[str, list[dict[str, Any]]]:
@@ -164,6 +176,10 @@ def _runs_below(source: Path, results: Path, result: Packing) -> Iterator[tuple[
 
 def _read_run(folder: Path) -> ArchivedRun:
     config = _read(folder / CONFIG)
+    try:
+        check_config(config)
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
     if not (folder / FINISHED).exists():
         raise RefusedError("not finished")
     source = record_file(folder)
@@ -176,12 +192,19 @@ def _read_run(folder: Path) -> ArchivedRun:
     fleet = folder.parent / FLEET
     runs = _size_of_fleet(_read(fleet)) if fleet.exists() else 1
     finished = without_digest(_read(folder / FINISHED))  # the archive does not hold every record
-    return ArchivedRun.of(config, finished, compact(_records(source), runs))
+    try:
+        kept = compact(_records(source), runs)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise RefusedError(f"{source.name} holds what no run writes ({error!r:.200})") from error
+    return ArchivedRun.of(config, finished, kept)
 
 
 def _size_of_fleet(described: dict[str, Any]) -> int:
     """Return how many runs a fleet has; older releases called them lanes."""
-    return len(described["runs"] if "runs" in described else described["lanes"])
+    runs = described.get("runs", described.get("lanes"))
+    if not isinstance(runs, list):
+        raise RefusedError(f"{FLEET} does not list its runs")
+    return len(runs)
 
 
 def _check(run: ArchivedRun, there: dict[str, ArchivedRun], path: Path, result: Packing) -> bool:
@@ -215,16 +238,16 @@ def _key(config: dict[str, Any]) -> str:
 
 
 def _order(config: dict[str, Any]) -> tuple[str, str, int]:
-    return str(config["method"]), configuration_key(config, frozenset({"seed"})), int(config["seed"])
+    return str(config.get("method")), configuration_key(config, frozenset({"seed"})), int(config.get("seed", 0))
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     for number, (line, whole) in enumerate(record_lines(path), start=1):
         try:
-            record = json.loads(line) if whole else None
+            record = json_object(line) if whole else {}
         except ValueError:
-            record = None
-        if not isinstance(record, dict) or "kind" not in record:
+            record = {}
+        if not isinstance(record.get("kind"), str):
             raise RefusedError(f"line {number} of {path.name} cannot be read")
         yield record
 
@@ -249,7 +272,6 @@ def _sum(timings: list[dict[str, Any]], runs: int) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data: dict[str, Any] = json.loads(files.read_whole(path))
+        return json_object(files.read_whole(path))
     except (OSError, ValueError) as error:
         raise RefusedError(f"{path.name} cannot be read ({error})") from None
-    return data
