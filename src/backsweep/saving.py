@@ -31,6 +31,7 @@ from backsweep.snapshot import (
     write_snapshot,
 )
 from backsweep.snapshot.contents import ContentsError, need
+from backsweep.snapshot.file_dict import files_of, write_files
 from backsweep.snapshot.part_checks import PartChecks
 from backsweep.snapshot.saved_part import SavedPart, part
 from backsweep.store.store import Store
@@ -193,11 +194,7 @@ def replay_to_files(replay: Replay) -> tuple[Any, ...]:
     """
     with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
         save_replay(replay, folder, memory=SnapshotMemory())
-        files = {
-            path.relative_to(folder).as_posix(): path.read_bytes()
-            for path in sorted(Path(folder).rglob("*"))
-            if path.is_file()
-        }
+        files = files_of(Path(folder))
     settings = replay.settings()
     return files, settings["sampler"], settings["encoder"], settings["file"]
 
@@ -205,10 +202,7 @@ def replay_to_files(replay: Replay) -> tuple[Any, ...]:
 def replay_from_files(files: dict[str, bytes], sampler: Sampler, encoder: Encoder, file: Path | None) -> Replay:
     """Return the replay whose files `replay_to_files` gave."""
     with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
-        for name, contents in files.items():
-            path = Path(folder, name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(contents)
+        write_files(Path(folder), files)
         replay = load_replay(folder, sampler=sampler, encoder=encoder, file=file)
     replay.snapshot_memory = SnapshotMemory()
     return replay

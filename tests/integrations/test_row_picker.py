@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from backsweep import Prioritized, Topological
-from backsweep.integrations.row_picker import RowPicker, hash_of
+from backsweep.integrations.row_picker import KIND, VERSION, RowPicker, hash_of
+from backsweep.snapshot import SnapshotError, read_snapshot, write_snapshot
+from backsweep.snapshot.file_dict import files_of, write_files
 
 
 def test_equal_observations_have_equal_hashes_and_others_do_not() -> None:
@@ -78,3 +83,68 @@ def test_copies_and_clearing(sampler: Any) -> None:
     assert len(picker) == 0
     add(picker, 3, 0)
     assert set(picker.pick(4)[0].tolist()) == {3}
+
+
+def filled(lanes: int = 1) -> RowPicker:
+    picker = RowPicker(20, lanes, Topological(), seed=0)
+    for step in range(30):
+        add(picker, step % 20, step)
+    return picker
+
+
+def test_a_saved_picker_goes_on_as_it_would_have(tmp_path: Path) -> None:
+    picker, other = filled(), RowPicker(20, 1, Topological(), seed=5)
+    picker.save(tmp_path)
+    other.load(tmp_path)
+    again = RowPicker(20, 1, Topological(), seed=6)
+    again.from_files(picker.to_files())
+    expected = picker.pick(8)[0].tolist()
+    assert other.pick(8)[0].tolist() == again.pick(8)[0].tolist() == expected
+
+
+WRONG_PLACES: dict[str, Callable[[dict[str, NDArray[Any]]], Any]] = {
+    "no places": lambda arrays: arrays.pop("place_of_slot"),
+    "one place for all": lambda arrays: arrays.update(place_of_slot=np.zeros(1, np.int64)),
+    "places beyond the end": lambda arrays: arrays["place_of_slot"].__setitem__(3, 20),
+    "a live row without a place": lambda arrays: arrays["place_of_slot"].__setitem__(3, -1),
+    "rows before the first": lambda arrays: arrays["row_of_place"].__setitem__(3, -2),
+    "rows to come": lambda arrays: arrays["row_of_place"].__setitem__(3, 30),
+    "fractions": lambda arrays: arrays.update(row_of_place=arrays["row_of_place"].astype(np.float64)),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_PLACES)
+def test_wrong_places_are_refused_and_change_nothing(case: str, tmp_path: Path) -> None:
+    filled().save(tmp_path)
+    found = read_snapshot(tmp_path / "places", kind=KIND, versions={VERSION})
+    arrays = {name: array.copy() for name, array in found.arrays.items()}
+    WRONG_PLACES[case](arrays)
+    write_snapshot(tmp_path / "places", arrays, {}, kind=KIND, version=VERSION)
+    picker = RowPicker(20, 1, Topological(), seed=0)
+    add(picker, 7, 0)
+    replay = picker.replay
+    with pytest.raises(SnapshotError, match="place"):
+        picker.load(tmp_path)
+    assert picker.replay is replay
+    assert set(picker.pick(4)[0].tolist()) == {7}
+
+
+def test_a_picker_of_other_sizes_is_refused(tmp_path: Path) -> None:
+    filled().save(tmp_path)
+    with pytest.raises(ValueError, match="saved for 20 places, expected 30"):
+        RowPicker(30, 1, Topological(), seed=0).load(tmp_path)
+    with pytest.raises(ValueError, match="saved for 1 lanes, expected 2"):
+        RowPicker(20, 2, Topological(), seed=0).load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["../away", "/away", "a/../../away", "c:\\away", "c:away", "..\\away", "a\0b", "", "."]
+)
+def test_files_with_names_that_lead_elsewhere_are_refused(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    with pytest.raises(ValueError, match="inside of a folder"):
+        write_files(folder, {"good": b"1", name: b"2"})
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    write_files(folder, {"good": b"1", "in/there": b"2"})
+    assert files_of(folder) == {"good": b"1", "in/there": b"2"}

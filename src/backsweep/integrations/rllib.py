@@ -214,12 +214,11 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what `get_state` returned."""
-        self.replay = state["replay"]
-        self._lanes.of = dict(state["lanes"])
+        """Restore what `get_state` returned; after an error everything is as it was."""
+        replay, lanes, added, sampled = state["replay"], dict(state["lanes"]), state["added"], state["sampled"]
         self._generator.bit_generator.state = state["generator"]
-        self._num_timesteps_added = state["added"]
-        self.sampled_timesteps = state["sampled"]
+        self.replay, self._lanes.of = replay, lanes
+        self._num_timesteps_added, self.sampled_timesteps = added, sampled
         self._last_rows = None
 
 

@@ -24,7 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from backsweep.encoding import ExactBytes
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
-from backsweep.snapshot import read_snapshot, write_snapshot
+from backsweep.snapshot import SnapshotError, read_snapshot, write_snapshot
+from backsweep.snapshot.contents import ContentsError, need, need_within
+from backsweep.snapshot.file_dict import files_of, write_files
 from backsweep.store.layout import host_array
 
 KIND = "backsweep row picker"
@@ -53,6 +55,18 @@ def _feed(observation: Any, digest: Any) -> None:
         array = np.ascontiguousarray(host_array(observation))
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.tobytes())
+
+
+def _check_places(arrays: Mapping[str, NDArray[Any]], replay: Replay) -> None:
+    """Raise a ContentsError unless each live row has a place, and each place a row or nothing."""
+    for name in ("place_of_slot", "row_of_place"):
+        array = arrays.get(name)
+        fits = array is not None and array.dtype == np.int64 and array.shape == (replay.capacity,)
+        need(fits, f"{name} must hold {replay.capacity} numbers")
+    live = np.arange(replay.oldest, replay.total) % replay.capacity
+    need_within(arrays["place_of_slot"], NOTHING, replay.capacity, "places")
+    need_within(arrays["place_of_slot"][live], 0, replay.capacity, "places of live rows")
+    need_within(arrays["row_of_place"], NOTHING, replay.total, "rows of places")
 
 
 class RowPicker:
@@ -165,31 +179,39 @@ class RowPicker:
         write_snapshot(Path(folder, "places"), arrays, {}, kind=KIND, version=VERSION)
 
     def load(self, folder: str | os.PathLike[str]) -> None:
-        """Restore what was saved in `folder`; a user-defined sampler is that of this picker."""
-        config = self.replay.sampler
-        replay = Replay.load(Path(folder, "replay"), sampler=config)
-        if replay.capacity != self.replay.capacity:
-            raise ValueError(f"folder: it was saved for {replay.capacity} places, expected {self.replay.capacity}")
-        arrays = read_snapshot(Path(folder, "places"), kind=KIND, versions={VERSION}).arrays
-        self.replay = replay
+        """Restore what was saved in `folder`; a user-defined sampler is that of this picker.
+
+        After an error the picker is as it was.
+        """
+        own = self.replay
+        replay = Replay.load(Path(folder, "replay"), sampler=own.sampler)
+        for found, expected, what in (
+            (replay.capacity, own.capacity, "places"),
+            (replay.num_envs, own.num_envs, "lanes"),
+            (replay.observation_space, own.observation_space, "as space of hashes"),
+        ):
+            if found != expected:
+                raise ValueError(f"folder: it was saved for {found} {what}, expected {expected}")
+        path = Path(folder, "places")
+        arrays = read_snapshot(path, kind=KIND, versions={VERSION}).arrays
+        try:
+            _check_places(arrays, replay)
+        except ContentsError as error:
+            raise SnapshotError(path, str(error), "Do not use this folder: no release writes such a save") from error
+        self.replay, self._picked = replay, {}
         self._place_of_slot[:] = arrays["place_of_slot"]
         self._row_of_place[:] = arrays["row_of_place"]
-        self._picked = {}
 
     def to_files(self) -> dict[str, bytes]:
         """Return the files of a save, for checkpoints that need one object."""
         with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
             self.save(folder)
-            paths = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
-            return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+            return files_of(Path(folder))
 
     def from_files(self, files: Mapping[str, bytes]) -> None:
         """Restore what `to_files` returned."""
         with tempfile.TemporaryDirectory(prefix="backsweep-") as folder:
-            for name, contents in files.items():
-                path = Path(folder, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(contents)
+            write_files(Path(folder), files)
             self.load(folder)
 
     def clear(self) -> None:

@@ -177,10 +177,10 @@ class BacksweepSampler(PrioritizedSampler):
         return {name: data for name, data in self.picker.to_files().items() if data}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore what `state_dict` returned; after an error everything is as it was."""
+        lanes, pending = dict(state_dict["lanes"]), [np.asarray(each, np.int64) for each in state_dict["pending"]]
         self.picker.from_files({name: tensor.numpy().tobytes() for name, tensor in state_dict["files"].items()})
-        self._lanes.of = dict(state_dict["lanes"])
-        self._pending = [np.asarray(each, np.int64) for each in state_dict["pending"]]
+        self._lanes.of, self._pending = lanes, pending
 
     def dumps(self, path: Any) -> None:
         """Save to a folder; nothing is pickled. Lanes and unread places are not saved."""

@@ -178,6 +178,8 @@ def test_the_page_is_served_to_this_machine_alone(live: Any) -> None:
     assert ask(page.url, Host=f"localhost:{port}")[0] == 200
     assert ask(page.url + "etc/passwd")[0] == 404
     assert ask(page.url + "graph")[0] == 204  # no picture yet
+    for first in ("%C2%B2", "9" * 5000, "-1", "1e3", ""):
+        assert ask(f"{page.url}state?from={first}")[0] == 200
 
 
 def test_pictures_are_made_while_somebody_looks_and_take_a_fixed_share(

@@ -24,6 +24,8 @@ SHARE = 0.015
 SHORTEST_PAUSE = 1.0
 PATIENCE = 6.0
 """Seconds after its last request in which a page counts as open."""
+MOST_DIGITS = 15
+"""Of the number of a point that a page asks for."""
 SCRIPTS = ("data.js", "renderer.js", "camera.js", "colours.js", "details.js", "chart.js", "live.js")
 
 
@@ -87,7 +89,8 @@ class Live:
     def _answer_state(self, query: dict[str, str]) -> tuple[str, bytes]:
         self._asked_at = time.monotonic()
         first = query.get("from", "0")
-        points = self.curves.since(int(first) if first.isdigit() else 0)
+        counts = first.isascii() and first.isdigit() and len(first) <= MOST_DIGITS
+        points = self.curves.since(int(first) if counts else 0)
         return as_json({"step": self._step, "total": self._total, "graph": self._version, **points})
 
     def _answer_graph(self, query: dict[str, str]) -> tuple[str, bytes] | None:

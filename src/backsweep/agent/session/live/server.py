@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -17,16 +18,24 @@ Answers = dict[str, Callable[[dict[str, str]], tuple[str, bytes] | None]]
 """By path: a function from the query to the type and bytes of the answer; None if there is nothing yet."""
 
 
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing if a page was closed while it was being answered: the terminal shows the run."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 class Server:
     """A web server in its own thread, until `close`."""
 
     def __init__(self, port: int, answers: Answers) -> None:
         handler = type("Handler", (_Handler,), {"answers": answers})
         try:
-            self._server = ThreadingHTTPServer((ADDRESS, port), handler)
+            self._server = _Listener((ADDRESS, port), handler)
         except (OSError, OverflowError) as error:
             raise ValueError(f"live_port {port} cannot be used: {error}") from error
-        self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(target=self._server.serve_forever, name="backsweep live page", daemon=True)
         self._thread.start()
@@ -54,7 +63,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in (f"{ADDRESS}:{port}", f"localhost:{port}"):
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"only for requests to this machine\n")
             return
-        asked = urlsplit(self.path)
+        try:
+            asked = urlsplit(self.path)
+        except ValueError:
+            self._send(HTTPStatus.BAD_REQUEST, "text/plain", b"not an address\n")
+            return
         answer = self.answers.get(asked.path)
         if answer is None:
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"not found\n")
