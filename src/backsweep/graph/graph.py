@@ -37,7 +37,7 @@ from backsweep.graph.graph_kernels import (
     VISITS,
 )
 from backsweep.jit.array_table import array_row
-from backsweep.jit.memory import reserve
+from backsweep.jit.memory import WRITTEN_ALL_OVER, reserve
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_part import CheckStep, SavedPart
 from backsweep.store.staging import UNSEEN_WORD
@@ -78,9 +78,9 @@ class Graph(SavedPart):
         self._encoder = encoder
         self.vertices = reserve((most_vertices, KEY + encoder.words), np.int64)
         self.reward_sums = reserve((most_vertices,), np.float64)
-        self._vertex_table = reserve((power_of_two_at_least(2 * most_vertices),), np.uint64)
+        self._vertex_table = reserve((power_of_two_at_least(2 * most_vertices),), np.uint64, WRITTEN_ALL_OVER)
         self.edges = reserve((capacity, graph_kernels.EDGE_COLUMNS), np.int32)
-        self._edge_table = reserve((power_of_two_at_least(2 * capacity),), np.uint64)
+        self._edge_table = reserve((power_of_two_at_least(2 * capacity),), np.uint64, WRITTEN_ALL_OVER)
         self.pool = reserve((POOL_PLACES_PER_ROW * capacity + 64,), np.int32)
         self.graph_rows = reserve((capacity, graph_kernels.GRAPH_ROW_COLUMNS), np.int32)
         self.returns = reserve((capacity, 2), np.float64)

@@ -20,23 +20,33 @@ from numpy.typing import DTypeLike, NDArray
 # Python names the flag from 3.13 on; the number is the Linux one.
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _SMALL = 1 << 16
-_LARGE = 1 << 24
+_HUGE_PAGE = 1 << 21
+FILLED_IN_ORDER = 8 * _HUGE_PAGE
+"""The least size for large pages of an array that is filled from its start."""
+READ_ALL_OVER = 3 * _HUGE_PAGE
+"""The same for an array whose entries are also read in no order, by every batch."""
+WRITTEN_ALL_OVER = _HUGE_PAGE
+"""The same for a hash table: a few hundred entries are enough to touch all of its pages, small or large."""
 _LINE = 64
 
 
-def reserve(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return a zeroed array whose pages are allocated when first written."""
+def reserve(shape: tuple[int, ...], dtype: DTypeLike, large: int = FILLED_IN_ORDER) -> NDArray[Any]:
+    """Return a zeroed array whose pages are allocated when first written; from `large` bytes on, pages of 2 MiB.
+
+    With these the processor needs fewer address look-ups, which take longer than the reads and prefetches that wait
+    for them. But half of one is wasted where an array ends, and a few entries here and there take much memory.
+    """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _SMALL or not sys.platform.startswith("linux"):
         return np.zeros(shape, dtype)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-    block = mmap.mmap(-1, size, flags=flags)
-    if size >= _LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        # Batches read rows at random; with pages of 2 MiB the processor needs fewer address look-ups. Kernels without
-        # such pages raise, and small pages work as well.
-        with contextlib.suppress(OSError):
-            block.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(block, dtype).reshape(shape)
+    if size < large or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype).reshape(shape)
+    block = mmap.mmap(-1, size + _HUGE_PAGE, flags=flags)
+    with contextlib.suppress(OSError):  # kernels without such pages raise, and small pages work as well
+        block.madvise(mmap.MADV_HUGEPAGE)
+    start = -np.frombuffer(block, np.uint8).ctypes.data % _HUGE_PAGE
+    return np.frombuffer(block, dtype, math.prod(shape), start).reshape(shape)
 
 
 def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import array_row
-from backsweep.jit.memory import reserve
+from backsweep.jit.memory import WRITTEN_ALL_OVER, reserve
 from backsweep.planning import (
     depth_kernels,
     exploration_kernels,
@@ -108,7 +108,7 @@ class Planner(SavedPart):
             pairs=reserve((capacity, model_kernels.PAIR_COLUMNS), np.int32),
             pair_numbers=reserve((capacity, model_kernels.PAIR_NUMBER_COLUMNS), np.float64),
             arcs=reserve((capacity, model_kernels.ARC_COLUMNS), np.int32),
-            arc_table=reserve((power_of_two_at_least(2 * capacity),), np.uint64),
+            arc_table=reserve((power_of_two_at_least(2 * capacity),), np.uint64, WRITTEN_ALL_OVER),
             rows=reserve((capacity, model_kernels.MODEL_ROW_COLUMNS), np.int32),
             row_numbers=reserve((capacity, model_kernels.ROW_NUMBER_COLUMNS), np.float64),
             changed=reserve((most_vertices,), np.int32),

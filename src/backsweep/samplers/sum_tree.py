@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import array_row
-from backsweep.jit.memory import reserve
+from backsweep.jit.memory import READ_ALL_OVER, reserve
 from backsweep.samplers import sum_tree_kernels
 from backsweep.samplers.sum_tree_kernels import FAN_OUT, TreeArrays
 
@@ -20,7 +20,7 @@ class SumTree:
             sizes.insert(0, -(-sizes[0] // FAN_OUT**2) * FAN_OUT)
         sizes.insert(0, FAN_OUT)  # the root, with a cache line to itself so that all groups stay aligned
         self.levels = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.sums = reserve((sum(sizes),), np.float64)
+        self.sums = reserve((sum(sizes),), np.float64, READ_ALL_OVER)
         self.minima: NDArray[np.float64] = np.full(sum(sizes) if with_minima else 0, np.inf)
         self.bundle = TreeArrays(self.levels, self.sums, self.minima)
         self.row = array_row(self.bundle)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import array_rows
 from backsweep.jit.mapped_file import MappedFile
-from backsweep.jit.memory import physical_memory, reserve
+from backsweep.jit.memory import READ_ALL_OVER, WRITTEN_ALL_OVER, physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_part import CheckStep, SavedPart
@@ -52,7 +52,7 @@ class RecordTable:
         self.records = reserve(shape, np.uint64) if self._file is None else self._file.array
         self.uses = reserve((most,), np.int32)
         self.hashes = reserve((most,), np.uint64)
-        self.table = reserve((power_of_two_at_least(2 * most),), np.uint64)
+        self.table = reserve((power_of_two_at_least(2 * most),), np.uint64, WRITTEN_ALL_OVER)
         self.changed = reserve((most // distinct.CHANGED_BLOCK + 1,), np.bool_)
         with np.errstate(over="ignore"):
             weights = np.array([mix(np.uint64(i + 1)) | np.uint64(1) for i in range(words)], np.uint64)
@@ -95,9 +95,9 @@ class Store(SavedPart):
         depth, frame_words = self._frame_shape()
         self._refuse_what_cannot_fit(frame_words)
 
-        self.rows = reserve((capacity, store_kernels.ROW_COLUMNS), np.int32)
-        self.values = reserve((capacity, store_kernels.VALUE_COLUMNS), np.float64)
-        self._actions = reserve((capacity, self.action_layout.nbytes), np.uint8)
+        self.rows = reserve((capacity, store_kernels.ROW_COLUMNS), np.int32, READ_ALL_OVER)
+        self.values = reserve((capacity, store_kernels.VALUE_COLUMNS), np.float64, READ_ALL_OVER)
+        self._actions = reserve((capacity, self.action_layout.nbytes), np.uint8, READ_ALL_OVER)
         self.episodes = reserve((capacity, store_kernels.EPISODE_COLUMNS), np.int64)
         self.live_episodes = reserve((capacity,), np.int32)
         self._lanes = np.zeros((num_envs, store_kernels.LANE_COLUMNS), np.int64)

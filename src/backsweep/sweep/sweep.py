@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import array_row
-from backsweep.jit.memory import reserve
+from backsweep.jit.memory import READ_ALL_OVER, reserve
 from backsweep.snapshot.contents import need, need_within
 from backsweep.store.store import Store
 from backsweep.store.store_kernels import RING
@@ -62,7 +62,7 @@ class Sweep:
         most = sweep_kernels.ALL_PREDECESSORS if predecessors is None else predecessors
         most_vertices = len(graph.vertices)
         self._queue = reserve((most_vertices, sweep_kernels.QUEUE_COLUMNS), np.int64)
-        self._visited = reserve((most_vertices,), np.int64)
+        self._visited = reserve((most_vertices,), np.int64, READ_ALL_OVER)
         self._pending = reserve((store.capacity + 1,), np.int64)
         self._roots = np.zeros((2, roots), np.int64)
         self._counters = np.zeros(sweep_kernels.SWEEP_COUNTERS, np.int64)
