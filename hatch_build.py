@@ -1,4 +1,4 @@
-"""Mark a wheel that carries compiled kernels as one for this platform and Python only; see `backsweep.jit.shipped`."""
+"""Mark a wheel with compiled kernels as one for this platform and Python only; see `backsweep.jit.wheel_cache`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 
 from backsweep import GraphValues, Replay
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks.machine import facts
 from benchmarks.report import caption
 from benchmarks.timing import Effort, compare, timed_calls

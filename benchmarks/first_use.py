@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks.machine import facts
 
 ROOT = Path(__file__).resolve().parent.parent

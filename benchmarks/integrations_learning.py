@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks.learning.corridor import EVERY
 from benchmarks.machine import facts, measured_on
 

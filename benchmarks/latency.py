@@ -20,7 +20,7 @@ import gymnasium as gym
 import numpy as np
 
 from backsweep import PseudoTerminals, Replay, Topological
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 from backsweep.samplers import Sampler
 from benchmarks.machine import facts, measured_on
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from backsweep import GraphValues, Mixture, Prioritized, Replay, Topological
 from backsweep.graph.graph import Graph
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 from backsweep.planning.planner import Planner
 from backsweep.snapshot.saved_part import CheckStep
 from backsweep.store.store import Store

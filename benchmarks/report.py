@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks.plan import Cell, Row
 
 MISS = "**misses**"

@@ -14,8 +14,8 @@ from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.registry import find_question
 from backsweep.lab.report.chart import task_title
 from backsweep.lab.report.figures import draw
-from backsweep.lab.report.marked import rewrite_between
-from backsweep.lab.report.soonest import Soonest, read_soonest, soonest_chart
+from backsweep.lab.report.marked_text import rewrite_between
+from backsweep.lab.report.solving_time import Soonest, read_soonest, soonest_chart
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- soonest: begin -->", "<!-- soonest: end -->"

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance-tasks.md"

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance-training.md"
@@ -48,7 +48,7 @@ def measure_ours(own: bool, steps: int) -> dict[str, float]:
     from backsweep.agent import run_config
     from backsweep.agent.fleet.clock import Clock
     from backsweep.agent.fleet.fleet import Fleet
-    from backsweep.agent.fleet.plain import take_turn
+    from backsweep.agent.fleet.plain_source import take_turn
 
     torch.set_num_threads(1)
     settings: dict[str, Any] = {

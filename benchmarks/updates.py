@@ -30,7 +30,7 @@ from backsweep.agent.learner.convolutions import PATHS
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import network_for
 from backsweep.agent.learner.rules import TargetRule
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks.machine import facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance-training.md"

@@ -35,7 +35,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import xxhash
 
 from attacks import ATTACKS
-from backsweep.lab.report.marked import rewrite_between
+from backsweep.lab.report.marked_text import rewrite_between
 
 PATIENCE = 900.0
 DEFAULT_MINUTES = 5.0

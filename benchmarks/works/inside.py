@@ -35,7 +35,7 @@ METHODS = (
 KERNELS = (
     (
         "backsweep.replay.filling",
-        "add_given",
+        "add_arguments",
         "add: the kernel (take arguments, find or store observations, project new ones, row, graph)",
     ),
     ("backsweep.samplers.sum_tree_kernels", "set_range", "sample: priorities of new rows"),

@@ -14,8 +14,8 @@ PROGRAM = """
 import json, pathlib, sys, time
 start = time.perf_counter()
 if sys.argv[1]:
-    import backsweep.jit.shipped
-    backsweep.jit.shipped.FOLDER = pathlib.Path(sys.argv[1])
+    import backsweep.jit.wheel_cache
+    backsweep.jit.wheel_cache.FOLDER = pathlib.Path(sys.argv[1])
 import backsweep
 imported = time.perf_counter()
 import gymnasium as gym, numpy as np

@@ -19,7 +19,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from backsweep.jit import shipped
+from backsweep.jit import wheel_cache
 from backsweep.jit.kernel_cache import cache_folder
 from backsweep.planning import GraphValues
 from backsweep.replay import Replay
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.wheel is not None and not arguments.here:
         return _for_a_wheel(names, arguments.wheel)
     if arguments.wheel is not None:
-        shipped.ship_into(Path(arguments.wheel))
+        wheel_cache.ship_into(Path(arguments.wheel))
     failed = _one_after_another(names) if arguments.here else _side_by_side(names)
     kept = "not kept" if cache_folder() is None else f"kept in {cache_folder()}"
     print(f"{'done' if not failed else 'failed'} after {time.monotonic() - began:.0f} s; {kept}")
@@ -74,7 +74,7 @@ def _one_after_another(names: list[str]) -> list[str]:
 def _for_a_wheel(names: list[str], folder: str) -> int:
     """Compile in a process that takes the processor for a plain one and finds nothing in its cache."""
     with tempfile.TemporaryDirectory() as empty:
-        environment = {**shipped.baseline_environment(), "NUMBA_CACHE_DIR": empty}
+        environment = {**wheel_cache.baseline_environment(), "NUMBA_CACHE_DIR": empty}
         command = [sys.executable, "-m", "backsweep", "compile", "--here", "--wheel", folder, *names]
         return subprocess.run(command, env=environment).returncode
 

@@ -75,7 +75,7 @@ def check_same(first: Replay, second: Replay) -> None:
 
 def the_long_way(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> Replay:
     with monkeypatch.context() as patch:
-        patch.setattr("backsweep.replay.parts.tables_for", lambda *parts: None)
+        patch.setattr("backsweep.replay.components.tables_for", lambda *parts: None)
         return Replay(*arguments, **options)
 
 

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import most_threads, threads_in_use, use_threads
+from backsweep.tasks.environments import Environments, Outcome, make_environments
 from backsweep.tasks.fleet import FleetEnvironments, LostLanesError
 from backsweep.tasks.lane_seeds import lane_seeds
 from backsweep.tasks.lanes import Lanes
-from backsweep.tasks.resumable import Environments, Outcome, make_environments
 from backsweep.tasks.sokoban import lanes as sokoban_lanes
 
 CASES: list[tuple[str, dict[str, Any]]] = [

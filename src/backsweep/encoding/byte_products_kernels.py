@@ -26,7 +26,7 @@ from numba.core import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from backsweep.jit.shipped import BASELINES
+from backsweep.jit.wheel_cache import BASELINES
 
 cgutils: Any = numba_cgutils
 

@@ -14,10 +14,10 @@ from backsweep.inspection.advice import Verdict, advise
 from backsweep.inspection.measures import Measures, measure_all
 from backsweep.inspection.play import play_randomly
 from backsweep.jit.random_streams import checked_seed
+from backsweep.tasks.environments import gymnasium_env
 from backsweep.tasks.make import make_single
 from backsweep.tasks.options import checked_int
 from backsweep.tasks.registry import find_task
-from backsweep.tasks.resumable import gymnasium_env
 
 
 @dataclass(frozen=True)

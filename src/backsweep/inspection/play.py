@@ -16,7 +16,7 @@ from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, RandomProjectio
 from backsweep.encoding.discrete import is_discrete
 from backsweep.jit.random_streams import named_generator
 from backsweep.store.layout import Layout
-from backsweep.tasks.resumable import LARGEST_RESET_SEED
+from backsweep.tasks.environments import LARGEST_RESET_SEED
 from backsweep.trees import leaves
 
 MOST_NUMBERS = 64

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from backsweep.jit.kernel_cache import cache_folder, with_cache
-from backsweep.jit.shipped import has_kernels
+from backsweep.jit.wheel_cache import has_kernels
 
 _numba: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])

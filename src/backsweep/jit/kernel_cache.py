@@ -27,7 +27,7 @@ import xxhash
 from numba.core import sigutils, types
 from numba.core.caching import FunctionCache
 
-from backsweep.jit import shipped
+from backsweep.jit import wheel_cache
 from backsweep.jit.interrupts import uninterrupted
 
 _numba: Any = numba.config
@@ -38,7 +38,7 @@ COMPILED = (
     "array_table.py",
     "compilation.py",
     "kernel_cache.py",
-    "shipped.py",
+    "wheel_cache.py",
 )
 """The files that affect compiled code: kernels, constants, shared tools, decorators and cache."""
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH if os.name == "posix" else 0
@@ -53,12 +53,12 @@ class KernelCache(FunctionCache):
             found = super().load_overload(sig, target_context)
         except Exception:  # damaged pickles raise anything; recompile in every case
             found = None
-        return shipped.load(self._py_func, sig, target_context, contents_digest()) if found is None else found
+        return wheel_cache.load(self._py_func, sig, target_context, contents_digest()) if found is None else found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Cache compiled code if possible."""
         if not any(map(_only_kernels_have, sig)):
-            shipped.save(self._py_func, sig, data, contents_digest())
+            wheel_cache.save(self._py_func, sig, data, contents_digest())
         try:
             try:
                 super().save_overload(sig, data)

@@ -4,7 +4,7 @@ parts      its components          filling    adding transitions         autores
 reading    batches and priorities  replay     the whole class            checking     argument checks
 """
 
-from backsweep.replay.parts import ReplayMachinery
+from backsweep.replay.components import ReplayMachinery
 from backsweep.replay.replay import Replay
 
 __all__ = ["Replay", "ReplayMachinery"]

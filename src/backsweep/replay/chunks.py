@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from backsweep.jit.interrupts import uninterrupted
+from backsweep.replay.argument_checks import checked_mask, positive_int
 from backsweep.replay.autoreset import Autoreset, Check, Mode, require_finals, stage_finals
-from backsweep.replay.checking import checked_mask, positive_int
-from backsweep.replay.parts import ReplayParts
+from backsweep.replay.components import ReplayComponents
 from backsweep.snapshot.contents import need, need_finite, need_within
 from backsweep.store.layout import Layout
 from backsweep.store.staging import LARGEST_REWARD, UNSEEN_WORD, Staging, as_flags, lay_down
@@ -176,7 +176,7 @@ class ChunkBuilder:
         )
 
 
-def add_chunk(replay: ReplayParts, chunk: Chunk, lanes: NDArray[np.int64]) -> int:
+def add_chunk(replay: ReplayComponents, chunk: Chunk, lanes: NDArray[np.int64]) -> int:
     """Add the steps of a chunk to a replay, its environments to the given lanes; return how many rows were added."""
     with replay._lock:
         store, sampler = replay._store, replay._sampler
@@ -204,7 +204,7 @@ def add_chunk(replay: ReplayParts, chunk: Chunk, lanes: NDArray[np.int64]) -> in
         return store.total - begin
 
 
-def chunk_from_arrays(arrays: Mapping[str, NDArray[Any]], replay: ReplayParts) -> Chunk:
+def chunk_from_arrays(arrays: Mapping[str, NDArray[Any]], replay: ReplayComponents) -> Chunk:
     """Return a chunk that comes from a file, if it is one that a `ChunkBuilder` of this replay's spaces can have made.
 
     Raises

@@ -10,25 +10,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from backsweep.encoding.random_projection import warn_of_range
 from backsweep.jit.interrupts import uninterrupted
-from backsweep.replay.autoreset import (
-    require_finals,
-    stage_finals,
-)
-from backsweep.replay.checking import (
+from backsweep.replay.argument_checks import (
     checked_lanes,
     checked_mask,
     spread,
 )
-from backsweep.replay.parts import BUILT_IN_ENCODERS, ReplayParts
-from backsweep.store.given_kernels import SOME_ENDED
-from backsweep.store.ingest import add_given, add_staged
+from backsweep.replay.autoreset import (
+    require_finals,
+    stage_finals,
+)
+from backsweep.replay.components import BUILT_IN_ENCODERS, ReplayComponents
+from backsweep.store.argument_form_kernels import SOME_ENDED
+from backsweep.store.ingest import add_arguments, add_staged
 from backsweep.store.ingest_kernels import ADDED, OUT_OF_RANGE
 from backsweep.store.staging import Arguments, as_flags
 from backsweep.store.store_kernels import CLEARED, TOTAL
 from backsweep.types import Rows
 
 
-class Filling(ReplayParts):
+class Filling(ReplayComponents):
     """The half of `Replay` that adds transitions."""
 
     def add(
@@ -65,7 +65,7 @@ class Filling(ReplayParts):
             are stored, with a separate state in the graph. Truncations are skipped, because there is no state to
             bootstrap from, and counted in `stats`.
         """
-        given = (observation, action, reward, next_observation, terminated, truncated)
+        arguments = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
             done: int | None = None
             if (
@@ -78,7 +78,7 @@ class Filling(ReplayParts):
             ):
                 first = self._counters.item(TOTAL)
                 try:
-                    done = add_given(id(given), self._add_table)
+                    done = add_arguments(id(arguments), self._add_table)
                     if done & ADDED:
                         self._follow(first, first + self._num_envs, done & SOME_ENDED != 0, None)
                 except BaseException:
@@ -88,11 +88,11 @@ class Filling(ReplayParts):
                     if done & OUT_OF_RANGE:
                         warn_of_range()
                     return self._staging.numbers.copy()
-            return self._add_step_by_step(given, final_observation, mask, lanes, successor_unknown, done)
+            return self._add_step_by_step(arguments, final_observation, mask, lanes, successor_unknown, done)
 
     def _add_step_by_step(
         self,
-        given: Arguments,
+        arguments: Arguments,
         final_observation: Sequence[Any] | None,
         mask: ArrayLike | None,
         lanes: ArrayLike | None,
@@ -102,7 +102,7 @@ class Filling(ReplayParts):
         """Add what is not in the usual form, or comes with more than a step; `done` says what is staged already."""
         store, staging, autoreset = self._store, self._staging, self._autoreset
         chosen = None if lanes is None else checked_lanes(lanes, self._num_envs)
-        some_end = staging.stage(given, chosen, done)
+        some_end = staging.stage(arguments, chosen, done)
         if mask is not None:
             staging.skip(~checked_mask(mask, self._num_envs, chosen))
         if autoreset.some_ended:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from backsweep.replay.checking import (
+from backsweep.replay.argument_checks import (
     checked_errors,
     checked_gamma,
     checked_rows,
     positive_int,
     refuse_update,
 )
-from backsweep.replay.parts import ReplayParts
+from backsweep.replay.components import ReplayComponents
 from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.store import reading_kernels, store_kernels
 from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, NEXT, TRUNCATED
@@ -20,7 +20,7 @@ from backsweep.store.stretches_kernels import stretch_range
 from backsweep.types import Batch, Picks, Rows
 
 
-class Reading(ReplayParts):
+class Reading(ReplayComponents):
     """The half of `Replay` that returns batches."""
 
     def sample(self, batch_size: int) -> Batch:

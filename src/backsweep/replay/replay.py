@@ -10,12 +10,12 @@ import numpy as np
 
 from backsweep.encoding import Encoder
 from backsweep.planning.planner import Progress, QValues, Renewal, checked_bounds
+from backsweep.replay.argument_checks import (
+    positive_int,
+)
 from backsweep.replay.autoreset import (
     options_of_env,
     options_of_envs,
-)
-from backsweep.replay.checking import (
-    positive_int,
 )
 from backsweep.replay.filling import Filling
 from backsweep.replay.reading import Reading

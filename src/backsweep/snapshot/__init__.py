@@ -8,7 +8,7 @@ A folder holds `manifest.json`, `segments/*.safetensors` and `writer.lock`. Segm
 their contents, so what has not changed keeps its file. The manifest is renamed into place last. There is no pickle.
 """
 
-from backsweep.snapshot.dirty import DirtyHint, SnapshotMemory
+from backsweep.snapshot.change_hints import DirtyHint, SnapshotMemory
 from backsweep.snapshot.errors import SnapshotError
 from backsweep.snapshot.reader import Destination, Snapshot, read_description, read_metadata, read_snapshot
 from backsweep.snapshot.writer import SnapshotReport, write_snapshot

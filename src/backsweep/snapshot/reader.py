@@ -15,7 +15,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from backsweep.snapshot import files
-from backsweep.snapshot.dirty import SnapshotMemory
+from backsweep.snapshot.change_hints import SnapshotMemory
 from backsweep.snapshot.errors import RESTORE, SnapshotError
 from backsweep.snapshot.folder import SEGMENTS_NAME
 from backsweep.snapshot.layout import ArraySpec, rows_of

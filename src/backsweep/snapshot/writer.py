@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from backsweep.snapshot import files
-from backsweep.snapshot.dirty import DirtyHint, RowsChanged, SnapshotMemory, check_hints
+from backsweep.snapshot.change_hints import DirtyHint, RowsChanged, SnapshotMemory, check_hints
 from backsweep.snapshot.folder import SEGMENTS_NAME, present_state, sweep
 from backsweep.snapshot.json_data import check_json
 from backsweep.snapshot.layout import ArraySpec, Piece, plan_segments, spec_of

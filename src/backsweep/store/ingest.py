@@ -13,7 +13,7 @@ from backsweep.encoding.discrete import LiveDiscreteKey
 from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import Table, array_rows
-from backsweep.store.given_kernels import KEY_KIND
+from backsweep.store.argument_form_kernels import KEY_KIND
 from backsweep.store.ingest_kernels import (
     KEY_OF_BYTES,
     KEY_OF_FLOAT32,
@@ -21,7 +21,7 @@ from backsweep.store.ingest_kernels import (
     KEY_OF_NUMBER,
     NO_GRAPH,
     Keys,
-    add_given,
+    add_arguments,
     add_staged,
 )
 from backsweep.store.store import Store
@@ -56,8 +56,8 @@ def key_kind(store: Store, graph: Graph | None, encoder: LiveEncoder) -> tuple[i
 def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Tables | None:
     """Return the arguments of `add_staged`, None if the kernel cannot compute this encoder's keys.
 
-    Where arguments can be taken from their objects, the table is one for `add_given` too, whose form says how keys are
-    computed. Tables are valid as long as store, graph and encoder keep their arrays.
+    Where arguments can be taken from their objects, the table is one for `add_arguments` too, whose form says how keys
+    are computed. Tables are valid as long as store, graph and encoder keep their arrays.
     """
     kind = key_kind(store, graph, encoder)
     if kind is None:
@@ -69,4 +69,13 @@ def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Table
     return code, array_rows([*store.bundles, None if graph is None else graph.bundle, keys, *forms])
 
 
-__all__ = ["KEY_OF_BYTES", "KEY_OF_NUMBER", "NO_GRAPH", "Tables", "add_given", "add_staged", "key_kind", "tables_for"]
+__all__ = [
+    "KEY_OF_BYTES",
+    "KEY_OF_NUMBER",
+    "NO_GRAPH",
+    "Tables",
+    "add_arguments",
+    "add_staged",
+    "key_kind",
+    "tables_for",
+]

@@ -13,7 +13,7 @@ from backsweep.encoding.random_projection_kernels import project_bytes, project_
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
 from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack
 from backsweep.jit.compilation import kernel
-from backsweep.store.given_kernels import (
+from backsweep.store.argument_form_kernels import (
     HASHED,
     KEY_KIND,
     NUMBERS_STAGED,
@@ -21,8 +21,8 @@ from backsweep.store.given_kernels import (
     TAKES_ENDS,
     WRONG_FORM,
     Form,
+    stage_arguments,
     stage_changes,
-    stage_given,
     stage_step,
     stage_successors,
 )
@@ -46,7 +46,7 @@ KEY_OF_BYTES = 1  # random projection of bytes
 KEY_OF_NUMBER = 2  # a discrete state is its own key
 KEY_OF_FLOAT32 = 3  # random projection of floats
 KEY_OF_FLOAT64 = 4
-# What `add_given` returns, in addition to the bits of `stage_given`.
+# What `add_arguments` returns, in addition to the bits of `stage_arguments`.
 ADDED = 8
 OUT_OF_RANGE = 16
 
@@ -103,19 +103,19 @@ def add_hashed(key: int, arrays: Table) -> int:
 
 
 @kernel
-def add_given(given: int, table: Table) -> int:
-    """Stage the arguments in a tuple at the address `given`, and add them if all are in the usual form.
+def add_arguments(arguments: int, table: Table) -> int:
+    """Stage the arguments in a tuple at the address `arguments`, and add them if all are in the usual form.
 
     If a step ends an episode, nothing is added unless the form takes ends. Returns as bits what was done. After the
-    table's bundles for `add_staged` come those for `stage_given`.
+    table's bundles for `add_staged` come those for `stage_arguments`.
     """
     arrays = borrow(table)
     numbers = unpack(Form, arrays[FORM]).numbers
-    done = stage_step(given, arrays)
+    done = stage_step(arguments, arrays)
     if done & NUMBERS_STAGED and (done & SOME_ENDED == 0 or numbers[TAKES_ENDS]):
-        hashed = stage_successors(given, arrays)
-        if hashed != WRONG_FORM and stage_changes(given, arrays):
+        hashed = stage_successors(arguments, arrays)
+        if hashed != WRONG_FORM and stage_changes(arguments, arrays):
             if hashed != HASHED:
                 hash_successors(arrays)
             return done | ADDED | (OUT_OF_RANGE if add_hashed(numbers[KEY_KIND], arrays) < 0 else 0)
-    return stage_given(given, arrays)
+    return stage_arguments(arguments, arrays)

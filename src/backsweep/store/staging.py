@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import Table, array_rows
 from backsweep.jit.objects import object_places
 from backsweep.jit.objects_kernels import ObjectPlaces
-from backsweep.store import given_kernels
-from backsweep.store.given import usual_form
-from backsweep.store.given_kernels import NUMBERS_STAGED, OBSERVATIONS_STAGED, SOME_ENDED, Form
+from backsweep.store import argument_form_kernels
+from backsweep.store.argument_form import usual_form
+from backsweep.store.argument_form_kernels import NUMBERS_STAGED, OBSERVATIONS_STAGED, SOME_ENDED, Form
 from backsweep.store.layout import Layout, host_array
 from backsweep.store.store_kernels import ENDED, REPLAY_BUNDLES, SKIP, TERMINATED, TRUNCATED, UNSEEN, Staged
 
@@ -90,7 +90,7 @@ class Staging:
             self._stage_some(arguments, lanes)
             return bool(self.flags[lanes].any())
         if done is None:
-            done = 0 if self._given is None else given_kernels.stage_given(id(arguments), self._given)
+            done = 0 if self._given is None else argument_form_kernels.stage_arguments(id(arguments), self._given)
         observation, action, reward, next_observation, terminated, truncated = arguments
         n = self.num_envs
         if not done & OBSERVATIONS_STAGED:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import array_row
 from backsweep.jit.compilation import on_one_thread, threads_in_use
+from backsweep.tasks.environments import Outcome, State
 from backsweep.tasks.lane_seeds import stream_word
 from backsweep.tasks.lanes_kernels import Advance
 from backsweep.tasks.make import make_lanes
 from backsweep.tasks.registry import find_task
-from backsweep.tasks.resumable import Outcome, State
 from backsweep.tasks.vector import checked_actions
 
 

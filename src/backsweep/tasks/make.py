@@ -8,10 +8,10 @@ import gymnasium
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from backsweep.tasks.foreign import ForeignVectorEnv, RandomActions
+from backsweep.tasks.lane_env import LaneEnv
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.options import checked_flag, checked_int
 from backsweep.tasks.registry import OWN_FAMILIES, Task, find_task
-from backsweep.tasks.single import LaneEnv
 from backsweep.tasks.vector import LaneVectorEnv
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from backsweep.graph.distances import Indices
 from backsweep.graph.graph_kernels import ENDINGS, ROW_EDGE, SOURCE, TARGET, VISITS
 from backsweep.replay import Replay
-from backsweep.replay.parts import ReplayMachinery
+from backsweep.replay.components import ReplayMachinery
 from backsweep.store.store_kernels import FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, STARTS_EPISODE, UNSEEN
 
 

@@ -17,7 +17,7 @@ import torch
 import backsweep.agent.fleet.engine
 from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.config import SessionConfig
-from backsweep.agent.fleet.compiled.backward import BackwardWalks
+from backsweep.agent.fleet.compiled.backward_walks import BackwardWalks
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.group import Group

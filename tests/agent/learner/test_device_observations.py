@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from backsweep.agent.learner.device_observations import SLOTS, DeviceObservations
-from backsweep.agent.learner.packed import PackedArrays
+from backsweep.agent.learner.packed_arrays import PackedArrays
 
 CPU = torch.device("cpu")
 

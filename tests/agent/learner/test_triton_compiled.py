@@ -14,7 +14,7 @@ from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import OptimiserSettings
-from backsweep.agent.learner.packed import PackedArrays
+from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.rules import TargetRule
 from fused_networks import ODD
 

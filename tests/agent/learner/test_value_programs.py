@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from backsweep.agent.learner.packed import copy
+from backsweep.agent.learner.packed_arrays import copy
 from backsweep.agent.learner.value_programs import CHUNK, ValuePrograms, filled_up
 
 

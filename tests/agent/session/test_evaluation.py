@@ -13,7 +13,7 @@ from backsweep.agent.session.evaluation.probe import probe_states
 from backsweep.agent.session.evaluation.rollouts import Rollouts, play
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import exact
-from backsweep.tasks.resumable import Environments, make_environments
+from backsweep.tasks.environments import Environments, make_environments
 from trainer_helpers import paper_config
 
 FORWARD = np.array([[1.0, 0.0]])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from backsweep.lab.report.answers import make_report
-from backsweep.lab.report.writing import write_page
+from backsweep.lab.report.report_files import write_page
 from browser import DESKTOP, FAINT, NAMELESS, PHONE, TOO_WIDE, keep, visit
 from result_folders import write_straight_runs
 

@@ -20,7 +20,7 @@ from backsweep.lab.report.learning_charts import learning, trials
 from backsweep.lab.report.measured_charts import coverage, speeds
 from backsweep.lab.report.overlaps import COLUMNS, dashes
 from backsweep.lab.report.page import colours
-from backsweep.lab.report.soonest import read_soonest, soonest_chart, soonest_sentence
+from backsweep.lab.report.solving_time import read_soonest, soonest_chart, soonest_sentence
 from backsweep.lab.report.thumbnails import thumbnail, thumbnails
 from backsweep.lab.stats.intervals import Interval
 from result_folders import write_straight_runs

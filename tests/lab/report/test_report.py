@@ -24,10 +24,10 @@ from backsweep.lab.report.chart import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
 from backsweep.lab.report.hero import sentences
 from backsweep.lab.report.markdown import BEGIN, END, block
-from backsweep.lab.report.marked import replace_between, rewrite_between
+from backsweep.lab.report.marked_text import replace_between, rewrite_between
+from backsweep.lab.report.report_files import write_markdown, write_page
 from backsweep.lab.report.tables import DIVERGED, shown, side_by_side
 from backsweep.lab.report.words import readable
-from backsweep.lab.report.writing import write_markdown, write_page
 from backsweep.lab.stats.intervals import Interval
 from result_folders import write_run
 

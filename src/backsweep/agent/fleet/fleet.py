@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.run import Run
 from backsweep.agent.fleet.schedule import Schedule
+from backsweep.agent.learner.convolution_choice import fastest_path
 from backsweep.agent.learner.convolutions import Path
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
-from backsweep.agent.learner.fastest import fastest_path
 from backsweep.agent.learner.networks import Network, network_for
 from backsweep.agent.learner.optimisers import OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule, common_rule

@@ -11,16 +11,16 @@ from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import task_of, task_options
 from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled import CompiledRuns, Member
-from backsweep.agent.fleet.compiled.backward import BackwardWalks
+from backsweep.agent.fleet.compiled.backward_walks import BackwardWalks
 from backsweep.agent.fleet.compiled.graph_targets import GraphTargets
 from backsweep.agent.fleet.compiled.runs import supported
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.run import Run
+from backsweep.agent.learner.backward_targets import rest_of, set_rest
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner
-from backsweep.agent.learner.episodic import rest_of, set_rest
 from backsweep.agent.learner.executor import Executor
-from backsweep.tasks.resumable import TaskEnvironments
+from backsweep.tasks.environments import TaskEnvironments
 
 MOST_STEPS = 10_000
 """The largest number of steps between two calls of `hand_back`."""

@@ -4,9 +4,9 @@ Terms:
   step         one transition of one environment. Every run takes as many as it has environments per turn of the loop.
   update       one batch of transitions per run, and one step of the optimiser on it.
   turn         one iteration of the loop: act, store, learn.
-  source       where experience comes from: plain environments (`plain.py`) or compiled tasks (`group.py`). It holds
-               runs that take their turns together. A run depends only on its own configuration and seed, never on the
-               other runs of its source.
+  source       where experience comes from: plain environments (`plain_source.py`) or compiled tasks (`group.py`). It
+               holds runs that take their turns together. A run depends only on its own configuration and seed, never
+               on the other runs of its source.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import task_of, task_options
 from backsweep.agent.fleet.clock import Clock
-from backsweep.agent.learner.episodic import BackwardTargets
+from backsweep.agent.learner.backward_targets import BackwardTargets
 from backsweep.agent.learner.exploration import EpsilonSchedule, Explorer
 from backsweep.agent.learner.targets import discounts
 from backsweep.agent.methods import Method, method_for
@@ -21,7 +21,7 @@ from backsweep.jit.random_streams import generator_state, named_generator, resto
 from backsweep.planning.planner import QValues
 from backsweep.replay import Replay
 from backsweep.snapshot.saved_part import part
-from backsweep.tasks.resumable import Environments, Outcome, State, make_environments
+from backsweep.tasks.environments import Environments, Outcome, State, make_environments
 from backsweep.types import Batch
 
 

@@ -13,7 +13,7 @@ import torch
 from backsweep.agent.learner.branches import Branch
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.agent.learner.optimisers import Corrections, Optimiser
-from backsweep.agent.learner.packed import PackedArrays, copy
+from backsweep.agent.learner.packed_arrays import PackedArrays, copy
 from backsweep.agent.learner.targets import (
     discor_error_targets,
     discor_weights,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from backsweep.agent.learner.arithmetic import IN_UNITS, STATISTICS, Arithmetic, Errors, PreparedRows
 from backsweep.agent.learner.convolutions import Path
 from backsweep.agent.learner.discor import ErrorModel
-from backsweep.agent.learner.distinct import DistinctArithmetic, wanted_rows
+from backsweep.agent.learner.distinct_images import DistinctArithmetic, wanted_rows
 from backsweep.agent.learner.networks import Network, in_network_order, network_tensor
 from backsweep.agent.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule

@@ -30,7 +30,7 @@ from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import AllCorrections, Learner
 from backsweep.agent.learner.memory_estimate import bytes_per_row
 from backsweep.agent.learner.networks import Network, in_network_order
-from backsweep.agent.learner.packed import PackedArrays
+from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.value_programs import CHUNK, ValuePrograms, filled_up
 
 WORD = 4  # bytes that the fused first convolution reads at once

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
-from backsweep.agent.learner.packed import Move, PackedArrays
+from backsweep.agent.learner.packed_arrays import Move, PackedArrays
 
 Program = Callable[[], None]
 Evaluate = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -22,7 +22,7 @@ from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.memory_budget import runs_to_drop
 from backsweep.agent.fleet.observation_limits import ObservationLimits
-from backsweep.agent.fleet.plain import retire, take_turn
+from backsweep.agent.fleet.plain_source import retire, take_turn
 from backsweep.agent.fleet.run import Run, return_bounds
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.evaluation.evaluate import evaluate_runs

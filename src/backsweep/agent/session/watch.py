@@ -18,7 +18,7 @@ from backsweep.agent.session.checkpoint import load_agent
 from backsweep.agent.session.evaluation.rollouts import ActionValues
 from backsweep.agent.session.folder import RunError, check_import, read_config
 from backsweep.jit.random_streams import named_generator
-from backsweep.tasks.resumable import Environments
+from backsweep.tasks.environments import Environments
 
 SMALLEST_SIDE = 240  # pixels; smaller images are enlarged by an integer factor
 

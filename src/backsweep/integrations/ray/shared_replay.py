@@ -25,8 +25,8 @@ from backsweep.integrations.ray.shard import Shard
 from backsweep.integrations.ray.storage import REPLAY
 from backsweep.integrations.ray.writer import Writer
 from backsweep.replay import Replay
+from backsweep.replay.argument_checks import checked_rows, positive_int
 from backsweep.replay.autoreset import Check, Mode, options_of_envs
-from backsweep.replay.checking import checked_rows, positive_int
 from backsweep.replay.chunks import ChunkBuilder
 from backsweep.samplers import Sampler
 from backsweep.snapshot import SnapshotError, files, read_description

@@ -9,7 +9,7 @@ from typing import Any, Self
 import ray
 
 from backsweep.integrations.ray.calls import SharedReplayError, answer
-from backsweep.replay.checking import positive_int
+from backsweep.replay.argument_checks import positive_int
 from backsweep.replay.chunks import Chunk, ChunkBuilder
 
 

@@ -21,7 +21,7 @@ from backsweep.lab.claims.verdict import Table, Verdict
 from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.charts import charts_for
 from backsweep.lab.report.learning_charts import trials
-from backsweep.lab.report.soonest import Soonest, read_soonest
+from backsweep.lab.report.solving_time import Soonest, read_soonest
 from backsweep.lab.report.tables import DIVERGED, SUCCESS
 from backsweep.lab.stats.curves import steps_to
 from backsweep.lab.stats.intervals import aggregates

@@ -29,8 +29,8 @@ def report_command(parsed: argparse.Namespace) -> int:
     """Write the report and print the verdicts."""
     from backsweep.lab.report.answers import make_report
     from backsweep.lab.report.markdown import BEGIN, END
-    from backsweep.lab.report.marked import replace_between
-    from backsweep.lab.report.writing import write_markdown, write_page, write_report
+    from backsweep.lab.report.marked_text import replace_between
+    from backsweep.lab.report.report_files import write_markdown, write_page, write_report
     from backsweep.lab.runs.engine import usable_cores
 
     if parsed.markdown is not None:  # a page without the marked lines is refused before the work, not after it

@@ -8,7 +8,7 @@ from typing import Any
 
 from backsweep.agent.palette import in_order
 from backsweep.lab.report.answers import Report
-from backsweep.lab.report.soonest import soonest_sentence
+from backsweep.lab.report.solving_time import soonest_sentence
 from backsweep.lab.studies.tabular.setting import METHODS
 
 ELSEWHERE = "elsewhere"

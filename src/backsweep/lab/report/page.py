@@ -15,7 +15,7 @@ from backsweep.lab.report.chart import CARD_ROWS, AnyChart, Chart
 from backsweep.lab.report.comparison import comparison_html
 from backsweep.lab.report.details import details_html, remarks_html
 from backsweep.lab.report.hero import chain_player, hero_html
-from backsweep.lab.report.soonest import soonest_chart
+from backsweep.lab.report.solving_time import soonest_chart
 from backsweep.lab.report.thumbnails import thumbnails
 
 SCRIPTS = ("tools.js", "lines.js", "dots.js", "chart.js", "chain.js", "page.js")

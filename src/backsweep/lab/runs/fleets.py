@@ -59,7 +59,7 @@ def sharing_key(config: dict[str, Any]) -> str:
 @lru_cache(maxsize=64)
 def _spaces(task: str | None, env: str | None, options: tuple[tuple[str, Any], ...]) -> tuple[str, int]:
     """Return the observation space and the number of actions of a task or environment."""
-    from backsweep.tasks.resumable import make_environments
+    from backsweep.tasks.environments import make_environments
 
     envs = make_environments(task, env, 1, 0, dict(options))
     try:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import named_generator
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Sampler, Topological, Uniform
-from backsweep.tasks.resumable import Environments, make_environments
+from backsweep.tasks.environments import Environments, make_environments
 
 SWEEP = Topological(roots=8, predecessors=3, trees="separate")
 SAMPLERS: dict[str, Sampler] = {

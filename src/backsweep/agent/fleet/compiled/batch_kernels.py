@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes
-from backsweep.agent.learner.episodic_kernels import stops
+from backsweep.agent.learner.backward_targets_kernels import stops
 from backsweep.jit.array_table import Row, Table, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import next_word

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.fleet.compiled import codes, parts, turn_kernels
+from backsweep.agent.fleet.compiled import codes, sampler_state, turn_kernels
 from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.exploration import EpsilonSchedule
 from backsweep.jit.array_table import array_tables
@@ -166,7 +166,10 @@ class CompiledRuns:
         for place, part in enumerate(self._parts[run]):
             ints, floats = self._part_ints[run, place], self._part_floats[run, place]
             generators = self._part_generators[run, place]
-            bundles += [codes.Part(ints, floats, generators, parts.window_of(part)), parts.bundle_of(part)]
+            bundles += [
+                codes.Part(ints, floats, generators, sampler_state.window_of(part)),
+                sampler_state.bundle_of(part),
+            ]
         return bundles
 
     # -- turns ----------------------------------------------------------------------------------------------------
@@ -236,7 +239,7 @@ class CompiledRuns:
         for run, member in enumerate(self.members):
             self._explorers[run] = generator_words(member.explorer)
             for place, part in enumerate(self._parts[run]):
-                parts.borrow(
+                sampler_state.borrow(
                     part,
                     self._part_ints[run, place],
                     self._part_floats[run, place],
@@ -258,7 +261,7 @@ class CompiledRuns:
         for run, member in enumerate(self.members):
             restore_generator_words(member.explorer, self._explorers[run])
             for place, part in enumerate(self._parts[run]):
-                parts.hand_back(
+                sampler_state.hand_back(
                     part,
                     self._part_ints[run, place],
                     self._part_floats[run, place],
@@ -287,13 +290,13 @@ def supported(replay: Replay, task: Lanes) -> bool:
         and machine.num_envs == 1
         and machine.store.frame_stack == 1
         and task.moves_by_kernels_alone
-        and parts.parts_of(machine.sampler) is not None
+        and sampler_state.parts_of(machine.sampler) is not None
         and key_kind(machine.store, machine.graph, machine.encoder) is not None
     )
 
 
 def _known_parts(sampler: Any) -> list[Any]:
-    known = parts.parts_of(sampler)
+    known = sampler_state.parts_of(sampler)
     if known is None:
         raise ValueError(f"compiled runs cannot draw from {type(sampler).__name__}")
     return known

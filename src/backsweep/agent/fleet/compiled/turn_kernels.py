@@ -29,9 +29,7 @@ from backsweep.agent.fleet.compiled.task_kernels import move_task, reset_task
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import inlined, kernel, threaded
 from backsweep.jit.random_streams_kernels import next_unit
-from backsweep.planning.exploration_kernels import explore
-from backsweep.planning.follow_kernels import follow
-from backsweep.planning.model_kernels import Experience, Model
+from backsweep.planning.exploration_kernels import follow_and_explore
 from backsweep.samplers.sum_tree_kernels import set_range
 from backsweep.store.distinct_kernels import Records, find
 from backsweep.store.ingest_kernels import add_staged
@@ -67,9 +65,8 @@ def choose_action(epsilon: float, greedy: int, arrays: Table) -> int:
     total = ring.counters[TOTAL]
     slot = (total - 1) % ring.rows.shape[0]
     number = ints[codes.RUN_START] if ints[codes.RUN_BEGAN] else np.int64(ring.rows[slot, NEXT_OBSERVATION])
-    experience, model = unpack(Experience, arrays[codes.EXPERIENCE]), unpack(Model, arrays[codes.MODEL])
-    follow(total - ring.counters[LIVE], total, experience, model)
-    return explore(unit, number, num_actions, experience, model)
+    oldest = total - ring.counters[LIVE]
+    return follow_and_explore(unit, number, num_actions, oldest, total, arrays[codes.EXPERIENCE], arrays[codes.MODEL])
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.learner.networks import Parameters
 from backsweep.agent.learner.optimisers import SMALLEST_SQUARE, Corrections, Optimiser
-from backsweep.agent.learner.packed import PackedArrays
+from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.triton import triton_batches, triton_optimisers
 from backsweep.agent.learner.triton.network import FusedNetwork
 from backsweep.agent.learner.triton.sizes import batch_shape, parts

@@ -21,9 +21,9 @@ from backsweep.agent.session.evaluation.run_values import values_of_runs
 from backsweep.agent.session.records.rows import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import normalised_return
+from backsweep.tasks.environments import Environments, make_environments
 from backsweep.tasks.fleet import FleetEnvironments
 from backsweep.tasks.lane_seeds import lane_seeds
-from backsweep.tasks.resumable import Environments, make_environments
 
 MOST_OTHER_ENVIRONMENTS = 10  # environments of other packages may be large
 PROBE_ENVIRONMENTS = 8

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import named_generator
-from backsweep.tasks.resumable import Environments
+from backsweep.tasks.environments import Environments
 
 STRIDE = 7  # steps between two probe states: neighbours are almost equal
 

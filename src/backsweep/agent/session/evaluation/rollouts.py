@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.tasks.environments import Environments
 from backsweep.tasks.fleet import FleetEnvironments
-from backsweep.tasks.resumable import Environments
 
 ActionValues = Callable[[NDArray[Any]], NDArray[np.floating]]
 """From observations (rows, ...) to values (rows, actions)."""

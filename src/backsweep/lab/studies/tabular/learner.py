@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.learner.episodic import BackwardTargets
+from backsweep.agent.learner.backward_targets import BackwardTargets
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.studies.tabular import learner_kernels

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import EpisodicBackward, Mixture, Replay, Uniform
-from backsweep.agent.learner.episodic import BackwardTargets
+from backsweep.agent.learner.backward_targets import BackwardTargets
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.types import Batch
-from twins.episodic import BackwardTargetsTwin
+from twins.backward_targets import BackwardTargetsTwin
 
 
 def _replay(sampler: Any, lengths: tuple[int, ...] = (5, 3, 4), last_is_timeout: bool = False) -> Replay:

@@ -23,6 +23,7 @@ from backsweep.jit.forks import guard
 from backsweep.jit.random_streams import checked_seed, named_generator
 from backsweep.planning import GraphValues
 from backsweep.planning.planner import Planner
+from backsweep.replay.argument_checks import checked_gamma, positive_int
 from backsweep.replay.autoreset import (
     CHECKS,
     MODES,
@@ -30,13 +31,12 @@ from backsweep.replay.autoreset import (
     Check,
     Mode,
 )
-from backsweep.replay.checking import checked_gamma, positive_int
 from backsweep.samplers import Experience, Sampler, Uniform
 from backsweep.samplers.base import LiveSampler, graph_draws
 from backsweep.snapshot import SnapshotMemory
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_part import SavedPart
-from backsweep.store.given_kernels import TAKES_ENDS
+from backsweep.store.argument_form_kernels import TAKES_ENDS
 from backsweep.store.ingest import tables_for
 from backsweep.store.layout import Layout
 from backsweep.store.staging import LARGEST_REWARD
@@ -60,7 +60,7 @@ class ReplayMachinery:
     planner: Planner | None
 
 
-class ReplayParts:
+class ReplayComponents:
     """The parts of a `Replay`, whose parameters these are."""
 
     def __init__(
@@ -252,7 +252,7 @@ class ReplayParts:
         self._staging, self._counters = self._store.staging, self._store.counters
         forms = self._staging.forms
         self._add_table: Table | None = None
-        """What `add_given` takes; None if it cannot be used."""
+        """What `add_arguments` takes; None if it cannot be used."""
         if self._tables is not None and forms is not None and not self._store.in_file:
             forms[0].numbers[TAKES_ENDS] = self._autoreset.takes_ends
             self._add_table = self._tables[1]

@@ -98,25 +98,25 @@ class Form(NamedTuple):
 
 
 @kernel
-def stage_given(given: int, table: Table) -> int:
-    """Stage the arguments in a tuple at the address `given` as far as they are in the usual form and in order.
+def stage_arguments(arguments: int, table: Table) -> int:
+    """Stage the arguments in a tuple at the address `arguments` as far as they are in the usual form and in order.
 
     Returns as bits what was staged. The rest must be staged the long way, which says what is wrong if anything is.
     """
-    done = stage_step(given, table)
+    done = stage_step(arguments, table)
     lanes = unpack(Form, table[FORM]).numbers[LANES]
-    if not stage_observations(load_int64(given + ITEMS + GIVEN_OBSERVATION), 0, table):
+    if not stage_observations(load_int64(arguments + ITEMS + GIVEN_OBSERVATION), 0, table):
         return done
-    if not stage_observations(load_int64(given + ITEMS + GIVEN_SUCCESSOR), lanes, table):
+    if not stage_observations(load_int64(arguments + ITEMS + GIVEN_SUCCESSOR), lanes, table):
         return done
     return done | OBSERVATIONS_STAGED
 
 
 @kernel
-def stage_step(given: int, table: Table) -> int:
-    """Stage all but observations and successors, as `stage_given` does, and return the same bits."""
+def stage_step(arguments: int, table: Table) -> int:
+    """Stage all but observations and successors, as `stage_arguments` does, and return the same bits."""
     staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
-    lanes, items = form.numbers[LANES], given + ITEMS
+    lanes, items = form.numbers[LANES], arguments + ITEMS
     address, stride, kind = numbers_of(load_int64(items + GIVEN_REWARD), lanes, places)
     if kind == NO_NUMBER:
         return 0
@@ -215,11 +215,11 @@ def is_finite(words: NDArray[np.uint64], form: Form) -> bool:
 
 
 @kernel
-def stage_successors(given: int, table: Table) -> int:
+def stage_successors(arguments: int, table: Table) -> int:
     """Stage the successors, hash them on the way if they are no stacks, and return what was done."""
     staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
     frames, numbers, lanes = unpack(Records, table[FRAMES]), form.numbers, form.numbers[LANES]
-    item = load_int64(given + ITEMS + GIVEN_SUCCESSOR)
+    item = load_int64(arguments + ITEMS + GIVEN_SUCCESSOR)
     if not in_whole_words(table):
         return NOT_HASHED if stage_observations(item, lanes, table) else WRONG_FORM
     address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
@@ -244,7 +244,7 @@ def in_whole_words(table: Table) -> bool:
 
 
 @kernel
-def stage_changes(given: int, table: Table) -> bool:
+def stage_changes(arguments: int, table: Table) -> bool:
     """Stage the observations of lanes that do not continue from their last successor, and mark all others.
 
     An observation is nearly always the successor of the step before: then it is compared where it lies and not copied.
@@ -253,7 +253,7 @@ def stage_changes(given: int, table: Table) -> bool:
     staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
     ring, frames = unpack(Ring, table[RING]), unpack(Records, table[FRAMES])
     numbers, lanes, words = form.numbers, form.numbers[LANES], frames.records.shape[1]
-    item = load_int64(given + ITEMS + GIVEN_OBSERVATION)
+    item = load_int64(arguments + ITEMS + GIVEN_OBSERVATION)
     if not in_whole_words(table):
         return stage_observations(item, 0, table)
     address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)

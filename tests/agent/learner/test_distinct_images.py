@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsweep.agent.learner.arithmetic import Arithmetic
-from backsweep.agent.learner.distinct import DistinctArithmetic, wanted_rows
-from backsweep.agent.learner.distinct_kernels import distinct_rows
+from backsweep.agent.learner.distinct_images import DistinctArithmetic, wanted_rows
+from backsweep.agent.learner.distinct_images_kernels import distinct_rows
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.types import Batch
-from twins import distinct as twin
+from twins import distinct_images as twin
 
 SIZE, SEEDS = 12, (3, 4)
 # 11 x 9 x 3 bytes do not divide into words of eight.

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from backsweep.agent.learner import distinct_kernels
+from backsweep.agent.learner import distinct_images_kernels
 from backsweep.agent.learner.arithmetic import Arithmetic, Evaluates
 from backsweep.agent.learner.convolutions import DirectNetwork, Path, network_by
 from backsweep.agent.learner.networks import Network, Parameters, Tape
@@ -57,7 +57,9 @@ class DistinctImages:
         self.runs, self.counts = [], []
         for run in range(runs):
             half = count // halves
-            found = distinct_kernels.distinct_rows(words[run], self._weights, wanted[run], half, order, index[run])
+            found = distinct_images_kernels.distinct_rows(
+                words[run], self._weights, wanted[run], half, order, index[run]
+            )
             rows = observations[run : run + 1, torch.from_numpy(order[:found])]
             self.runs.append(self._network.prepare(rows, dtype))
             self.counts.append(found)

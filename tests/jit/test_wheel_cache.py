@@ -11,27 +11,27 @@ from typing import Any
 
 import pytest
 
-from backsweep.jit import shipped
+from backsweep.jit import wheel_cache
 from backsweep.jit.compilation import interpreted
 
 pytestmark = [
     pytest.mark.skipif(interpreted(), reason="nothing is compiled"),
-    pytest.mark.skipif(shipped.baseline() is None, reason="no wheels for this machine"),
+    pytest.mark.skipif(wheel_cache.baseline() is None, reason="no wheels for this machine"),
 ]
 
 PROGRAM = """
 import json, sys
 from pathlib import Path
 from numba.core import event
-from backsweep.jit import kernel_cache, shipped
+from backsweep.jit import kernel_cache, wheel_cache
 mode, folder = sys.argv[1], Path(sys.argv[2])
-shipped.FOLDER = folder
+wheel_cache.FOLDER = folder
 if mode == "ship":
-    shipped.ship_into(folder)
+    wheel_cache.ship_into(folder)
 if mode == "changed":
     kernel_cache.contents_digest = lambda: "another"
 if mode == "old":
-    shipped._runs_here = lambda: False
+    wheel_cache._runs_here = lambda: False
 if mode == "damaged":
     for file in folder.glob("*.nb?"):
         file.write_bytes(file.read_bytes()[:-9])
@@ -51,7 +51,10 @@ print(json.dumps({"compiled": compiled, "total": tree.total, "leaves": tree.leav
 
 
 def start(mode: str, folder: Path, cache: Path) -> dict[str, Any]:
-    environment = {**(shipped.baseline_environment() if mode == "ship" else os.environ), "NUMBA_CACHE_DIR": str(cache)}
+    environment = {
+        **(wheel_cache.baseline_environment() if mode == "ship" else os.environ),
+        "NUMBA_CACHE_DIR": str(cache),
+    }
     command = [sys.executable, "-c", PROGRAM, mode, str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
@@ -81,12 +84,12 @@ def test_a_process_that_ships_kernels_reads_none_back(tmp_path: Path, monkeypatc
         looked.append(folder)
         raise OSError
 
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
-    monkeypatch.setattr(shipped, "_runs_here", lambda: True)
-    monkeypatch.setattr(shipped, "_file_of", look)
-    monkeypatch.setattr(shipped, "_into", [])
-    assert shipped.load(None, "signature", None, "digest") is None
+    monkeypatch.setattr(wheel_cache, "FOLDER", tmp_path)
+    monkeypatch.setattr(wheel_cache, "_runs_here", lambda: True)
+    monkeypatch.setattr(wheel_cache, "_file_of", look)
+    monkeypatch.setattr(wheel_cache, "_into", [])
+    assert wheel_cache.load(None, "signature", None, "digest") is None
     assert looked == [tmp_path]
-    shipped.ship_into(tmp_path)
-    assert shipped.load(None, "signature", None, "digest") is None
+    wheel_cache.ship_into(tmp_path)
+    assert wheel_cache.load(None, "signature", None, "digest") is None
     assert looked == [tmp_path]

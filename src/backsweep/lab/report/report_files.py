@@ -8,9 +8,9 @@ from backsweep.lab.report.answers import Report
 from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.figures import draw, draw_all
 from backsweep.lab.report.markdown import BEGIN, END, block
-from backsweep.lab.report.marked import replace_between
+from backsweep.lab.report.marked_text import replace_between
 from backsweep.lab.report.page import page_of
-from backsweep.lab.report.soonest import soonest_chart
+from backsweep.lab.report.solving_time import soonest_chart
 from backsweep.lab.report.tables import table_name, write_table
 
 

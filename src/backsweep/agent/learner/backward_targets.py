@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.learner import episodic_kernels
-from backsweep.agent.learner.episodic_kernels import COUNT, PLACE, POSITIONS, Backward, Walk
+from backsweep.agent.learner import backward_targets_kernels
+from backsweep.agent.learner.backward_targets_kernels import COUNT, PLACE, POSITIONS, Backward, Walk
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.jit.array_table import array_row
 from backsweep.replay import Replay
@@ -63,13 +63,13 @@ class BackwardTargets:
                 online = np.concatenate([values(each, target=False) for each in following]).astype(np.float64)
         known = np.empty(len(batch))
         settings = rule_settings(rule, machinery.gamma, self._bootstrap_at_timeout)
-        episodic_kernels.walk_through(ring, self._row, settings, target, online, known)
+        backward_targets_kernels.walk_through(ring, self._row, settings, target, online, known)
         return known, self._walk.skipped.copy()
 
     def _find(self, batch: Batch, ring: NDArray[np.int64]) -> int:
         self._walk.batch[:] = batch.row
         self._walk.walked[:] = batch.source == self.rule.backward_source
-        return int(episodic_kernels.find_episodes(ring, self._row))
+        return int(backward_targets_kernels.find_episodes(ring, self._row))
 
     def _make_room(self, batch: int, steps: int) -> None:
         rest = self.rest()

@@ -1,4 +1,4 @@
-"""The plain-Python twin of `agent/learner/distinct_kernels.py`."""
+"""The plain-Python twin of `agent/learner/distinct_images_kernels.py`."""
 
 from __future__ import annotations
 

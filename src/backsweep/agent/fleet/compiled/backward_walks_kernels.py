@@ -1,4 +1,4 @@
-"""EBU's walks of all runs of a group; see `agent.learner.episodic_kernels` for one run's."""
+"""EBU's walks of all runs of a group; see `agent.learner.backward_targets_kernels` for one run's."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes
-from backsweep.agent.learner import episodic_kernels
-from backsweep.agent.learner.episodic_kernels import Backward, Walk
+from backsweep.agent.learner import backward_targets_kernels
+from backsweep.agent.learner.backward_targets_kernels import Backward, Walk
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.store.store_kernels import NEXT_OBSERVATION, RING, Ring
@@ -29,7 +29,7 @@ def find_episodes(
         run = unpack(codes.RunArrays, runs[i, codes.RUN])
         if run.ints[codes.RUN_STATE] != codes.GOING:
             continue
-        found[i] = episodic_kernels.find_episodes(runs[i, RING], walks[i])
+        found[i] = backward_targets_kernels.find_episodes(runs[i, RING], walks[i])
         rows, walk = unpack(Ring, runs[i, RING]).rows, unpack(Walk, walks[i])
         for step in range(walk.lengths.sum()):
             row = walk.steps[step] % rows.shape[0]
@@ -59,7 +59,7 @@ def walk_through(
         gamma, bootstrap = run.floats[codes.RUN_DISCOUNT], run.ints[codes.RUN_BOOTSTRAP] != 0
         own = Backward(gamma, bootstrap, rule.double, rule.diffusion, rule.skipped_steps)
         target, online = next_target[starts[i] :], next_online[starts[i] :]
-        episodic_kernels.walk_through(runs[i, RING], walks[i], own, target, online, known[i])
+        backward_targets_kernels.walk_through(runs[i, RING], walks[i], own, target, online, known[i])
         skipped = unpack(Walk, walks[i]).skipped
         for place in range(skipped.shape[0]):
             if skipped[place]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backsweep.jit.random_streams import named_generator
-from backsweep.tasks.resumable import Environments, ForeignEnvironments, Outcome, make_environments
+from backsweep.tasks.environments import Environments, ForeignEnvironments, Outcome, make_environments
 
 CASES: list[tuple[str | None, str | None, dict[str, Any]]] = [
     ("nchain-5", None, {"max_steps": 9, "random_action_chance": 0.3}),

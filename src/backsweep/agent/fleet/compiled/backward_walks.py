@@ -1,4 +1,4 @@
-"""EBU's targets for all runs of a group, as `agent.learner.episodic.BackwardTargets` computes them for one run."""
+"""EBU's targets for all runs of a group, as `agent.learner.backward_targets` computes them for one run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.fleet.compiled import backward_kernels
+from backsweep.agent.fleet.compiled import backward_walks_kernels
 from backsweep.agent.fleet.compiled.runs import CompiledRuns
-from backsweep.agent.learner.episodic import new_walk, rule_settings
+from backsweep.agent.learner.backward_targets import new_walk, rule_settings
 from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
@@ -53,7 +53,7 @@ class BackwardWalks:
         """
         runs = self._runs
         self._walked[:] = (runs.sources() == self._rule.backward_source) & self._walking[:, None]
-        backward_kernels.find_episodes(runs.table, self._table, self._found, self._next_places)
+        backward_walks_kernels.find_episodes(runs.table, self._table, self._found, self._next_places)
         beginning = np.flatnonzero(self._found)
         if self._alone or not len(beginning):
             return False
@@ -65,7 +65,7 @@ class BackwardWalks:
         """Fill `known` for the batches that were drawn last."""
         runs, rule = self._runs, rule_settings(self._rule)
         values = self._values(networks)
-        backward_kernels.walk_through(
+        backward_walks_kernels.walk_through(
             runs.table, self._table, rule, self._starts, *values, self._known, runs.buffers.weight
         )
 

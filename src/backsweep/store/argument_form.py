@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.store.given_kernels import (
+from backsweep.store.argument_form_kernels import (
     ACTION_DTYPE,
     ACTION_HIGH,
     ACTION_KIND,

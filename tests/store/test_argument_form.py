@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from backsweep import Replay
 from backsweep.jit import objects
 from backsweep.jit.compilation import interpreted
-from backsweep.store import given_kernels, staging
-from backsweep.store.given_kernels import NUMBERS_STAGED, OBSERVATIONS_STAGED
+from backsweep.store import argument_form_kernels, staging
+from backsweep.store.argument_form_kernels import NUMBERS_STAGED, OBSERVATIONS_STAGED
 
 pytestmark = pytest.mark.kernels
 compiled = pytest.mark.skipif(interpreted(), reason="only compiled kernels read objects")
@@ -180,7 +180,7 @@ PLAIN = {
 @pytest.mark.parametrize(("lanes", "arguments"), [(lanes, each) for lanes, all_of in PLAIN.items() for each in all_of])
 def test_what_is_plain_is_taken_as_it_lies(lanes: int, arguments: tuple[Any, ...]) -> None:
     replay = Replay(SPACES["floats"], ACTIONS["discrete"], 20, num_envs=lanes)
-    done = given_kernels.stage_given(id(arguments), replay._store.staging._given)
+    done = argument_form_kernels.stage_arguments(id(arguments), replay._store.staging._given)
     assert done & (NUMBERS_STAGED | OBSERVATIONS_STAGED) == NUMBERS_STAGED | OBSERVATIONS_STAGED
 
 
