@@ -59,7 +59,7 @@ def parts_of(replay: Replay) -> dict[str, tuple[Any, Callable[[], bool], Callabl
         "store": (store, store_fits, lambda: explain_store(store)),
         "graph": (
             graph,
-            lambda: bool(all_finite(graph.returns) and graph_fits(store.table[RING], graph.row)),
+            lambda: bool(all_finite(graph.returns) and graph_fits(store.table[RING], graph.addresses)),
             lambda: explain_graph(graph, store),
         ),
         "planner": (

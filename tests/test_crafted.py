@@ -224,5 +224,5 @@ def test_equal_edges_and_arcs_do_not_make_loading_quadratic() -> None:
             planner.model.arcs[:, [PAIR, SUCCESSOR]] = 1
         for table in (graph._vertex_table, graph._edge_table, planner.model.arc_table):
             table[:] = 0
-        assert rebuild_tables(graph.row) != made_up
+        assert rebuild_tables(graph.addresses) != made_up
         assert rebuild_arc_table(planner.model) != made_up

@@ -53,7 +53,7 @@ def check_trees(graph: Graph) -> None:
         assert largest == max(averages)
     kept = graph._trees.copy()
     graph._trees[:] = 0.0
-    rebuild_weights(graph.row)
+    rebuild_weights(graph.addresses)
     for which in range(len(TEMPERATURES)):
         # What lies beyond the vertices that there ever were is empty in both.
         first, second = (trees[which * size : (which + 1) * size] for trees in (kept, graph._trees))

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from backsweep.jit import array_table
 from backsweep.jit.array_table import (
+    Addresses,
     BoolVector,
     ByteImages,
     Float32Vector,
     Float64Matrix,
     Int32Cube,
     Int64Vector,
-    Row,
     Table,
-    array_row,
-    array_rows,
-    array_tables,
+    address_table,
+    address_tables,
+    addresses_of,
     unpack,
 )
 from backsweep.jit.compilation import interpreted, kernel
@@ -44,9 +44,9 @@ class Sums(NamedTuple):
 
 
 @kernel
-def add_up(row: Row) -> float:
+def add_up(addresses: Addresses) -> float:
     """Read every array in the order of its axes, and write to one."""
-    sums = unpack(Sums, row)
+    sums = unpack(Sums, addresses)
     total = 0.0
     for i in range(sums.chosen.shape[0]):
         total += sums.counts[i] if sums.chosen[i] else 0
@@ -90,7 +90,7 @@ def example(rng: np.random.Generator, sizes: list[int]) -> Sums:
 def test_kernels_get_the_arrays_that_were_put_in(seed: int, sizes: list[int]) -> None:
     given_arrays, twin = (example(np.random.default_rng(seed), sizes) for _ in range(2))
     for _ in range(2):
-        assert add_up(array_row(given_arrays)) == add_up_plainly(twin)
+        assert add_up(addresses_of(given_arrays)) == add_up_plainly(twin)
     np.testing.assert_array_equal(given_arrays.values, twin.values)
 
 
@@ -112,10 +112,10 @@ def first_counts(runs: Table) -> int:
 def test_tables_are_padded() -> None:
     counts = [Single(np.array([number])) for number in (1, 2)]
     sums = example(np.random.default_rng(0), [1, 2, 3])
-    table = array_rows([counts[0], None, sums])
+    table = address_table([counts[0], None, sums])
     assert table.shape == (3, 6, array_table.COLUMNS)
     assert not table[1].any()
-    assert first_counts(array_tables([[None, counts[0]], [sums, counts[1], None]])) == 12
+    assert first_counts(address_tables([[None, counts[0]], [sums, counts[1], None]])) == 12
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_tables_are_padded() -> None:
 )
 def test_arrays_of_another_kind_are_refused(array: NDArray[np.generic], words: str) -> None:
     with pytest.raises(ValueError, match=r"Single.counts must be a contiguous array of int64 with 1 axes") as error:
-        array_row(Single(array))  # type: ignore[arg-type]
+        addresses_of(Single(array))  # type: ignore[arg-type]
     assert words in str(error.value)
 
 
 def test_what_is_no_array_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Single.counts must be .* got list"):
-        array_row(Single([1, 2]))  # type: ignore[arg-type]
+        addresses_of(Single([1, 2]))  # type: ignore[arg-type]
 
 
 @kernel
@@ -145,9 +145,9 @@ def raise_every_other(counts: NDArray[np.int64]) -> None:
 
 
 @kernel
-def write_through_views(row: Row) -> int:
+def write_through_views(addresses: Addresses) -> int:
     """Hand views of borrowed arrays to another kernel, and read their bytes."""
-    counts = unpack(Single, row).counts
+    counts = unpack(Single, addresses).counts
     raise_every_other(counts[1::2])
     raise_every_other(counts[:0])
     return counts.view(np.uint8)[8]
@@ -155,24 +155,24 @@ def write_through_views(row: Row) -> int:
 
 def test_views_of_unpacked_arrays_are_the_arrays() -> None:
     counts = np.arange(5)
-    assert write_through_views(array_row(Single(counts))) == 2
+    assert write_through_views(addresses_of(Single(counts))) == 2
     assert counts.tolist() == [0, 2, 2, 4, 4]
     assert sys.getrefcount(counts) == 2, "nobody holds it after the call"
 
 
 @kernel
-def read_one(place: int, row: Row) -> int:
-    return unpack(Single, row).counts[place]
+def read_one(place: int, addresses: Addresses) -> int:
+    return unpack(Single, addresses).counts[place]
 
 
 @kernel
-def write_one(place: int, row: Row) -> None:
-    unpack(Single, row).counts[place] = 1
+def write_one(place: int, addresses: Addresses) -> None:
+    unpack(Single, addresses).counts[place] = 1
 
 
 @kernel
-def read_of_four(first: int, second: int, row: Row) -> int:
-    return unpack(Images, row).images[first, second, 0, 0]
+def read_of_four(first: int, second: int, addresses: Addresses) -> int:
+    return unpack(Images, addresses).images[first, second, 0, 0]
 
 
 class Images(NamedTuple):
@@ -184,8 +184,8 @@ class Images(NamedTuple):
 @pytest.mark.skipif(interpreted() or not numba.config.BOUNDSCHECK, reason="indices are only checked with bounds checks")
 @pytest.mark.parametrize("place", [-1, 3])
 def test_bounds_checks_refuse_indices_that_no_entry_has(place: int) -> None:
-    row = array_row(Single(np.arange(3)))
-    images = array_row(Images(np.zeros((3, 3, 1, 1), np.uint8)))
+    row = addresses_of(Single(np.arange(3)))
+    images = addresses_of(Images(np.zeros((3, 3, 1, 1), np.uint8)))
     for read in (read_one, write_one):
         with pytest.raises(IndexError, match="out of bounds"):
             read(place, row)
@@ -197,11 +197,11 @@ def test_bounds_checks_refuse_indices_that_no_entry_has(place: int) -> None:
 @pytest.mark.skipif(interpreted(), reason="in plain Python any array is an array")
 def test_a_kernel_that_would_allocate_borrowed_memory_does_not_compile() -> None:
     @kernel
-    def copy_of(row: Row) -> NDArray[np.int64]:
-        return unpack(Single, row).counts.copy()
+    def copy_of(addresses: Addresses) -> NDArray[np.int64]:
+        return unpack(Single, addresses).counts.copy()
 
     with pytest.raises(numba.TypingError, match="BorrowedArray"):
-        copy_of(array_row(Single(np.arange(5))))
+        copy_of(addresses_of(Single(np.arange(5))))
 
 
 class Vague(NamedTuple):
@@ -212,4 +212,4 @@ class Vague(NamedTuple):
 
 def test_a_bundle_must_say_what_its_arrays_are() -> None:
     with pytest.raises(TypeError, match=r"Vague.counts must be annotated with a kind of array"):
-        array_row(Vague(np.zeros(1, np.int64)))
+        addresses_of(Vague(np.zeros(1, np.int64)))

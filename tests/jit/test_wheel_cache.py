@@ -45,7 +45,7 @@ class Listener(event.Listener):
         pass
 event.register("numba:compile", Listener())
 tree = SumTree(100, with_minima=True)
-sum_tree_kernels.set_range(90, 110, 100, 0.3, tree.row)
+sum_tree_kernels.set_range(90, 110, 100, 0.3, tree.addresses)
 print(json.dumps({"compiled": compiled, "total": tree.total, "leaves": tree.leaves(slice(None)).tolist()}))
 """
 

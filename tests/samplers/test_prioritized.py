@@ -22,7 +22,7 @@ SLOTS = [1, 2, 7, 8, 9, 63, 64, 65, 100, 512, 513, 4097]
 
 def fill(tree: SumTree, leaves: np.ndarray) -> None:
     for slot, value in enumerate(leaves.tolist()):
-        sum_tree_kernels.set_range(slot, slot + 1, len(leaves), value, tree.row)
+        sum_tree_kernels.set_range(slot, slot + 1, len(leaves), value, tree.addresses)
 
 
 @pytest.mark.kernels
@@ -36,7 +36,7 @@ def test_a_tree_is_a_function_of_its_leaves(slots: int) -> None:
     fill(in_groups, np.ones(slots))
     for start in range(0, slots, 37):
         rows = np.arange(start, min(start + 37, slots))
-        sum_tree_kernels.update_priorities(rows, leaves[rows], slots, 1.0, 0.0, math.inf, 1.0, in_groups.row)
+        sum_tree_kernels.update_priorities(rows, leaves[rows], slots, 1.0, 0.0, math.inf, 1.0, in_groups.addresses)
     for tree in (at_once, in_groups):
         np.testing.assert_array_equal(tree.sums, one_by_one.sums)
         np.testing.assert_array_equal(tree.minima, one_by_one.minima)
@@ -53,7 +53,7 @@ def test_a_ticket_finds_the_leaf_of_a_linear_scan(slots: int) -> None:
     leaves[rng.integers(slots)] += 1
     fill(tree, leaves)
     row, weight = np.empty(2000, np.int64), np.empty(2000, np.float32)
-    sum_tree_kernels.draw_prioritized(np.uint64(5), 0, slots, 0.0, True, tree.row, row, weight)
+    sum_tree_kernels.draw_prioritized(np.uint64(5), 0, slots, 0.0, True, tree.addresses, row, weight)
     ends = np.cumsum(leaves)
     low = np.arange(2000) / 2000 * tree.total
     high = low + tree.total / 2000

@@ -32,8 +32,8 @@ EPISODE_STATES = {RUNNING: STILL_RUNNING, HAS_TERMINATED: TERMINATED, HAS_TRUNCA
 
 
 @kernel
-def edge_between(source: int, target: int, graph_row: np.ndarray) -> int:
-    return find_edge_into(source, target, unpack(GraphArrays, graph_row))
+def edge_between(source: int, target: int, graph_at: np.ndarray) -> int:
+    return find_edge_into(source, target, unpack(GraphArrays, graph_at))
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class Twin:
                 assert (source, target) == (number[edge.source.key], place)
                 assert graph.rows_on(edge_number).tolist() == [row.serial for row in edge.rows]
             for other in twin.vertices:
-                found = edge_between(number[other], place, graph.row)
+                found = edge_between(number[other], place, graph.addresses)
                 assert (found >= 0) == ((other, key) in twin.edges)
         listed = sum(len(vertex.edges_in) for vertex in twin.vertices.values() if len(vertex.edges_in) > 1)
         assert np.count_nonzero(graph._edge_table) == listed

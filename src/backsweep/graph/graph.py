@@ -36,7 +36,7 @@ from backsweep.graph.graph_kernels import (
     VERTICES_LIVE,
     VISITS,
 )
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.jit.memory import WRITTEN_ALL_OVER, reserve
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_part import CheckStep, SavedPart
@@ -108,7 +108,7 @@ class Graph(SavedPart):
             self._trees,
             temperatures,
         )
-        self.row = array_row(self.bundle)
+        self.addresses = addresses_of(self.bundle)
         self._no_keys = np.empty((0, encoder.words), np.int64)
         self.new_keys = np.zeros((2 * store.num_envs, encoder.words), np.int64)
         """Scratch of the kernels that compute keys."""
@@ -167,7 +167,7 @@ class Graph(SavedPart):
         return np.ascontiguousarray(self._encoder.encode(observations), dtype=np.int64)
 
     def _add(self, first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64]) -> None:
-        rows_kernels.add_rows(first, last, oldest, fresh, keys, self._store.table[RING], self.row)
+        rows_kernels.add_rows(first, last, oldest, fresh, keys, self._store.table[RING], self.addresses)
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -250,12 +250,12 @@ class Graph(SavedPart):
 
     def build_tables(self) -> None:
         """Build the hash tables of vertices and edges."""
-        need(graph_kernels.rebuild_tables(self.row), "too many of its vertices or edges are the same")
+        need(graph_kernels.rebuild_tables(self.addresses), "too many of its vertices or edges are the same")
 
     def finish_loading(self) -> None:
         """Compare keys with those that the encoder gives, and compute the weights of draws."""
         check_keys(self, self._store, self._encoder)
-        weights_kernels.rebuild_weights(self.row)
+        weights_kernels.rebuild_weights(self.addresses)
 
 
 def _marked(keys: NDArray[np.int64], hidden: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -56,7 +56,7 @@ class GraphCheck:
         need_lengths(loaded, self._graph.all_arrays())
 
     def _check_links(self, _: Mapping[str, NDArray[Any]]) -> None:
-        if not graph_fits(self._store.table[RING], self._graph.row):
+        if not graph_fits(self._store.table[RING], self._graph.addresses):
             raise ContentsError("its vertices, edges and rows do not fit together")
 
     def _check_returns(self, loaded: Mapping[str, NDArray[Any]]) -> None:

@@ -42,7 +42,7 @@ from backsweep.graph.graph_kernels import (
     VISITS,
     GraphArrays,
 )
-from backsweep.jit.array_table import Row, unpack
+from backsweep.jit.array_table import Addresses, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.snapshot.contents_kernels import LIVE, blocks_apart, free_list_fits, mark_block
@@ -223,9 +223,9 @@ def vertices_fit(graph: GraphArrays, counts: NDArray[np.int32]) -> bool:
 
 
 @kernel
-def graph_fits(ring_row: Row, graph_row: Row) -> bool:
+def graph_fits(ring_at: Addresses, graph_at: Addresses) -> bool:
     """Say whether a loaded graph is that of the loaded rows."""
-    ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, graph_row)
+    ring, graph = unpack(Ring, ring_at), unpack(GraphArrays, graph_at)
     blocks = np.zeros(graph.counters[POOL_USED] + 1, np.int8)
     counts = np.zeros((graph.counters[VERTICES_HIGH], 3), np.int32)
     if not vertex_blocks_fit(graph, blocks) or not edges_fit(graph, blocks, counts) or not blocks_apart(blocks):

@@ -44,13 +44,13 @@ from numpy.typing import NDArray
 
 from backsweep.graph.draw_kernels import sum_tally
 from backsweep.jit.array_table import (
+    Addresses,
     Float64Matrix,
     Float64Vector,
     Int32Matrix,
     Int32Vector,
     Int64Matrix,
     Int64Vector,
-    Row,
     WordVector,
     unpack,
 )
@@ -185,12 +185,12 @@ def remove_edge_entry(edge: int, edges: NDArray[np.int32], table: NDArray[np.uin
 
 
 @kernel
-def rebuild_tables(row: Row) -> bool:
+def rebuild_tables(addresses: Addresses) -> bool:
     """Fill empty tables from the arrays, needed after loading; False if too many keys or edges have one hash.
 
     Only sizes have been checked before, so an edge that leads to no vertex ends it too.
     """
-    graph = unpack(GraphArrays, row)
+    graph = unpack(GraphArrays, addresses)
     vertices, edges, counters = graph.vertices, graph.edges, graph.counters
     vertices_high, edges_high = counters[VERTICES_HIGH], counters[EDGES_HIGH]
     left = most_passed(vertices_high + edges_high)

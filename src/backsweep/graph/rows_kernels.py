@@ -49,7 +49,7 @@ from backsweep.graph.graph_kernels import (
     tally_block,
 )
 from backsweep.graph.weights_kernels import count_row, move_count, renew_score
-from backsweep.jit.array_table import Row, borrow, unpack
+from backsweep.jit.array_table import Addresses, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import (
     EMPTY,
@@ -80,9 +80,9 @@ from backsweep.store.store_kernels import (
 
 
 @kernel
-def find_or_make_vertex(key: NDArray[np.int64], graph_row: Row) -> int:
+def find_or_make_vertex(key: NDArray[np.int64], graph_at: Addresses) -> int:
     """Return the vertex of a new observation's key. A known key is counted as a collision."""
-    graph = unpack(GraphArrays, graph_row)
+    graph = unpack(GraphArrays, graph_at)
     vertices, table, counters = graph.vertices, graph.vertex_table, graph.counters
     code = hash_key(key)
     place = home(code, table)
@@ -125,9 +125,9 @@ def leave_vertex(vertex: int, graph: GraphArrays) -> None:
 
 
 @kernel
-def remove_row(slot: int, graph_row: Row) -> None:
+def remove_row(slot: int, graph_at: Addresses) -> None:
     """Remove the oldest row, which is in `slot`, from the graph."""
-    graph = unpack(GraphArrays, graph_row)
+    graph = unpack(GraphArrays, graph_at)
     vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
     edge = graph.rows[slot, ROW_EDGE]
     flags = graph.rows[slot, ROW_FLAGS]
@@ -240,13 +240,13 @@ def prefetch_added(first: int, last: int, rows: NDArray[np.int32], graph: GraphA
 
 
 @inlined
-def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays, graph_row: Row) -> int:
+def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays, graph_at: Addresses) -> int:
     """Return the vertex of a stored observation and count one more use of it."""
     known = graph.observation_vertex[observation]
     if known > 0:
         vertex = np.int64(known - 1)
     else:
-        vertex = np.int64(find_or_make_vertex(keys[-1 - known], graph_row))
+        vertex = np.int64(find_or_make_vertex(keys[-1 - known], graph_at))
         graph.observation_vertex[observation] = vertex + 1
     graph.vertices[vertex, USES] += 1
     return vertex
@@ -286,15 +286,21 @@ def find_or_make_edge(source: int, target: int, graph: GraphArrays) -> int:
 
 @kernel
 def add_rows(
-    first: int, last: int, oldest: int, fresh: NDArray[np.int32], keys: NDArray[np.int64], ring_row: Row, graph_row: Row
+    first: int,
+    last: int,
+    oldest: int,
+    fresh: NDArray[np.int32],
+    keys: NDArray[np.int64],
+    ring_at: Addresses,
+    graph_at: Addresses,
 ) -> None:
     """Add the rows with serial numbers first..last-1 and remove those that they overwrote.
 
     Rows from serial number `oldest` on are in the graph. ``fresh[i]`` is an observation whose vertex is unknown
     and ``keys[i]`` its key; all other observations have their vertex in `observation_vertex`.
     """
-    row = borrow(graph_row)
-    ring, graph = unpack(Ring, ring_row), unpack(GraphArrays, row)
+    borrowed = borrow(graph_at)
+    ring, graph = unpack(Ring, ring_at), unpack(GraphArrays, borrowed)
     rows, values = ring.rows, ring.values
     vertices, reward_sums, returns, counters = graph.vertices, graph.reward_sums, graph.returns, graph.counters
     capacity, new_keys = rows.shape[0], borrow(keys)
@@ -307,9 +313,9 @@ def add_rows(
     for serial in range(first, last):
         if serial - capacity >= oldest:
             prefetch_overwritten(slot, graph)
-            remove_row(slot, row)
-        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph, row)
-        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph, row)
+            remove_row(slot, borrowed)
+        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph, borrowed)
+        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph, borrowed)
         edge = find_or_make_edge(source, target, graph)
         push(graph.edges[edge, E_START : E_START + 4], slot, graph)
         count_row(edge, 1, graph)

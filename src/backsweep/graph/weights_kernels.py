@@ -34,7 +34,7 @@ from backsweep.graph.graph_kernels import (
     GraphArrays,
     tally_block,
 )
-from backsweep.jit.array_table import Row, unpack
+from backsweep.jit.array_table import Addresses, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
 
@@ -125,9 +125,9 @@ def draw_from_tree(state: NDArray[np.uint64], which: int, graph: GraphArrays, ro
 
 
 @kernel
-def rebuild_weights(row: Row) -> None:
+def rebuild_weights(addresses: Addresses) -> None:
     """Compute all tallies and trees from the graph; needed after loading."""
-    graph = unpack(GraphArrays, row)
+    graph = unpack(GraphArrays, addresses)
     high = graph.counters[VERTICES_HIGH]
     if graph.tallies.shape[0]:
         for vertex in range(high):

@@ -8,15 +8,15 @@ annotations declare the type of each array:
         rows: Int32Matrix
         counters: Int64Vector
 
-Python code fills a bundle and calls `array_row`, which checks every array against its annotation and stores its
-address:
+Python code fills a bundle and calls `addresses_of`, which checks every array against its annotation and returns where
+the arrays are:
 
-    row[array]    [ address | size of axis 0 | axis 1 | axis 2 | axis 3 ]
+    addresses[array]    [ address | size of axis 0 | axis 1 | axis 2 | axis 3 ]
 
-A kernel takes the row and gets the bundle back with ``unpack(Ring, row)``. Rows of several bundles make a table
-(`array_rows`), tables of several runs make a larger one, and a kernel takes any of them as one array.
+A kernel takes these and gets the bundle back with ``unpack(Ring, addresses)``. The addresses of several bundles make a
+table (`address_table`), tables of several runs make a larger one, and a kernel takes any of them as one array.
 
-The arrays must neither move nor be freed while a row is in use: the maker of a row keeps them alive.
+The arrays must neither move nor be freed while their addresses are in use: whoever asks for them keeps them alive.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ lower: Any = lower_builtin
 MOST_AXES = 4
 COLUMNS = 1 + MOST_AXES
 
-Row: TypeAlias = NDArray[np.int64]
+Addresses: TypeAlias = NDArray[np.int64]
 """The addresses of the arrays of one bundle, (arrays, COLUMNS)."""
 Table: TypeAlias = NDArray[np.int64]
-"""Rows of several bundles, (bundles, arrays, COLUMNS); or of several runs, with one more axis in front."""
+"""The addresses of several bundles, (bundles, arrays, COLUMNS); or of several runs, with one more axis in front."""
 Bundle = TypeVar("Bundle", bound=tuple[Any, ...])
 
 
@@ -90,9 +90,9 @@ def schema(bundle: type[tuple[Any, ...]]) -> dict[str, Kind]:
     return cast(dict[str, Kind], kinds)
 
 
-def array_row(bundle: tuple[Any, ...]) -> Row:
+def addresses_of(bundle: tuple[Any, ...]) -> Addresses:
     """Return the addresses of a bundle's arrays, after checking each against the schema."""
-    row = np.zeros((len(bundle), COLUMNS), np.int64)
+    addresses = np.zeros((len(bundle), COLUMNS), np.int64)
     for place, ((name, kind), array) in enumerate(zip(schema(type(bundle)).items(), bundle, strict=True)):
         if not isinstance(array, np.ndarray):
             raise TypeError(f"{type(bundle).__name__}.{name} must be {kind}, got {type(array).__name__}")
@@ -101,36 +101,36 @@ def array_row(bundle: tuple[Any, ...]) -> Row:
             raise ValueError(
                 f"{type(bundle).__name__}.{name} must be {kind}, got {array.dtype} of shape {array.shape}{order}"
             )
-        row[place, 0] = array.ctypes.data
-        row[place, 1 : 1 + array.ndim] = array.shape
-    return row
+        addresses[place, 0] = array.ctypes.data
+        addresses[place, 1 : 1 + array.ndim] = array.shape
+    return addresses
 
 
-def array_rows(bundles: Sequence[tuple[Any, ...] | None]) -> Table:
-    """Return the rows of several bundles, padded to the longest; None leaves a place empty."""
-    rows = [np.zeros((0, COLUMNS), np.int64) if bundle is None else array_row(bundle) for bundle in bundles]
-    table = np.zeros((len(rows), max(map(len, rows)), COLUMNS), np.int64)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
+def address_table(bundles: Sequence[tuple[Any, ...] | None]) -> Table:
+    """Return the addresses of several bundles, padded to the longest; None leaves a place empty."""
+    found = [np.zeros((0, COLUMNS), np.int64) if bundle is None else addresses_of(bundle) for bundle in bundles]
+    table = np.zeros((len(found), max(map(len, found)), COLUMNS), np.int64)
+    for place, addresses in enumerate(found):
+        table[place, : len(addresses)] = addresses
     return table
 
 
-def array_tables(runs: Sequence[Sequence[tuple[Any, ...] | None]]) -> NDArray[np.int64]:
+def address_tables(runs: Sequence[Sequence[tuple[Any, ...] | None]]) -> NDArray[np.int64]:
     """Return the tables of several runs, padded to the largest, (runs, bundles, arrays, COLUMNS)."""
-    tables = [array_rows(bundles) for bundles in runs]
+    tables = [address_table(bundles) for bundles in runs]
     stacked = np.zeros((len(tables), *np.max([table.shape for table in tables], axis=0)), np.int64)
     for place, table in enumerate(tables):
         stacked[place, : table.shape[0], : table.shape[1]] = table
     return stacked
 
 
-def unpack(bundle: type[Bundle], row: Row) -> Bundle:
+def unpack(bundle: type[Bundle], addresses: Addresses) -> Bundle:
     """Return the arrays of a bundle; in compiled code this is a few loads, and unused arrays cost nothing."""
     arrays = []
     for place, kind in enumerate(schema(bundle).values()):
-        array = np.empty(row[place, 1 : 1 + kind.axes], kind.dtype)
+        array = np.empty(addresses[place, 1 : 1 + kind.axes], kind.dtype)
         if array.size:
-            memory: Any = (ctypes.c_char * array.nbytes).from_address(int(row[place, 0]))
+            memory: Any = (ctypes.c_char * array.nbytes).from_address(int(addresses[place, 0]))
             array = np.frombuffer(memory, kind.dtype).reshape(array.shape)
         arrays.append(array)
     return bundle(*arrays)
@@ -219,9 +219,10 @@ for _index in (types.Integer, types.BaseTuple):
 
 
 @intrinsic
-def _compiled_unpack(typing_context: Any, bundle: Any, row: Any) -> Any:
-    if not isinstance(row, types.Array) or (row.ndim, row.layout, row.dtype) != (2, "C", types.int64):
-        raise TypeError(f"unpack takes a row of a table, got {row}")
+def _compiled_unpack(typing_context: Any, bundle: Any, addresses: Any) -> Any:
+    kind = (addresses.ndim, addresses.layout, addresses.dtype) if isinstance(addresses, types.Array) else None
+    if kind != (2, "C", types.int64):
+        raise TypeError(f"unpack takes the addresses of a bundle, got {addresses}")
     arrays = [BorrowedArray(from_dtype(np.dtype(kind.dtype)), kind.axes, "C") for kind in _kinds(bundle)]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -253,7 +254,7 @@ def _compiled_unpack(typing_context: Any, bundle: Any, row: Any) -> Any:
         return context.make_tuple(builder, signature.return_type, values)
 
     unpacked: Any = types.NamedTuple
-    return unpacked(arrays, bundle.instance_class)(bundle, row), generate
+    return unpacked(arrays, bundle.instance_class)(bundle, addresses), generate
 
 
 def _kinds(bundle: Any) -> list[Kind]:
@@ -261,7 +262,7 @@ def _kinds(bundle: Any) -> list[Kind]:
 
 
 def borrow(table: Table) -> Table:
-    """Return a row or table as one whose users are not counted; the caller of the kernel must keep it alive."""
+    """Return addresses or a table as an array whose users are not counted; the kernel's caller keeps it alive."""
     return table
 
 

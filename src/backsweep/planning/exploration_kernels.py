@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph_kernels import STAMP, VISITS
-from backsweep.jit.array_table import Row, borrow, unpack
+from backsweep.jit.array_table import Addresses, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.planning.follow_kernels import follow
 from backsweep.planning.model_kernels import (
@@ -88,9 +88,9 @@ def explore(unit: float, number: int, num_actions: int, experience: Experience, 
 
 @kernel
 def follow_and_explore(
-    unit: float, number: int, num_actions: int, oldest: int, total: int, experience_row: Row, model_row: Row
+    unit: float, number: int, num_actions: int, oldest: int, total: int, experience_at: Addresses, model_at: Addresses
 ) -> int:
     """Update the model with the live rows, then `explore`; takes addresses, which are faster to pass than tuples."""
-    experience, model = unpack(Experience, borrow(experience_row)), unpack(Model, borrow(model_row))
+    experience, model = unpack(Experience, borrow(experience_at)), unpack(Model, borrow(model_at))
     follow(oldest, total, experience, model)
     return explore(unit, number, num_actions, experience, model)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.jit.memory import WRITTEN_ALL_OVER, reserve
 from backsweep.planning import (
     depth_kernels,
@@ -134,7 +134,7 @@ class Planner(SavedPart):
             highest=np.full(1, -1, np.int64),
             waiting=reserve((most_vertices,), np.int32),
         )
-        self._model_row, self._experience_row = array_row(self.model), array_row(self.experience)
+        self._model_at, self._experience_at = addresses_of(self.model), addresses_of(self.experience)
         self._asked = reserve((most_vertices,), np.int32)
         self._asked_observations = reserve((most_vertices,), np.int32)
         self.bounds = self.model.bounds
@@ -243,7 +243,7 @@ class Planner(SavedPart):
     def read(self, row: Rows, gamma: float) -> Output:
         """Gather live rows with their finished targets, NaN where there is none yet, into unused output arrays."""
         out, gap, floor, store = self._store.output(len(row)), self._gap, self.floor, self._store
-        if target_kernels.read_rows_and_targets(row, gamma, gap, floor, store.table, self._model_row, out.row):
+        if target_kernels.read_rows_and_targets(row, gamma, gap, floor, store.table, self._model_at, out.addresses):
             target_kernels.read_newer_targets(row, gap, floor, self.discount, self.experience, self.model, out.target)
         return out
 
@@ -264,7 +264,7 @@ class Planner(SavedPart):
         store, found = self._store, self._store.find_observation(observation)
         number = -1 if found is None else found
         action = exploration_kernels.follow_and_explore(
-            unit, number, self.num_actions, store.oldest, store.total, self._experience_row, self._model_row
+            unit, number, self.num_actions, store.oldest, store.total, self._experience_at, self._model_at
         )
         return self.first_action + int(action)
 

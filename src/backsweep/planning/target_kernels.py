@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph_kernels import ONE, STAMP
-from backsweep.jit.array_table import Row, Table, borrow, unpack
+from backsweep.jit.array_table import Addresses, Table, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.planning.model_kernels import (
@@ -219,11 +219,17 @@ def read_targets(
 
 @kernel
 def read_rows_and_targets(
-    row: NDArray[np.int64], gamma: float, gap: float, floor: float, store: Table, model_row: Row, gathered_row: Row
+    row: NDArray[np.int64],
+    gamma: float,
+    gap: float,
+    floor: float,
+    store: Table,
+    model_at: Addresses,
+    gathered_at: Addresses,
 ) -> int:
     """Gather live rows with the targets of those that are solved, as `read_rows` and `read_solved_targets` do."""
-    read_rows(row, 1, gamma, store, gathered_row)
-    model, target = unpack(Model, borrow(model_row)), unpack(Gathered, borrow(gathered_row)).target
+    read_rows(row, 1, gamma, store, gathered_at)
+    model, target = unpack(Model, borrow(model_at)), unpack(Gathered, borrow(gathered_at)).target
     return read_solved_targets(
         row, gap, floor, model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters, target
     )

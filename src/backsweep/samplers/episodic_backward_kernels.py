@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Row, unpack
+from backsweep.jit.array_table import Addresses, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.store_kernels import (
@@ -64,13 +64,13 @@ def draw_episode(state: NDArray[np.uint64], timeouts: bool, running: bool, ring:
 
 @kernel
 def walk_back(
-    seed: np.uint64, cursor: int, timeouts: bool, running: bool, ring_row: Row, out: NDArray[np.int64]
+    seed: np.uint64, cursor: int, timeouts: bool, running: bool, ring_at: Addresses, out: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Fill `out` with rows of one episode after another, each from its last step backwards.
 
     `cursor` is the serial number of the next row, or -1. Returns the number of rows written and the new cursor.
     """
-    ring = unpack(Ring, ring_row)
+    ring = unpack(Ring, ring_at)
     rows, episodes = ring.rows, ring.episodes
     state = np.empty(1, np.uint64)
     state[0] = seed
@@ -94,9 +94,9 @@ def walk_back(
 
 
 @kernel
-def episode_rows(row: int, ring_row: Row, out: NDArray[np.int64]) -> None:
+def episode_rows(row: int, ring_at: Addresses, out: NDArray[np.int64]) -> None:
     """Fill `out` with the live rows of the row's episode, in time order."""
-    ring = unpack(Ring, ring_row)
+    ring = unpack(Ring, ring_at)
     rows = ring.rows
     capacity = rows.shape[0]
     oldest = ring.counters[TOTAL] - ring.counters[LIVE]

@@ -97,7 +97,7 @@ class LivePrioritized(LiveSampler):
         if self._first_new >= 0:
             last, capacity = self._last_new, self.experience.capacity
             first = max(self._first_new, last - capacity)
-            sum_tree_kernels.set_range(first, last, capacity, self.largest, self._tree.row)
+            sum_tree_kernels.set_range(first, last, capacity, self.largest, self._tree.addresses)
             self._first_new = -1
 
     @property
@@ -122,7 +122,7 @@ class LivePrioritized(LiveSampler):
             experience.capacity,
             self.beta,
             self.config.stratified,
-            self.tree.row,
+            self.tree.addresses,
             row,
             weight,
         )
@@ -143,7 +143,7 @@ class LivePrioritized(LiveSampler):
             config.epsilon,
             self._clip,
             self.largest,
-            self.tree.row,
+            self.tree.addresses,
         )
 
     def priorities(self, row: Rows) -> NDArray[np.float64]:
@@ -185,4 +185,4 @@ class LivePrioritized(LiveSampler):
             return
         # After `clear` some slots are empty; they must not count as the smallest priority.
         for slot in slots.tolist():
-            sum_tree_kernels.set_range(slot, slot + 1, experience.capacity, priorities[slot], tree.row)
+            sum_tree_kernels.set_range(slot, slot + 1, experience.capacity, priorities[slot], tree.addresses)

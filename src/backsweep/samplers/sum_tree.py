@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.jit.memory import READ_ALL_OVER, reserve
 from backsweep.samplers import sum_tree_kernels
 from backsweep.samplers.sum_tree_kernels import FAN_OUT, TreeArrays
@@ -23,7 +23,7 @@ class SumTree:
         self.sums = reserve((sum(sizes),), np.float64, READ_ALL_OVER)
         self.minima: NDArray[np.float64] = np.full(sum(sizes) if with_minima else 0, np.inf)
         self.bundle = TreeArrays(self.levels, self.sums, self.minima)
-        self.row = array_row(self.bundle)
+        self.addresses = addresses_of(self.bundle)
 
     @property
     def total(self) -> float:
@@ -37,7 +37,7 @@ class SumTree:
 
     def build(self, leaves: NDArray[np.float64]) -> None:
         """Set the first priorities all at once."""
-        sum_tree_kernels.build_trees(np.ascontiguousarray(leaves), self.row)
+        sum_tree_kernels.build_trees(np.ascontiguousarray(leaves), self.addresses)
 
     @property
     def nbytes(self) -> int:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Float64Vector, Int64Vector, Row, unpack
+from backsweep.jit.array_table import Addresses, Float64Vector, Int64Vector, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_unit
@@ -55,9 +55,9 @@ def refresh_node(level: int, node: int, tree: TreeArrays) -> None:
 
 
 @kernel
-def set_range(first: int, last: int, capacity: int, value: float, tree_row: Row) -> None:
+def set_range(first: int, last: int, capacity: int, value: float, tree_at: Addresses) -> None:
     """Give the rows first..last-1 the same priority."""
-    tree = unpack(TreeArrays, tree_row)
+    tree = unpack(TreeArrays, tree_at)
     levels, sums, minima = tree.levels, tree.sums, tree.minima
     leaf_level = levels.shape[0] - 2
     while first < last:
@@ -76,9 +76,9 @@ def set_range(first: int, last: int, capacity: int, value: float, tree_row: Row)
 
 
 @kernel
-def build_trees(leaves: NDArray[np.float64], tree_row: Row) -> None:
+def build_trees(leaves: NDArray[np.float64], tree_at: Addresses) -> None:
     """Fill both trees from all live priorities at once."""
-    tree = unpack(TreeArrays, tree_row)
+    tree = unpack(TreeArrays, tree_at)
     levels, sums, minima = tree.levels, tree.sums, tree.minima
     leaf_level = levels.shape[0] - 2
     for i in range(leaves.shape[0]):
@@ -113,10 +113,10 @@ def update_priorities(
     epsilon: float,
     clip: float,
     largest: float,
-    tree_row: Row,
+    tree_at: Addresses,
 ) -> float:
     """Set the priorities of rows from their TD errors; return the largest priority so far."""
-    tree = unpack(TreeArrays, tree_row)
+    tree = unpack(TreeArrays, tree_at)
     levels, sums, minima = tree.levels, tree.sums, tree.minima
     leaf_level = levels.shape[0] - 2
     nodes = np.empty(row.shape[0], np.int64)
@@ -167,7 +167,7 @@ def draw_prioritized(
     capacity: int,
     beta: float,
     stratified: bool,
-    tree_row: Row,
+    tree_at: Addresses,
     row: NDArray[np.int64],
     weight: NDArray[np.float32],
 ) -> None:
@@ -175,7 +175,7 @@ def draw_prioritized(
 
     Weights are divided by the largest that any live row would have, or, without minima, by the largest in the batch.
     """
-    tree = unpack(TreeArrays, tree_row)
+    tree = unpack(TreeArrays, tree_at)
     levels, sums, minima = tree.levels, tree.sums, tree.minima
     state = np.empty(1, np.uint64)
     state[0] = seed

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import BoolVector, Int32Vector, Int64Vector, Row, WordMatrix, WordVector, unpack
+from backsweep.jit.array_table import Addresses, BoolVector, Int32Vector, Int64Vector, WordMatrix, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import EMPTY, after, entry, home, insert, may_be, most_passed, number_in, remove
 from backsweep.jit.random_streams_kernels import mix
@@ -161,12 +161,12 @@ def rebuild_table(hashes: NDArray[np.uint64], uses: NDArray[np.int32], table: ND
 
 
 @kernel
-def intern_stack(staged: NDArray[np.uint64], frames_row: Row, stacks_row: Row) -> int:
+def intern_stack(staged: NDArray[np.uint64], frames_at: Addresses, stacks_at: Addresses) -> int:
     """Find or store a staged stack of frames; return its number, or -1 - number if it is new.
 
     It is a list of frames in a separate record table, and uses of its frames are counted when the list is new.
     """
-    frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
+    frames, stacks = unpack(Records, frames_at), unpack(Records, stacks_at)
     depth, size = stacks.records.shape[1], frames.records.shape[1]
     stack = np.empty(depth, np.uint64)
     for i in range(depth):
@@ -184,9 +184,9 @@ def intern_stack(staged: NDArray[np.uint64], frames_row: Row, stacks_row: Row) -
 
 
 @kernel
-def release_stack(number: int, frames_row: Row, stacks_row: Row) -> None:
+def release_stack(number: int, frames_at: Addresses, stacks_at: Addresses) -> None:
     """Remove one use of a stack of frames."""
-    frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
+    frames, stacks = unpack(Records, frames_at), unpack(Records, stacks_at)
     if release(number, stacks):
         for i in range(stacks.records.shape[1]):
             release(np.int64(stacks.records[number, i]), frames)

@@ -12,7 +12,7 @@ from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import LiveDiscreteKey
 from backsweep.encoding.random_projection import LiveRandomProjection
 from backsweep.graph.graph import Graph
-from backsweep.jit.array_table import Table, array_rows
+from backsweep.jit.array_table import Table, address_table
 from backsweep.store.argument_form_kernels import KEY_KIND
 from backsweep.store.ingest_kernels import (
     KEY_OF_BYTES,
@@ -66,7 +66,7 @@ def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Table
     forms = store.staging.forms or ()
     if forms:
         forms[0].numbers[KEY_KIND] = code
-    return code, array_rows([*store.bundles, None if graph is None else graph.bundle, keys, *forms])
+    return code, address_table([*store.bundles, None if graph is None else graph.bundle, keys, *forms])
 
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.store.layout import Layout
 from backsweep.store.reading_kernels import Gathered
 from backsweep.trees import leaves, map_tree
@@ -38,7 +38,7 @@ class Output:
         self.discount = np.empty(size, np.float32)
         self.terminated = np.empty(size, np.bool_)
         self.target = np.empty(size, np.float32)
-        self.row = array_row(
+        self.addresses = addresses_of(
             Gathered(
                 self.observation_words,
                 self.next_words,

@@ -10,7 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import BoolVector, ByteMatrix, Float32Vector, Row, Table, WordMatrix, borrow, unpack
+from backsweep.jit.array_table import (
+    Addresses,
+    BoolVector,
+    ByteMatrix,
+    Float32Vector,
+    Table,
+    WordMatrix,
+    borrow,
+    unpack,
+)
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.store.distinct_kernels import Records, find_observation
@@ -112,9 +121,9 @@ def fold_steps(
 
 
 @kernel
-def read_rows(picked: NDArray[np.int64], n_step: int, gamma: float, store: Table, gathered_row: Row) -> None:
+def read_rows(picked: NDArray[np.int64], n_step: int, gamma: float, store: Table, gathered_at: Addresses) -> None:
     """Gather the picked rows, each combined with up to `n_step` steps of its own episode."""
-    out = unpack(Gathered, borrow(gathered_row))
+    out = unpack(Gathered, borrow(gathered_at))
     ring = unpack(Ring, store[RING])
     rows, values, actions = ring.rows, ring.values, ring.actions
     frames, stacks = unpack(Records, store[FRAMES]).records, unpack(Records, store[STACKS]).records

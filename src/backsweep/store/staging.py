@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Table, array_rows
+from backsweep.jit.array_table import Table, address_table
 from backsweep.jit.objects import object_places
 from backsweep.jit.objects_kernels import ObjectPlaces
 from backsweep.store import argument_form_kernels
@@ -69,7 +69,7 @@ class Staging:
         if places is not None:
             # A table holds addresses only, so what they are addresses of is kept here.
             self.forms = usual_form(layout, action_layout, num_envs, self.limits), places
-            self._given = array_rows([self.bundle, *[None] * (REPLAY_BUNDLES - 1), *self.forms])
+            self._given = address_table([self.bundle, *[None] * (REPLAY_BUNDLES - 1), *self.forms])
 
     @property
     def largest_reward(self) -> float:

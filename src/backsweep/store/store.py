@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import array_rows
+from backsweep.jit.array_table import address_table
 from backsweep.jit.mapped_file import MappedFile
 from backsweep.jit.memory import READ_ALL_OVER, WRITTEN_ALL_OVER, physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
@@ -118,7 +118,7 @@ class Store(SavedPart):
         )
         self.bundles = (self.staging.bundle, ring, self._frames.bundle, self._stacks.bundle)
         """In the order of the table."""
-        self.table = array_rows(self.bundles)
+        self.table = address_table(self.bundles)
 
     def _frame_shape(self) -> tuple[int, int]:
         """Return the number of frames in a stack (0: no stacks) and of words in a frame."""
@@ -200,7 +200,7 @@ class Store(SavedPart):
     def read(self, row: Rows, n_step: int, gamma: float) -> Output:
         """Gather live rows into unused output arrays."""
         out = self._output.take(len(row))
-        reading_kernels.read_rows(row, n_step, gamma, self.table, out.row)
+        reading_kernels.read_rows(row, n_step, gamma, self.table, out.addresses)
         return out
 
     def output(self, size: int) -> Output:

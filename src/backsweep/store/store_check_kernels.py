@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Row, unpack
+from backsweep.jit.array_table import Addresses, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.snapshot.contents_kernels import FREE, LIVE, free_list_fits
 from backsweep.store.store_kernels import (
@@ -109,12 +109,12 @@ def row_fits(slot: int, age: int, used: int, oldest_slot: int, ring: Ring) -> bo
 
 
 @kernel
-def rows_fit(ring_row: Row, observations: int, uses: NDArray[np.int32], seen: NDArray[np.bool_]) -> bool:
+def rows_fit(ring_at: Addresses, observations: int, uses: NDArray[np.int32], seen: NDArray[np.bool_]) -> bool:
     """Check all rows and their episodes, and count in `uses` how often each observation is held.
 
     `seen` tells the observations from the stand-ins for what was never observed. The counters have been checked.
     """
-    ring = unpack(Ring, ring_row)
+    ring = unpack(Ring, ring_at)
     rows, episodes, counters = ring.rows, ring.episodes, ring.counters
     if not episodes_fit(ring):
         return False

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import (
+    Addresses,
     ByteMatrix,
     ByteVector,
     Float64Matrix,
@@ -35,7 +36,6 @@ from backsweep.jit.array_table import (
     Int32Vector,
     Int64Matrix,
     Int64Vector,
-    Row,
     Table,
     WordMatrix,
     WordVector,
@@ -218,26 +218,26 @@ def prefetch_overwritten(slot: int, ring: Ring, frames: Records) -> None:
 
 
 @inlined
-def remove_oldest(slot: int, ring: Ring, frames: Records, frames_row: Row, stacks_row: Row) -> None:
+def remove_oldest(slot: int, ring: Ring, frames: Records, frames_at: Addresses, stacks_at: Addresses) -> None:
     """Remove the oldest row, which is in `slot`."""
     observation, successor = ring.rows[slot, OBSERVATION], ring.rows[slot, NEXT_OBSERVATION]
     shorten_episode(slot, ring)
-    if unpack(Records, stacks_row).records.shape[1] == 0:
+    if unpack(Records, stacks_at).records.shape[1] == 0:
         prefetch_overwritten(slot, ring, frames)
         release(observation, frames)
         release(successor, frames)
     else:
-        release_stack(observation, frames_row, stacks_row)
-        release_stack(successor, frames_row, stacks_row)
+        release_stack(observation, frames_at, stacks_at)
+        release_stack(successor, frames_at, stacks_at)
     ring.counters[LIVE] -= 1
 
 
 @inlined
-def intern_observation(place: int, staging: Staged, frames: Records, frames_row: Row, stacks_row: Row) -> int:
+def intern_observation(place: int, staging: Staged, frames: Records, frames_at: Addresses, stacks_at: Addresses) -> int:
     """Find or store the staged observation in a place; return its number, or -1 - number if it is new."""
     staged, num_envs = staging.observations[place], staging.codes.shape[0]
-    if unpack(Records, stacks_row).records.shape[1] > 0:
-        return intern_stack(staged, frames_row, stacks_row)
+    if unpack(Records, stacks_at).records.shape[1] > 0:
+        return intern_stack(staged, frames_at, stacks_at)
     code = staging.codes[place - num_envs] if place >= num_envs else hash_record(staged, frames.weights)
     return intern(staged, code, frames)
 
@@ -256,9 +256,9 @@ def add_rows(store: Table) -> int:
 @kernel
 def add_hashed_rows(arrays: Table) -> int:
     """Do what `add_rows` does where the successors have been hashed."""
-    frames_row, stacks_row = arrays[FRAMES], arrays[STACKS]
+    frames_at, stacks_at = arrays[FRAMES], arrays[STACKS]
     staging, ring = unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
-    frames, stacks = unpack(Records, frames_row), unpack(Records, stacks_row)
+    frames, stacks = unpack(Records, frames_at), unpack(Records, stacks_at)
     rows, values, counters = ring.rows, ring.values, ring.counters
     capacity = rows.shape[0]
     num_envs = ring.lanes.shape[0]
@@ -275,7 +275,7 @@ def add_hashed_rows(arrays: Table) -> int:
         slot = next_slot
         next_slot = later_slot(slot, 1, capacity)
         if counters[LIVE] == capacity:
-            remove_oldest(slot, ring, frames, frames_row, stacks_row)
+            remove_oldest(slot, ring, frames, frames_at, stacks_at)
 
         last = last_slot(lane, slot, ring)
         known = (flags & CONTINUES) != 0
@@ -287,7 +287,7 @@ def add_hashed_rows(arrays: Table) -> int:
             values[slot, RETURN] = values[last, RETURN] + staging.rewards[lane]
             starts = 0
         else:
-            observation = intern_observation(lane, staging, frames, frames_row, stacks_row)
+            observation = intern_observation(lane, staging, frames, frames_at, stacks_at)
             if observation < 0:
                 observation = -1 - observation
                 staging.fresh[new, 0] = lane
@@ -298,7 +298,7 @@ def add_hashed_rows(arrays: Table) -> int:
             values[slot, RETURN] = staging.rewards[lane]
             starts = STARTS_EPISODE
         count_use(observation, frames, stacks)
-        successor = intern_observation(num_envs + lane, staging, frames, frames_row, stacks_row)
+        successor = intern_observation(num_envs + lane, staging, frames, frames_at, stacks_at)
         if successor < 0:
             successor = -1 - successor
             staging.fresh[new, 0] = num_envs + lane

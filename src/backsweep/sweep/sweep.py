@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.jit.memory import READ_ALL_OVER, reserve
 from backsweep.snapshot.contents import need, need_within
 from backsweep.store.store import Store
@@ -83,7 +83,7 @@ class Sweep:
             self._roots,
             self._counters,
         )
-        self._rows = store.table[RING], graph.row, array_row(self.bundle)
+        self._addresses = store.table[RING], graph.addresses, addresses_of(self.bundle)
 
     def advance(self, count: int) -> Rows:
         """Return the next `count` rows, or fewer if there are no roots or a whole sweep found no rows."""
@@ -92,7 +92,7 @@ class Sweep:
 
     def advance_into(self, out: Rows) -> int:
         """Write the next rows to `out` and return their number: its length, or fewer as in `advance`."""
-        return int(sweep_kernels.sweep_rows(*self._rows, out))
+        return int(sweep_kernels.sweep_rows(*self._addresses, out))
 
     def statistics(self) -> dict[str, int]:
         """Count what the sweep has done."""

@@ -47,7 +47,7 @@ from backsweep.graph.graph_kernels import (
     GraphArrays,
 )
 from backsweep.graph.weights_kernels import draw_from_tally, draw_from_tree
-from backsweep.jit.array_table import Float64Vector, Int64Matrix, Int64Vector, Row, WordVector, unpack
+from backsweep.jit.array_table import Addresses, Float64Vector, Int64Matrix, Int64Vector, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
@@ -312,12 +312,16 @@ def draw_roots(graph: GraphArrays, sweep: SweepArrays, swapped: NDArray[np.int64
 
 
 @kernel
-def sweep_rows(ring_row: Row, graph_row: Row, sweep_row: Row, out: NDArray[np.int64]) -> int:
+def sweep_rows(ring_at: Addresses, graph_at: Addresses, sweep_at: Addresses, out: NDArray[np.int64]) -> int:
     """Fill `out` with the next rows of the sweep; return how many there were (fewer only if a whole sweep has none).
 
     The random state carries over from call to call, so the rows do not depend on batch sizes.
     """
-    ring, graph, sweep = unpack(Ring, ring_row), unpack(GraphArrays, graph_row), unpack(SweepArrays, sweep_row)
+    ring, graph, sweep = (
+        unpack(Ring, ring_at),
+        unpack(GraphArrays, graph_at),
+        unpack(SweepArrays, sweep_at),
+    )
     vertices, pending, roots, counters = graph.vertices, sweep.pending, sweep.roots, sweep.counters
     oldest, capacity = ring.counters[TOTAL] - ring.counters[LIVE], ring.rows.shape[0]
     live = LiveRows(oldest, oldest % capacity, capacity)

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.jit.compilation import on_one_thread, threads_in_use
 from backsweep.tasks.environments import Outcome, State
 from backsweep.tasks.lane_seeds import stream_word
@@ -64,7 +64,7 @@ class FleetEnvironments:
         actions, resting = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs, np.bool_)
         shown, last = (array.reshape(self.num_envs, -1).view(np.uint8) for array in (self.observations, self.finals))
         self._advance_arrays = Advance(actions, resting, self.ended, shown, last)
-        self._advance_row = array_row(self._advance_arrays)
+        self._advance_at = addresses_of(self._advance_arrays)
         finals: Any = self.finals
         self._outcome = Outcome(lanes.observations, lanes.rewards, lanes.terminated, lanes.truncated, finals)
         self._started = False
@@ -95,10 +95,10 @@ class FleetEnvironments:
         self._advance_arrays.resting[:] = False if resting is None else resting
         if self.num_envs == 1 or (moving and self.num_envs < self._lanes.LANES_WORTH_THREADS):
             with on_one_thread():
-                lost = self._lanes.advance(1, moving, beginning, self._advance_row)
+                lost = self._lanes.advance(1, moving, beginning, self._advance_at)
         else:
             # Always the same number of threads: a change of size recreates the thread pool.
-            lost = self._lanes.advance(threads_in_use(), moving, beginning, self._advance_row)
+            lost = self._lanes.advance(threads_in_use(), moving, beginning, self._advance_at)
         if lost.size:
             raise LostLanesError(lost)
 

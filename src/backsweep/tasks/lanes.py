@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Row, Table
+from backsweep.jit.array_table import Addresses, Table
 from backsweep.tasks.lanes_kernels import Outcomes
 
 Bundle = tuple[NDArray[Any], ...]
@@ -64,17 +64,17 @@ class Lanes(abc.ABC):
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw a new level for every chosen lane from its own stream and write its observation."""
 
-    def advance(self, shares: int, moving: bool, beginning: bool, arrays_row: Row) -> NDArray[np.int64]:
+    def advance(self, shares: int, moving: bool, beginning: bool, addresses: Addresses) -> NDArray[np.int64]:
         """Step, copy last observations and start the next episodes in one threaded call.
 
-        `arrays_row` is the row of an `Advance`. Lanes that are resting are skipped. The last observation of an episode
+        `addresses` are those of an `Advance`. Lanes that are resting are skipped. The last observation of an episode
         that ends is copied into `finals`. The threads divide the lanes into `shares`.
 
         Unless `moving`, no lane is stepped and every lane that is not resting starts an episode. Unless `beginning`,
         lanes whose episode ends stay at its end, and `finals` is not changed. `ended` says whose episode ended, or
         started. Returns the lanes for which no level was found; all others are done.
         """
-        self.ADVANCE(shares, moving, beginning, arrays_row, self._table)
+        self.ADVANCE(shares, moving, beginning, addresses, self._table)
         return np.empty(0, dtype=np.int64)
 
     def situation(self) -> dict[str, NDArray[Any]]:

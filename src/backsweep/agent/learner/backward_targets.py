@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from backsweep.agent.learner import backward_targets_kernels
 from backsweep.agent.learner.backward_targets_kernels import COUNT, PLACE, POSITIONS, Backward, Walk
 from backsweep.agent.learner.rules import TargetRule
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.replay import Replay
 from backsweep.store.store_kernels import RING
 from backsweep.types import Batch
@@ -39,7 +39,7 @@ class BackwardTargets:
         self._replay = replay
         self._bootstrap_at_timeout = bootstrap_at_timeout
         self._walk = new_walk(0, 0, 0)
-        self._row = array_row(self._walk)
+        self._addresses = addresses_of(self._walk)
 
     def of(self, batch: Batch, values: Values) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the target of each row of a batch, NaN for rows outside of a walk, and which rows are skipped.
@@ -63,19 +63,19 @@ class BackwardTargets:
                 online = np.concatenate([values(each, target=False) for each in following]).astype(np.float64)
         known = np.empty(len(batch))
         settings = rule_settings(rule, machinery.gamma, self._bootstrap_at_timeout)
-        backward_targets_kernels.walk_through(ring, self._row, settings, target, online, known)
+        backward_targets_kernels.walk_through(ring, self._addresses, settings, target, online, known)
         return known, self._walk.skipped.copy()
 
     def _find(self, batch: Batch, ring: NDArray[np.int64]) -> int:
         self._walk.batch[:] = batch.row
         self._walk.walked[:] = batch.source == self.rule.backward_source
-        return int(backward_targets_kernels.find_episodes(ring, self._row))
+        return int(backward_targets_kernels.find_episodes(ring, self._addresses))
 
     def _make_room(self, batch: int, steps: int) -> None:
         rest = self.rest()
         room = max(steps, len(rest[0]))
         self._walk = new_walk(batch, room, room)
-        self._row = array_row(self._walk)
+        self._addresses = addresses_of(self._walk)
         set_rest(self._walk, *rest)
 
     def rest(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
@@ -85,7 +85,7 @@ class BackwardTargets:
     def set_rest(self, rows: NDArray[np.int64], targets: NDArray[np.float64], left_out: NDArray[np.bool_]) -> None:
         """Resume in the middle of an episode."""
         self._walk = new_walk(0, len(rows), 0)
-        self._row = array_row(self._walk)
+        self._addresses = addresses_of(self._walk)
         set_rest(self._walk, rows, targets, left_out)
 
     def state(self) -> dict[str, NDArray[Any]]:

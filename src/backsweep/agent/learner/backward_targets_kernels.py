@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import BoolVector, Float64Vector, Int64Vector, Row, unpack
+from backsweep.jit.array_table import Addresses, BoolVector, Float64Vector, Int64Vector, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, REWARD, TERMINATED, TRUNCATED, Ring
@@ -70,9 +70,9 @@ def stops(flags: int, bootstrap_at_timeout: bool) -> bool:
 
 
 @kernel
-def find_episodes(ring_row: Row, walk_row: Row) -> int:
+def find_episodes(ring_at: Addresses, walk_at: Addresses) -> int:
     """List the episodes that a batch begins; return how many, or minus the steps needed if they do not fit."""
-    ring, walk = unpack(Ring, ring_row), unpack(Walk, walk_row)
+    ring, walk = unpack(Ring, ring_at), unpack(Walk, walk_at)
     rows, steps = ring.rows, walk.steps
     capacity = rows.shape[0]
     walk.lengths[:] = 0
@@ -88,7 +88,7 @@ def find_episodes(ring_row: Row, walk_row: Row) -> int:
             length = ring.episodes[rows[row % capacity, EPISODE], LENGTH]
             if used + length > steps.shape[0]:
                 return -(used + length)
-            episode_rows(row, ring_row, steps[used : used + length])
+            episode_rows(row, ring_at, steps[used : used + length])
             if steps[used + length - 1] != row:
                 place, count = 0, 0
                 continue
@@ -142,8 +142,8 @@ def episode_targets(
 
 @kernel
 def walk_through(
-    ring_row: Row,
-    walk_row: Row,
+    ring_at: Addresses,
+    walk_at: Addresses,
     rule: Backward,
     next_target: NDArray[np.floating],
     next_online: NDArray[np.floating],
@@ -153,7 +153,7 @@ def walk_through(
 
     `next_target` and `next_online` are the values of the next states of the steps that `find_episodes` listed.
     """
-    walk = unpack(Walk, walk_row)
+    walk = unpack(Walk, walk_at)
     position, steps = walk.position, walk.steps
     episode, used = 0, 0
     for i in range(walk.batch.shape[0]):
@@ -168,7 +168,7 @@ def walk_through(
                 continue
             targets = np.empty(length, np.float64)
             episode_targets(
-                unpack(Ring, ring_row),
+                unpack(Ring, ring_at),
                 rule,
                 steps[used : used + length],
                 next_target[used : used + length],

@@ -8,17 +8,17 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from backsweep.jit.array_table import Row, Table, unpack
+from backsweep.jit.array_table import Addresses, Table, unpack
 from backsweep.jit.compilation import kernel, threaded
 from backsweep.tasks.chain.moves_kernels import ONE_HOT, ChainArrays, step_lanes
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Advance, Outcomes, end_episode, range_of
 
 
 @kernel
-def advance_share(share: int, shares: int, moving: bool, beginning: bool, arrays_row: Row, task: Table) -> None:
+def advance_share(share: int, shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
     """Advance one share of the lanes."""
     outcomes, chain = unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN])
-    arrays = unpack(Advance, arrays_row)
+    arrays = unpack(Advance, addresses)
     # Unless the chain is one-hot, the observations are the states themselves.
     states, one_hot, vectors = chain.states, chain.settings[ONE_HOT] != 0, arrays.observations.view(np.float32)
     first, last = range_of(share, shares, arrays.actions.size)
@@ -40,7 +40,7 @@ def advance_share(share: int, shares: int, moving: bool, beginning: bool, arrays
 
 
 @threaded
-def advance_lanes(shares: int, moving: bool, beginning: bool, arrays_row: Row, task: Table) -> None:
+def advance_lanes(shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
     """Advance all lanes, in shares for the threads (see `Lanes.advance`)."""
     for share in prange(shares):
-        advance_share(share, shares, moving, beginning, arrays_row, task)
+        advance_share(share, shares, moving, beginning, addresses, task)

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import array_rows
+from backsweep.jit.array_table import address_table
 from backsweep.tasks.chain import moves_kernels
 from backsweep.tasks.chain.advance_kernels import advance_lanes
 from backsweep.tasks.chain.options import ChainOptions
@@ -37,7 +37,7 @@ class ChainLanes(Lanes):
         settings = np.array([options.length, options.step_limit, is_one_hot], np.int64)
         chance = np.array([options.random_action_chance], np.float64)
         self._chain = moves_kernels.ChainArrays(settings, chance, self.states, self.steps)
-        self._table = array_rows(self.bundles)
+        self._table = address_table(self.bundles)
 
     def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
         """Move the lanes that are not resting."""

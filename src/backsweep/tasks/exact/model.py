@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.tasks.exact import model_kernels
 from backsweep.tasks.normalisation import normalised_return
 from backsweep.tasks.options import checked_chance, checked_int
@@ -101,7 +101,7 @@ class ExactTask:
         weights = np.zeros(self.num_states, dtype=np.float64)
         np.add.at(weights, graph.start_state, graph.start_probability)
         mean, success, ended = model_kernels.run_policy(
-            array_row(self._moves), graph.succeeded, *self._ways_in, actions, chance, self.step_limit, weights
+            addresses_of(self._moves), graph.succeeded, *self._ways_in, actions, chance, self.step_limit, weights
         )
         return PolicyReturn(
             mean_return=float(mean),
@@ -174,13 +174,13 @@ class ExactTask:
             raise ValueError(f"discount must be in 0..1 and below 1, got {discount}")
         if not tolerance > 0.0:
             raise ValueError(f"tolerance must be above 0, got {tolerance}")
-        row = array_row(self._moves)
+        moves = addresses_of(self._moves)
         values = np.zeros(self.num_states + self.num_terminal, dtype=np.float64)
         for _ in range(MOST_SWEEPS):
-            if model_kernels.sweep(policy, discount, chance, row, values) * discount <= tolerance * (1.0 - discount):
+            if model_kernels.sweep(policy, discount, chance, moves, values) * discount <= tolerance * (1.0 - discount):
                 break
         else:
             raise RuntimeError(f"values did not settle in {MOST_SWEEPS} sweeps at discount {discount}")
         result = np.zeros(self.graph.next_state.shape, dtype=np.float64)
-        model_kernels.action_values(discount, self.random_action_chance, row, values, result)
+        model_kernels.action_values(discount, self.random_action_chance, moves, values, result)
         return result

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Float64Matrix, Int32Matrix, Row, unpack
+from backsweep.jit.array_table import Addresses, Float64Matrix, Int32Matrix, unpack
 from backsweep.jit.compilation import inlined, kernel
 
 
@@ -38,12 +38,14 @@ def direct_value(state: int, action: int, discount: float, moves: Moves, values:
 
 
 @kernel
-def sweep(policy: NDArray[np.int64], discount: float, chance: float, row: Row, values: NDArray[np.float64]) -> float:
+def sweep(
+    policy: NDArray[np.int64], discount: float, chance: float, addresses: Addresses, values: NDArray[np.float64]
+) -> float:
     """Set every value to that of the policy's action, in place; return the largest change.
 
     An empty policy takes the best action everywhere.
     """
-    moves = unpack(Moves, row)
+    moves = unpack(Moves, addresses)
     num_states, num_actions = moves.next_state.shape
     largest, is_free = 0.0, policy.size == 0
     for state in range(num_states):
@@ -62,10 +64,10 @@ def sweep(policy: NDArray[np.int64], discount: float, chance: float, row: Row, v
 
 @kernel
 def action_values(
-    discount: float, chance: float, row: Row, values: NDArray[np.float64], result: NDArray[np.float64]
+    discount: float, chance: float, addresses: Addresses, values: NDArray[np.float64], result: NDArray[np.float64]
 ) -> None:
     """Write worth(s, a) for every state and action."""
-    moves = unpack(Moves, row)
+    moves = unpack(Moves, addresses)
     num_states, num_actions = moves.next_state.shape
     for state in range(num_states):
         total = 0.0
@@ -122,7 +124,7 @@ def list_ways_in(next_state: NDArray[np.int32], source: NDArray[np.int32], actio
 
 @kernel
 def run_policy(
-    row: Row,
+    addresses: Addresses,
     succeeded: NDArray[np.bool_],
     source: NDArray[np.int32],
     actions: NDArray[np.int32],
@@ -138,7 +140,7 @@ def run_policy(
 
     Returns the expected sum of rewards, the probability of having ended with success, and that of having ended.
     """
-    next_state, reward = unpack(Moves, row)
+    next_state, reward = unpack(Moves, addresses)
     num_states, num_actions = next_state.shape
     each = random_chance / num_actions
     num_ways = source.shape[1]

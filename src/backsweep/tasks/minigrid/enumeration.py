@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 from backsweep.tasks.minigrid import codes, enumeration_kernels, tiles
 from backsweep.tasks.minigrid.options import MiniGridOptions
 from backsweep.tasks.minigrid.starts import Starts, all_starts, count_layouts
@@ -55,7 +55,7 @@ class MiniGridStates:
         )
         sizes = np.array([self.radix, self.door_radix], np.int64)
         self._layouts = enumeration_kernels.Layouts(self.bases, self.layouts, self.rules, sizes)
-        self._layouts_row = array_row(self._layouts)
+        self._layouts_at = addresses_of(self._layouts)
         self._start_probability = starts.probability
         self.numbers = np.zeros(0, dtype=np.int64)
 
@@ -71,7 +71,7 @@ class MiniGridStates:
             rewards = np.zeros((numbers.size, actions), dtype=np.float64)
             succeeds = np.zeros((numbers.size, actions), dtype=np.bool_)
             walk = enumeration_kernels.Walk(seen, numbers, ending, successors, rewards, succeeds)
-            count = enumeration_kernels.explore(self._start_numbers, self._layouts_row, array_row(walk))
+            count = enumeration_kernels.explore(self._start_numbers, self._layouts_at, addresses_of(walk))
             if count <= numbers.size:
                 break
             space = 4 * numbers.size
@@ -109,7 +109,7 @@ class MiniGridStates:
         size = self.options.image_size
         canvas = tiles.make_canvas(self.options.width, self.options.height, size)
         images = np.zeros((states.size, size, size, 3), dtype=np.uint8)
-        enumeration_kernels.draw_states(self.numbers[states], self._layouts_row, array_row(canvas), images)
+        enumeration_kernels.draw_states(self.numbers[states], self._layouts_at, addresses_of(canvas), images)
         return images
 
 

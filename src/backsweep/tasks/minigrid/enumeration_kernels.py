@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import (
+    Addresses,
     BoolMatrix,
     BoolVector,
     ByteMatrix,
@@ -29,7 +30,6 @@ from backsweep.jit.array_table import (
     Int32Vector,
     Int64Matrix,
     Int64Vector,
-    Row,
     unpack,
 )
 from backsweep.jit.compilation import kernel
@@ -156,12 +156,12 @@ def number_starts(
 
 
 @kernel
-def explore(starts: NDArray[np.int64], layouts_row: Row, walk_row: Row) -> int:
+def explore(starts: NDArray[np.int64], layouts_at: Addresses, walk_at: Addresses) -> int:
     """Visit every state that can be reached from the starts and return how many there are.
 
     If `numbers` is full, return one more than its size.
     """
-    known, walk = unpack(Layouts, layouts_row), unpack(Walk, walk_row)
+    known, walk = unpack(Layouts, layouts_at), unpack(Walk, walk_at)
     bases, layouts, rules, seen, numbers = known.bases, known.layouts, known.rules, walk.seen, walk.numbers
     radix, door_radix, width = known.sizes[RADIX], known.sizes[DOOR_RADIX], rules[codes.WIDTH]
     cells = np.zeros(bases.shape[1], dtype=np.uint8)
@@ -197,9 +197,11 @@ def explore(starts: NDArray[np.int64], layouts_row: Row, walk_row: Row) -> int:
 
 
 @kernel
-def draw_states(numbers: NDArray[np.int64], layouts_row: Row, canvas_row: Row, images: NDArray[np.uint8]) -> None:
+def draw_states(
+    numbers: NDArray[np.int64], layouts_at: Addresses, canvas_at: Addresses, images: NDArray[np.uint8]
+) -> None:
     """Paint the image of every numbered state."""
-    known, canvas = unpack(Layouts, layouts_row), unpack(Canvas, canvas_row)
+    known, canvas = unpack(Layouts, layouts_at), unpack(Canvas, canvas_at)
     bases, layouts = known.bases, known.layouts
     radix, door_radix, width = known.sizes[RADIX], known.sizes[DOOR_RADIX], known.rules[codes.WIDTH]
     cells = np.zeros(bases.shape[1], dtype=np.uint8)

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import array_rows
+from backsweep.jit.array_table import address_table
 from backsweep.jit.compilation import announce_first_compilation
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.minigrid import codes, moves_kernels, tiles
@@ -40,7 +40,7 @@ class MiniGridLanes(Lanes):
         num_actions = np.array([len(options.action_names)], np.int64)
         chance = np.array([options.random_action_chance], np.float64)
         self._grids = moves_kernels.Grids(self.rules, num_actions, chance, self.cells, self.lanes, self.observations)
-        self._table = array_rows(self.bundles)
+        self._table = address_table(self.bundles)
 
     def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_]) -> None:
         """Move the lanes that are not resting."""

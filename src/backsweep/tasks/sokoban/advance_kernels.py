@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import prange
 
-from backsweep.jit.array_table import Row, Table, unpack
+from backsweep.jit.array_table import Addresses, Table, unpack
 from backsweep.jit.compilation import kernel, threaded
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Advance, Outcomes, end_episode, range_of
 from backsweep.tasks.sokoban.generator_kernels import draw_rooms
@@ -15,10 +15,10 @@ from backsweep.tasks.sokoban.moves_kernels import ABSENT, SEARCHES, Rooms, Searc
 
 
 @kernel
-def advance_share(share: int, shares: int, moving: bool, beginning: bool, arrays_row: Row, task: Table) -> None:
+def advance_share(share: int, shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
     """Advance one share of the lanes."""
     outcomes, rooms = unpack(Outcomes, task[OUTCOMES]), unpack(Rooms, task[OWN])
-    searches, arrays = unpack(Searches, task[SEARCHES]), unpack(Advance, arrays_row)
+    searches, arrays = unpack(Searches, task[SEARCHES]), unpack(Advance, addresses)
     first, last = range_of(share, shares, arrays.actions.size)
     if moving:
         step_lanes(first, last, arrays.actions, arrays.resting, outcomes, rooms)
@@ -33,7 +33,7 @@ def advance_share(share: int, shares: int, moving: bool, beginning: bool, arrays
 
 
 @threaded
-def advance_lanes(shares: int, moving: bool, beginning: bool, arrays_row: Row, task: Table) -> None:
+def advance_lanes(shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
     """Advance all lanes, in shares for the threads (see `Lanes.advance`)."""
     for share in prange(shares):
-        advance_share(share, shares, moving, beginning, arrays_row, task)
+        advance_share(share, shares, moving, beginning, addresses, task)

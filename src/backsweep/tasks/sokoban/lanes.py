@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Row, array_rows
+from backsweep.jit.array_table import Addresses, address_table
 from backsweep.jit.compilation import announce_first_compilation
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.resize import axis_tables
@@ -76,11 +76,11 @@ class SokobanLanes(Lanes):
         if lost != moves_kernels.ABSENT:
             raise RuntimeError(f"lane {lost} found no room that can be played in {MOST_TRIES} tries")
 
-    def advance(self, shares: int, moving: bool, beginning: bool, arrays_row: Row) -> NDArray[np.int64]:
+    def advance(self, shares: int, moving: bool, beginning: bool, addresses: Addresses) -> NDArray[np.int64]:
         """Make enough sets for searching, then advance."""
         if len(self._searches.keys) < shares:
             self._use_searches(shares)
-        super().advance(shares, moving, beginning, arrays_row)
+        super().advance(shares, moving, beginning, addresses)
         return np.flatnonzero(self._lost)
 
     def draw(self, chosen: NDArray[np.bool_]) -> None:
@@ -104,7 +104,7 @@ class SokobanLanes(Lanes):
     def _use_searches(self, shares: int) -> None:
         """Make a set for each share of the lanes that a thread advances."""
         self._searches = searches(self.options, shares)
-        self._table = array_rows(self.bundles)
+        self._table = address_table(self.bundles)
 
     def picture(self, lane: int) -> NDArray[np.uint8]:
         """Return the lane's room at 32 pixels per cell."""

@@ -13,7 +13,7 @@ from backsweep.agent.learner.backward_targets import new_walk, rule_settings
 from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
-from backsweep.jit.array_table import array_row
+from backsweep.jit.array_table import addresses_of
 
 
 class BackwardWalks:
@@ -41,7 +41,7 @@ class BackwardWalks:
             walk._replace(batch=row, walked=walked)
             for walk, row, walked in zip(empty, runs.row, self._walked, strict=True)
         ]
-        self._table = np.stack([array_row(walk) for walk in self.walks])
+        self._table = np.stack([addresses_of(walk) for walk in self.walks])
         self._next_places = np.zeros((count, batch * longest), np.int64)
         self._found = np.zeros(count, np.int64)
         self._starts = np.zeros(count, np.int64)  # where a run's steps begin among the values

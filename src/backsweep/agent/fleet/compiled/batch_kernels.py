@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.learner.backward_targets_kernels import stops
-from backsweep.jit.array_table import Row, Table, unpack
+from backsweep.jit.array_table import Addresses, Table, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import next_word
 from backsweep.samplers.episodic_backward_kernels import walk_back
@@ -38,7 +38,7 @@ def part_of(arrays: Table, number: int) -> codes.Part:
 
 
 @inlined
-def sampler_row(arrays: Table, number: int) -> Row:
+def sampler_addresses(arrays: Table, number: int) -> Addresses:
     """Return the row of the arrays that a part's kind has: a tree's, or a sweep's."""
     return arrays[codes.PARTS + codes.BUNDLES_PER_PART * number + 1]
 
@@ -55,7 +55,7 @@ def beta_at(total: int, part: codes.Part) -> float:
 @kernel
 def draw_swept(arrays: Table, number: int, out: NDArray[np.int64]) -> None:
     """Draw rows by the sweep, through the shuffling window if there is one."""
-    part, sweep, ring, graph = part_of(arrays, number), sampler_row(arrays, number), arrays[RING], arrays[GRAPH]
+    part, sweep, ring, graph = part_of(arrays, number), sampler_addresses(arrays, number), arrays[RING], arrays[GRAPH]
     counters, generators = unpack(Ring, ring).counters, part.generators
     filled = sweep_rows(ring, graph, sweep, out)
     if filled < out.shape[0]:
@@ -91,7 +91,7 @@ def draw_part(arrays: Table, number: int, row: NDArray[np.int64], weight: NDArra
             ring.rows.shape[0],
             beta_at(total, part),
             part.ints[codes.PART_FLAG] != 0,
-            sampler_row(arrays, number),
+            sampler_addresses(arrays, number),
             row,
             weight,
         )
@@ -160,5 +160,5 @@ def apply_run(step: int, arrays: Table) -> None:
                 part.floats[codes.PART_EPSILON],
                 part.floats[codes.PART_CLIP],
                 part.floats[codes.PART_LARGEST],
-                sampler_row(arrays, number),
+                sampler_addresses(arrays, number),
             )

@@ -13,7 +13,7 @@ from backsweep.agent.fleet.compiled import graph_targets_kernels
 from backsweep.agent.fleet.compiled.graph_targets_kernels import DISCOUNT, FLOOR, GAP, PLANS, SETTINGS
 from backsweep.agent.fleet.compiled.runs import CompiledRuns
 from backsweep.agent.learner.executor import Executor
-from backsweep.jit.array_table import array_tables
+from backsweep.jit.array_table import address_tables
 from backsweep.jit.compilation import threads_in_use
 from backsweep.planning.planner import Planner
 
@@ -36,7 +36,7 @@ class GraphTargets:
         self._runs, self._bounds, self._known, self._tried = runs, bounds, known, tried
         self._planners: list[Planner | None] = [member.replay.machinery.planner for member in runs.members]
         self._settings = np.zeros((len(self._planners), SETTINGS))
-        self._arrays = array_tables(
+        self._arrays = address_tables(
             [(None, None) if planner is None else (planner.model, planner.experience) for planner in self._planners]
         )
         self._targets = np.full(known.shape, np.nan, np.float32)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from backsweep.agent.fleet.compiled import codes, sampler_state, turn_kernels
 from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.exploration import EpsilonSchedule
-from backsweep.jit.array_table import array_tables
+from backsweep.jit.array_table import address_tables
 from backsweep.jit.random_streams import generator_words, restore_generator_words
 from backsweep.replay import Replay, ReplayMachinery
 from backsweep.samplers.mixture import LiveMixture
@@ -126,7 +126,7 @@ class CompiledRuns:
         )
         self._bundles = [self._bundles_of(run, machine, keys[run][1]) for run, machine in enumerate(machines)]
         """All arrays whose addresses are in the table; this keeps them alive."""
-        self.table = array_tables(self._bundles)
+        self.table = address_tables(self._bundles)
         self._new_places = np.zeros(NEW_PER_STEP * count, np.int64)
         self._new_bytes = np.zeros((NEW_PER_STEP * count, int(self.ints[:, codes.RUN_BYTES].max())), np.uint8)
         self.borrow()

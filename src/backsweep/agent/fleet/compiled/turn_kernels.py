@@ -24,7 +24,7 @@ from numba import prange
 from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes
-from backsweep.agent.fleet.compiled.batch_kernels import apply_run, draw_run, part_of, sampler_row
+from backsweep.agent.fleet.compiled.batch_kernels import apply_run, draw_run, part_of, sampler_addresses
 from backsweep.agent.fleet.compiled.task_kernels import move_task, reset_task
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import inlined, kernel, threaded
@@ -90,7 +90,7 @@ def add_transition(arrays: Table) -> None:
         part = part_of(arrays, number)
         if part.ints[codes.PART_KIND] == codes.PRIORITIZED:
             last, capacity = ring.counters[TOTAL], ring.rows.shape[0]
-            set_range(first, last, capacity, part.floats[codes.PART_LARGEST], sampler_row(arrays, number))
+            set_range(first, last, capacity, part.floats[codes.PART_LARGEST], sampler_addresses(arrays, number))
 
 
 @kernel
