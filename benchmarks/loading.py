@@ -23,7 +23,7 @@ from backsweep import GraphValues, Mixture, Prioritized, Replay, Topological
 from backsweep.graph.graph import Graph
 from backsweep.lab.report.marked_text import rewrite_between
 from backsweep.planning.planner import Planner
-from backsweep.snapshot.saved_part import CheckStep
+from backsweep.snapshot.saved_component import CheckStep
 from backsweep.store.store import Store
 from benchmarks.machine import facts, measured_on
 

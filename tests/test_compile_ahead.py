@@ -8,7 +8,7 @@ from backsweep import compile_ahead
 from backsweep.cli import main
 
 
-def test_parts_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
+def test_areas_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "--here", "replay", "tasks"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0].strip() for line in told[:2]] == ["replay", "tasks"]
@@ -20,7 +20,7 @@ def test_the_runs_that_are_trained_may_share_a_fleet() -> None:
     fleet.check_same(list(compile_ahead.short_runs().values()))
 
 
-def test_parts_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+def test_areas_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "tasks"]) == 0
     assert "  tasks: " in capsys.readouterr().out
 
@@ -33,9 +33,9 @@ def test_a_part_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "failed after" in found.out
 
 
-def test_unknown_parts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_areas_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "nonsense"]) == 2
-    assert "parts must be of replay, tasks, training, got 'nonsense'" in capsys.readouterr().err
+    assert "areas must be of replay, tasks, training, got 'nonsense'" in capsys.readouterr().err
 
 
 def test_without_torch_training_is_left_out(
@@ -43,7 +43,7 @@ def test_without_torch_training_is_left_out(
 ) -> None:
     used = []
     monkeypatch.setattr(
-        compile_ahead, "PARTS", {name: lambda name=name: used.append(name) for name in compile_ahead.PARTS}
+        compile_ahead, "AREAS", {name: lambda name=name: used.append(name) for name in compile_ahead.AREAS}
     )
     monkeypatch.setattr(compile_ahead.importlib.util, "find_spec", lambda name: None)
     assert main(["compile", "--here"]) == 0

@@ -1,6 +1,6 @@
 """The command `backsweep compile`: compile the kernels ahead of time.
 
-For machine images, clusters and benchmarks. Each part runs briefly in its own process, all in parallel; compiled code
+For machine images, clusters and benchmarks. Each area runs briefly in its own process, all in parallel; compiled code
 goes to the usual cache (`jit.kernel_cache.cache_folder`).
 """
 
@@ -35,7 +35,7 @@ def add_commands(subparsers: Any) -> None:
     command = subparsers.add_parser(
         "compile", help="compile all kernels now instead of on first use", description=__doc__
     )
-    command.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)} only")
+    command.add_argument("areas", nargs="*", metavar="AREA", help=f"some of {', '.join(AREAS)} only")
     command.add_argument("--here", action="store_true", help="one after another in this process")
     command.add_argument(
         "--wheel", metavar="FOLDER", help="compile for all processors of this platform, into a folder for a wheel"
@@ -44,12 +44,12 @@ def add_commands(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, and print how long each part took."""
-    if unknown := [name for name in arguments.parts if name not in PARTS]:
-        raise ValueError(f"parts must be of {', '.join(PARTS)}, got {unknown[0]!r}")
-    names = list(arguments.parts or PARTS)
+    """Compile, and print how long each area took."""
+    if unknown := [name for name in arguments.areas if name not in AREAS]:
+        raise ValueError(f"areas must be of {', '.join(AREAS)}, got {unknown[0]!r}")
+    names = list(arguments.areas or AREAS)
     if "training" in names and importlib.util.find_spec("torch") is None:
-        if arguments.parts:
+        if arguments.areas:
             raise ValueError("training needs torch: pip install 'backsweep[train]'")
         names.remove("training")
     began = time.monotonic()
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _one_after_another(names: list[str]) -> list[str]:
     for name in names:
         began = time.monotonic()
-        PARTS[name]()
+        AREAS[name]()
         _tell(name, began)
     return []
 
@@ -107,7 +107,7 @@ def _tell(name: str, began: float) -> None:
     print(f"  {name}: {time.monotonic() - began:.0f} s", flush=True)
 
 
-# -- parts ------------------------------------------------------------------------------------------------------------
+# -- areas ------------------------------------------------------------------------------------------------------------
 
 
 def use_replay() -> None:
@@ -171,4 +171,4 @@ def use_training() -> None:
         train(runs["ter"], f"{folder}/alone", quiet=True, checkpoint_interval=0)
 
 
-PARTS: dict[str, Callable[[], None]] = {"replay": use_replay, "tasks": use_tasks, "training": use_training}
+AREAS: dict[str, Callable[[], None]] = {"replay": use_replay, "tasks": use_tasks, "training": use_training}

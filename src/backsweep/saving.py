@@ -30,10 +30,10 @@ from backsweep.snapshot import (
     read_snapshot,
     write_snapshot,
 )
+from backsweep.snapshot.component_checks import ComponentChecks
 from backsweep.snapshot.contents import ContentsError, need
 from backsweep.snapshot.file_dict import files_of, write_files
-from backsweep.snapshot.part_checks import PartChecks
-from backsweep.snapshot.saved_part import SavedPart, part
+from backsweep.snapshot.saved_component import SavedComponent, arrays_below
 from backsweep.store.store import Store
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def save_replay(replay: Replay, folder: str | os.PathLike[str], *, memory: Snaps
     """
     machine, sampler = replay.machinery, replay.machinery.sampler.state()
     arrays, counts = replay.state()
-    contents = {name: owner.arrays() for name, owner in replay.saved_parts(machine.graph is not None).items()}
+    contents = {name: owner.arrays() for name, owner in replay.saved_components(machine.graph is not None).items()}
     contents.update(encoder=machine.encoder.arrays(), sampler=sampler.arrays)
     for name, owned in contents.items():
         arrays.update({f"{name}/{key}": array for key, array in owned.items()})
@@ -87,33 +87,33 @@ def load_replay(
     with _refused(folder, "its settings"):
         check_sizes(metadata, shapes)
         replay = _empty_replay(metadata, sampler, encoder, file)
-        parts = replay.saved_parts(metadata["has_graph"])
-        known = (*(f"{part}/" for part in parts), "encoder/", "sampler/")
+        components = replay.saved_components(metadata["has_graph"])
+        known = (*(f"{component}/" for component in components), "encoder/", "sampler/")
         strange = [name for name in shapes if not name.startswith(known) and name != "ended"]
         need(not strange, f"it has arrays that belong to nothing: {strange}")
     machine = replay.machinery
-    arrays = _read_parts(folder, replay, parts, metadata)
+    arrays = _read_components(folder, replay, components, metadata)
     machine.store.mark_saved()
     with _refused(folder, "its settings"):
         replay.load_state(arrays, metadata)
     with _refused(folder, "its sampler"):
-        machine.sampler.load_state(SamplerState(part(arrays, "sampler/"), metadata["sampler_state"]))
+        machine.sampler.load_state(SamplerState(arrays_below(arrays, "sampler/"), metadata["sampler_state"]))
     return replay
 
 
-def _read_parts(
-    folder: str | os.PathLike[str], replay: Replay, parts: dict[str, SavedPart], metadata: dict[str, Any]
+def _read_components(
+    folder: str | os.PathLike[str], replay: Replay, components: dict[str, SavedComponent], metadata: dict[str, Any]
 ) -> dict[str, NDArray[Any]]:
-    """Fill the encoder and the parts of an empty replay; return all arrays of the save."""
+    """Fill the encoder and the components of an empty replay; return all arrays of the save."""
     machine = replay.machinery
-    with PartChecks(parts, lambda name: _refused(folder, f"its {name}")) as checks:
+    with ComponentChecks(components, lambda name: _refused(folder, f"its {name}")) as checks:
         snapshot = read_snapshot(
             folder,
             kind=KIND,
             versions={VERSION},
             into={
-                f"{part}/{name}": _first_entries(folder, f"{part}/{name}", whole, machine.store)
-                for part, owner in parts.items()
+                f"{component}/{name}": _first_entries(folder, f"{component}/{name}", whole, machine.store)
+                for component, owner in components.items()
                 for name, whole in owner.destinations().items()
             },
             memory=replay.snapshot_memory,
@@ -122,17 +122,17 @@ def _read_parts(
         if snapshot.metadata != metadata:
             raise SnapshotError(folder, "it was replaced by a newer save while it was being read", "Load it again")
         with _refused(folder, "its encoder"):
-            machine.encoder.load(part(snapshot.arrays, "encoder/"))
+            machine.encoder.load(arrays_below(snapshot.arrays, "encoder/"))
         checks.wait_for_sizes()
         try:
-            for name, owner in parts.items():
+            for name, owner in components.items():
                 with _refused(folder, f"its {name}"):
                     owner.build_tables()
         except SnapshotError:
             checks.wait()  # what it finds says more
             raise
         checks.wait()
-    for name, owner in parts.items():
+    for name, owner in components.items():
         with _refused(folder, f"its {name}"):
             owner.finish_loading()
     return snapshot.arrays

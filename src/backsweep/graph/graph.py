@@ -39,7 +39,7 @@ from backsweep.graph.graph_kernels import (
 from backsweep.jit.array_table import addresses_of
 from backsweep.jit.memory import WRITTEN_ALL_OVER, reserve
 from backsweep.snapshot.contents import need
-from backsweep.snapshot.saved_part import CheckStep, SavedPart
+from backsweep.snapshot.saved_component import CheckStep, SavedComponent
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store import Store, power_of_two_at_least
 from backsweep.store.store_kernels import CLEARED, FLAGS, NEXT_OBSERVATION, OBSERVATION, RING, UNSEEN
@@ -67,7 +67,7 @@ class GraphDraws:
         return GraphDraws(self.by_visits or other.by_visits, tuple(temperatures))
 
 
-class Graph(SavedPart):
+class Graph(SavedComponent):
     """The graph of a store's live rows, updated by `follow` after each add."""
 
     def __init__(self, store: Store, encoder: LiveEncoder, draws: GraphDraws | None = None) -> None:

@@ -25,7 +25,7 @@ from backsweep.graph.graph_kernels import (
 )
 from backsweep.snapshot.contents import ContentsError, need, need_lengths
 from backsweep.snapshot.contents_kernels import all_finite
-from backsweep.snapshot.saved_part import CheckStep
+from backsweep.snapshot.saved_component import CheckStep
 from backsweep.store.store_kernels import OBSERVATION, RING
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from backsweep.planning.model_kernels import (
 from backsweep.planning.planner_check import PlannerCheck
 from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
 from backsweep.snapshot.contents import need
-from backsweep.snapshot.saved_part import CheckStep, SavedPart
+from backsweep.snapshot.saved_component import CheckStep, SavedComponent
 from backsweep.store.layout import host_array
 from backsweep.store.output import Output
 from backsweep.store.store import Store, power_of_two_at_least
@@ -81,7 +81,7 @@ class Renewal(NamedTuple):
     """States that the next renewal continues with; 0 if all is solved to the tolerance."""
 
 
-class Planner(SavedPart):
+class Planner(SavedComponent):
     """The model of a replay's live rows and its values.
 
     Everything is as of the last renewal; the next one adds newer rows.

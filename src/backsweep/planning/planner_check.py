@@ -24,7 +24,7 @@ from backsweep.planning.model_kernels import (
 from backsweep.planning.planner_check_kernels import model_fits
 from backsweep.snapshot.contents import ContentsError, need, need_finite, need_lengths
 from backsweep.snapshot.contents_kernels import all_finite
-from backsweep.snapshot.saved_part import CheckStep
+from backsweep.snapshot.saved_component import CheckStep
 
 if TYPE_CHECKING:
     from backsweep.graph.graph import Graph

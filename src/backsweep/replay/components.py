@@ -35,7 +35,7 @@ from backsweep.samplers import Experience, Sampler, Uniform
 from backsweep.samplers.base import LiveSampler, graph_draws
 from backsweep.snapshot import SnapshotMemory
 from backsweep.snapshot.contents import need
-from backsweep.snapshot.saved_part import SavedPart
+from backsweep.snapshot.saved_component import SavedComponent
 from backsweep.store.argument_form_kernels import TAKES_ENDS
 from backsweep.store.ingest import tables_for
 from backsweep.store.layout import Layout
@@ -61,7 +61,7 @@ class ReplayMachinery:
 
 
 class ReplayComponents:
-    """The parts of a `Replay`, whose parameters these are."""
+    """The components of a `Replay`, whose parameters these are."""
 
     def __init__(
         self,
@@ -279,20 +279,24 @@ class ReplayComponents:
             "seed": self._seed,
         }
 
-    def saved_parts(self, with_graph: bool) -> dict[str, SavedPart]:
-        """Return the parts that a save is read into, each after those that it builds on."""
+    def saved_components(self, with_graph: bool) -> dict[str, SavedComponent]:
+        """Return the components that a save is read into, each after those that it builds on."""
         if with_graph and self._graph is None:
             self._graph = Graph(self._store, self._encoder)
-        parts: dict[str, SavedPart | None] = {"store": self._store, "graph": self._graph, "planner": self._planner}
-        return {name: part for name, part in parts.items() if part is not None}
+        components: dict[str, SavedComponent | None] = {
+            "store": self._store,
+            "graph": self._graph,
+            "planner": self._planner,
+        }
+        return {name: component for name, component in components.items() if component is not None}
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
-        """Return what the parts do not hold: which lanes have ended, and the counts of what was passed over."""
+        """Return what the components do not hold: which lanes have ended, and the counts of what was passed over."""
         counts = {"late_priority_updates": self._stale_updates, "truncations_left_out": self._left_out}
         return {"ended": self._autoreset.ended}, counts
 
     def load_state(self, arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
-        """Go on from what `state` returned; the parts and the encoder have been loaded."""
+        """Go on from what `state` returned; the components and the encoder have been loaded."""
         ended = arrays["ended"]
         late, left_out = values["late_priority_updates"], values.get("truncations_left_out", 0)
         need(

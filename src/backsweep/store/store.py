@@ -15,7 +15,7 @@ from backsweep.jit.mapped_file import MappedFile
 from backsweep.jit.memory import READ_ALL_OVER, WRITTEN_ALL_OVER, physical_memory, reserve
 from backsweep.jit.random_streams_kernels import mix
 from backsweep.snapshot.contents import need
-from backsweep.snapshot.saved_part import CheckStep, SavedPart
+from backsweep.snapshot.saved_component import CheckStep, SavedComponent
 from backsweep.store import distinct_kernels as distinct
 from backsweep.store import reading_kernels, store_kernels
 from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE, Records
@@ -69,7 +69,7 @@ class RecordTable:
         return bool(self.changed[start // block : -(-stop // block)].any())
 
 
-class Store(SavedPart):
+class Store(SavedComponent):
     """A ring of `capacity` transitions for `num_envs` lanes.
 
     ``staging`` holds a call's transitions before anything changes. `add` then adds them with one kernel call.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.snapshot.contents import ContentsError, need, need_lengths, need_within
-from backsweep.snapshot.saved_part import CheckStep
+from backsweep.snapshot.saved_component import CheckStep
 from backsweep.store import store_check_kernels as kernels
 from backsweep.store.distinct_kernels import RECORDS_FREE, RECORDS_HIGH, RECORDS_LIVE
 from backsweep.store.staging import LARGEST_REWARD

@@ -41,7 +41,7 @@ def test_staging_slots_take_turns(shape: tuple[int, ...], dtype: type) -> None:
     for count in (1, 3, 20, *([2] * SLOTS), 20):
         places = generator.choice(50, count, replace=False)
         expected[places] = (generator.random((count, *shape)) * 200).astype(dtype)
-        kept._write_part(places, expected[places])
+        kept._write_chunk(places, expected[places])
         assert np.array_equal(kept.rows.numpy(), expected)
 
 
@@ -66,7 +66,7 @@ def test_pictures_in_blocks_come_back_as_they_were(shape: tuple[int, int, int], 
     kept.cut_into_blocks(block)  # as it is already
     pictures = generator.integers(0, 256, (20, *shape), np.uint8)
     for places in (np.arange(20), np.array([7, 3])):
-        (kept._write_part if staged else kept.write)(places, pictures[places])
+        (kept._write_chunk if staged else kept.write)(places, pictures[places])
     index = torch.tensor([[3, 0], [19, 7]])
     assert np.array_equal(kept.in_order(index).numpy(), pictures[index.numpy()])
     # A block's bytes lie together: the first block of a picture is its first block x block pixels.

@@ -17,7 +17,7 @@ from backsweep.agent.session.evaluation import run_values
 from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_runs
 from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, exact_evaluator
 from backsweep.agent.session.evaluation.run_values import values_of_runs
-from backsweep.agent.session.records.rows import EvaluationRecord
+from backsweep.agent.session.records.record_types import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
 from trainer_helpers import paper_config
 

@@ -16,7 +16,7 @@ from backsweep.agent.session.records import (
     TrainingRecord,
     read_records,
 )
-from backsweep.agent.session.records.rows import Record, from_json
+from backsweep.agent.session.records.record_types import Record, from_json
 from backsweep.agent.session.records.sinks import scalars
 from backsweep.record_files import RecordsError, described
 from trainer_helpers import paper_config

@@ -57,7 +57,7 @@ def test_with_collisions_the_runs_decide(tmp_path: Path, at_one: float | None, o
     assert found.outcome == outcome
     assert found.short.startswith("4 pairs of states share a key of 1 number, none a key of 3 or more.")
     if at_one is not None:
-        assert len(found.parts) == 6
+        assert len(found.checks) == 6
         assert len(found.more["Collisions"]) == 2
 
 

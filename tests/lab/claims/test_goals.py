@@ -134,8 +134,8 @@ class TestSoonest:
         write(tmp_path, "G1", "erlam", MINIGRID[0], step_curve(0.1))
         found = verdict(tmp_path, "G1")
         assert found.headline == "holds"
-        assert [part.holds for part in found.parts] == [True] * 8
-        assert found.parts[0].found == "200,000 [200,000, 200,000]"
+        assert [check.holds for check in found.checks] == [True] * 8
+        assert found.checks[0].found == "200,000 [200,000, 200,000]"
         first = found.more["Steps to 90% of episodes, by the best rival"][0]
         assert (first["best rival"], first["ratio"]) == ("ter", pytest.approx(0.4))
         rows = {row["method"]: row for row in found.more["Over tasks"]}
@@ -151,14 +151,14 @@ class TestSoonest:
         self.write_all(tmp_path, dict.fromkeys(MINIGRID[:3], 0.3), rival=0.5)
         found = verdict(tmp_path, "G1")
         assert found.outcome == "does not hold"
-        assert found.parts[-1].found == "on 4 tasks, not on 3"
-        assert all(part.holds for part in found.parts[:-1])
+        assert found.checks[-1].found == "on 4 tasks, not on 3"
+        assert all(check.holds for check in found.checks[:-1])
 
     def test_a_task_that_is_missed(self, tmp_path: Path) -> None:
         self.write_all(tmp_path, {MINIGRID[6]: None}, rival=0.5)
         found = verdict(tmp_path, "G1")
         assert found.outcome == "does not hold"
-        assert [f"of {MINIGRID[6]} within" in part.text for part in found.parts if part.holds is False] == [True]
+        assert [f"of {MINIGRID[6]} within" in check.text for check in found.checks if check.holds is False] == [True]
 
     def test_what_a_rival_beyond_its_run_needs_is_not_known(self, tmp_path: Path) -> None:
         for task in MINIGRID:
@@ -167,7 +167,7 @@ class TestSoonest:
                 write(tmp_path, "G1", label, task, step_curve(None))
         found = verdict(tmp_path, "G1")
         assert found.outcome == "inconclusive"
-        assert found.parts[-1].holds is None
+        assert found.checks[-1].holds is None
         assert {row["best rival"] for row in found.more["Steps to 90% of episodes, by the best rival"]} == {
             "none gets there"
         }
@@ -182,9 +182,9 @@ class TestSoonest:
         for path in tmp_path.rglob("records.jsonl"):
             if path.parent.parent.name.startswith("graph-") and "backup" not in path.parent.parent.name:
                 path.write_text(path.read_text().replace('"exact_success":1.0', '"exact_success":0.93'))
-        parts = verdict(tmp_path, "G1").parts
-        assert [part.holds for part in parts] == [False, None]
-        assert parts[1].found == "on 1 tasks, not on 0"
+        checks = verdict(tmp_path, "G1").checks
+        assert [check.holds for check in checks] == [False, None]
+        assert checks[1].found == "on 1 tasks, not on 0"
 
 
 def test_the_chart_shows_how_soon_runs_solve_their_tasks(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_parts_of_the_method_are_compared_with_all_of_it(tmp_path: Path) -> None
             write(tmp_path, "G2", label, task, step_curve(at))
     answer = answer_to(tmp_path, "G2")
     assert answer.verdict.headline == "holds on 2 of 7 tasks"
-    assert len(answer.verdict.parts) == 5
+    assert len(answer.verdict.checks) == 5
     leads = {
         row["against"]: row["difference"].estimate
         for row in answer.verdict.table
@@ -244,16 +244,16 @@ class TestOtherWorlds:
             write(tmp_path, "G1", label, "minigrid/doorkey", step_curve(None), seeds=9)
         found = verdict(tmp_path, "G3")
         assert found.headline == "holds"
-        assert len(found.parts) == 17
-        assert found.parts[-1].found == "CartPole-v1"
-        assert "minigrid/doorkey with 10% random actions" in found.parts[3].text
-        assert "area under the curve, over uer: 0 [0, 0]" in found.parts[3].found
+        assert len(found.checks) == 17
+        assert found.checks[-1].found == "CartPole-v1"
+        assert "minigrid/doorkey with 10% random actions" in found.checks[3].text
+        assert "area under the curve, over uer: 0 [0, 0]" in found.checks[3].found
 
     def test_behind_on_one_does_not(self, tmp_path: Path) -> None:
         self.write_all(tmp_path, graph={"CartPole-v1": step_curve(0.2)}, uer={"sokoban/6x6-1": step_curve(0.1)})
         found = verdict(tmp_path, "G3")
         assert found.outcome == "does not hold"
-        assert [place for place, part in enumerate(found.parts) if part.holds is False] == [1]
+        assert [place for place, check in enumerate(found.checks) if check.holds is False] == [1]
 
     def test_ahead_nowhere_does_not(self, tmp_path: Path) -> None:
         self.write_all(tmp_path)
@@ -282,8 +282,8 @@ def test_what_is_usual_follows_the_settings() -> None:
     for name, expected in (("C3", {ours}), ("C7", {0.25, 1.0, 2.0})):
         grid = find_question(name).plan("paper")
         assert isinstance(grid, Grid)
-        part = grid.with_settings("ours").subset(tasks=[grid.tasks[0]], seeds=[100])
-        assert {run_configuration(run)["ratio"] for run in part.runs()} == expected
+        check = grid.with_settings("ours").subset(tasks=[grid.tasks[0]], seeds=[100])
+        assert {run_configuration(run)["ratio"] for run in check.runs()} == expected
         plain = grid.subset(tasks=[grid.tasks[0]], seeds=[100])
         assert 0.25 in {run_configuration(run)["ratio"] for run in plain.runs()}
     shared = [entry.method for entry in find_question("C3").variants if entry.method != "discor"]

@@ -104,7 +104,7 @@ class TestFourOfSeven:
         write_four_of_seven(tmp_path, **{"ter-shuffled": 0.95})
         found = verdict(tmp_path, "C3")
         assert found.outcome == "reproduced"
-        assert not [part for part in found.parts if "shuffled" in part.text]
+        assert not [check for check in found.checks if "shuffled" in check.text]
         (row,) = [row for row in found.table if row["against"] == "ter-shuffled" and row["measure"] == "final score"]
         assert row["difference"].estimate == pytest.approx(-0.15)
         assert (row["tasks"], row["seeds"], row["decides"]) == (4, 5, False)
@@ -132,7 +132,7 @@ class TestFourOfSeven:
         leads, curves = answer.charts[:2]
         assert isinstance(leads, DotChart)
         assert isinstance(curves, Chart)
-        assert [row.label for row in leads.dot_rows] == [task_title(task) for task in MINIGRID[:4]]
+        assert [category.label for category in leads.categories] == [task_title(task) for task in MINIGRID[:4]]
         assert list(leads.looks) == ["ter-shuffled", "uer", "per", "ebu", "discor"]
         assert len(curves.facets) == 4
         assert curves.together
@@ -185,7 +185,7 @@ class TestLeadAndSize:
         write_sokoban(tmp_path, {task: 0.1 + 0.05 * place for place, task in enumerate(ordered)})
         found = verdict(tmp_path, "C4")
         assert found.outcome == "reproduced"
-        assert found.parts[-1].found == "rank correlation 1 [1, 1], by chance 0.0002"
+        assert found.checks[-1].found == "rank correlation 1 [1, 1], by chance 0.0002"
         rows = found.more[LEADS]
         assert [row["task"] for row in rows] == ordered
         assert rows[0]["edges per state"] == pytest.approx(2 + 1e4 / placements(ordered[0]))
@@ -202,20 +202,20 @@ class TestLeadAndSize:
         write_sokoban(tmp_path, {task: 0.5 - 0.05 * place for place, task in enumerate(ordered)})
         found = verdict(tmp_path, "C4")
         assert found.outcome == "not reproduced"
-        assert [part.holds for part in found.parts] == [True] * 8 + [False]
+        assert [check.holds for check in found.checks] == [True] * 8 + [False]
 
     def test_an_order_that_chance_would_give_decides_nothing(self, tmp_path: Path) -> None:
         ordered = sorted(SOKOBAN[:4], key=placements)
         write_sokoban(tmp_path, dict(zip(ordered, (0.1, 0.3, 0.2, 0.4), strict=True)))
         found = verdict(tmp_path, "C4")
         assert found.outcome == "inconclusive"
-        assert found.parts[-1].found == "rank correlation 0.8 [0.8, 0.8], by chance 0.17"
+        assert found.checks[-1].found == "rank correlation 0.8 [0.8, 0.8], by chance 0.17"
 
     def test_too_few_tasks_for_a_trend(self, tmp_path: Path) -> None:
         write_sokoban(tmp_path, dict.fromkeys(SOKOBAN[:3], 0.3))
         found = verdict(tmp_path, "C4")
         assert found.outcome == "inconclusive"
-        assert found.parts[-1].found == "3 tasks; a trend needs 4"
+        assert found.checks[-1].found == "3 tasks; a trend needs 4"
         assert "3 of 7 tasks" in found.summary
 
     def test_runs_without_a_recorded_graph(self, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.registry import CLAIMS, QUESTIONS, find_question
-from backsweep.lab.claims.verdict import Part, Verdict
+from backsweep.lab.claims.verdict import Check, Verdict
 from result_folders import write_chain, write_run
 
 BASELINES = ("uer", "per", "ebu", "discor")
@@ -31,10 +31,10 @@ def write_all(root: Path, ter: float, others: float, seeds: int = 5, **config: o
 
 
 def test_the_parts_of_a_claim_in_words() -> None:
-    holds, open_, fails = Part("a", "1", True), Part("b", "2", None), Part("c", "3", False)
+    holds, open_, fails = Check("a", "1", True), Check("b", "2", None), Check("c", "3", False)
 
-    def words(*parts: Part) -> str:
-        return Verdict("inconclusive", "", parts).parts_in_words
+    def words(*checks: Check) -> str:
+        return Verdict("inconclusive", "", checks).checks_in_words
 
     assert words() == words(holds) == ""
     assert words(holds, holds) == "Both parts hold."
@@ -151,7 +151,7 @@ def test_the_chain_with_a_slow_ebu_is_not(tmp_path: Path) -> None:
     write_chain(tmp_path, {"ter": 30, "ebu": 600, "uer": 400, "per": 300, "discor": 400})
     found = verdict(tmp_path, "C1")
     assert found.outcome == "not reproduced"
-    assert [part.holds for part in found.parts[:5]] == [True, False, True, True, True]
+    assert [check.holds for check in found.checks[:5]] == [True, False, True, True, True]
     write_chain(tmp_path / "backwards", {"ter": 500, "ebu": 60, "uer": 50, "per": 50, "discor": 50})
     assert verdict(tmp_path / "backwards", "C2").outcome == "not reproduced"
 

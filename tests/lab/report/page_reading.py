@@ -23,7 +23,7 @@ class Page(HTMLParser):
         """By its title what a card says: the verdict, one sentence, perhaps a caution."""
         self.minis: list[str] = []
         self.data: dict[str, Any] = {}
-        self.rows: list[list[str]] = []
+        self.entries: list[list[str]] = []
         self._open: list[str] = []
         self._said: list[str] = []
         self._in: dict[str, str | None] = {}
@@ -50,7 +50,7 @@ class Page(HTMLParser):
         if "badge" in str(given.get("class")).split():
             self.badges.append(str(given["class"]).removeprefix("badge "))
         if tag == "tr":
-            self.rows.append([])
+            self.entries.append([])
         self._in = given if tag == "script" else {}
 
     def handle_endtag(self, tag: str) -> None:
@@ -65,8 +65,8 @@ class Page(HTMLParser):
             self.data = json.loads(data)
         elif "article" in self._open and data.strip():
             self._said.append(data)
-        elif self._open and self._open[-1] in ("td", "th", "a", "span") and self.rows:
-            self.rows[-1].append(data)
+        elif self._open and self._open[-1] in ("td", "th", "a", "span") and self.entries:
+            self.entries[-1].append(data)
 
 
 def check_page(page: Page) -> None:
@@ -80,7 +80,7 @@ def check_page(page: Page) -> None:
     for chart in page.data["charts"].values():
         assert list(chart["looks"]) == chart["lines"]
         if chart["kind"] == "dots":
-            assert {dots["name"] for row in chart["dot_rows"] for dots in row["dots"]} == set(chart["lines"])
+            assert {dots["name"] for entry in chart["categories"] for dots in entry["dots"]} == set(chart["lines"])
             continue
         assert chart["facets"]
         for facet in chart["facets"]:

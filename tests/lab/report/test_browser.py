@@ -46,14 +46,14 @@ def test_how_soon_each_method_solves_each_task(running: Any, tmp_path: Path) -> 
     for name, size in SIZES.items():
         with visit(running, alone, size=size) as opened:
             keep(opened, f"{name}-soonest")
-            rows = opened.locator("#soonest svg[role=img]")
-            assert rows.count() == 2
-            assert rows.first.get_attribute("aria-label") == (
+            entries = opened.locator("#soonest svg[role=img]")
+            assert entries.count() == 2
+            assert entries.first.get_attribute("aria-label") == (
                 "DoorKey: graph values 900; TER never (not within 1,000), 0 of 3 runs get there; uniform 1,000"
             )
             assert opened.locator("#soonest .dot-label img").count() == 2
             assert opened.locator("#soonest g[data-line=graph] circle").count() == 6
-            (rows.first.tap if size == PHONE else rows.first.hover)()
+            (entries.first.tap if size == PHONE else entries.first.hover)()
             assert "graph values: 900" in opened.locator("#soonest .tip").inner_text()
             opened.locator("#soonest .legend button", has_text="uniform").click()
             assert opened.locator("#soonest g[data-line=uer]").count() == 0

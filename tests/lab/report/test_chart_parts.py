@@ -14,7 +14,7 @@ from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.registry import QUESTIONS, find_question
 from backsweep.lab.claims.verdict import Verdict
-from backsweep.lab.report.chart import Chart, DotChart, DotRow, Dots, Facet, Series, short_number, task_title
+from backsweep.lab.report.chart import Chart, DotCategory, DotChart, Dots, Facet, Series, short_number, task_title
 from backsweep.lab.report.figures import draw
 from backsweep.lab.report.learning_charts import learning, trials
 from backsweep.lab.report.measured_charts import coverage, speeds
@@ -88,7 +88,7 @@ def test_a_line_looks_the_same_on_every_chart_of_its_question() -> None:
     every = looks(known)
     assert chart.looks == {"graph": every["graph"], "without graph": every["without graph"]}
     assert list(chart.looks) == ["graph", "without graph"]
-    dots = DotChart("dots", "", "", [DotRow("a", [Dots("without gap", [1.0]), Dots("graph", [1.0])])], known=known)
+    dots = DotChart("dots", "", "", [DotCategory("a", [Dots("without gap", [1.0]), Dots("graph", [1.0])])], known=known)
     assert dots.looks["without gap"] == every["without gap"]
     evidence = read_evidence(Path(__file__).parents[3] / "results").with_settings("ours")
     question = find_question("G2")
@@ -169,8 +169,8 @@ def test_who_is_first_is_read_from_the_runs_of_the_question(tmp_path: Path) -> N
         "the next best method needs 1.1 times as many."
     )
     chart = soonest_chart(found)
-    assert [row.label for row in chart.dot_rows] == ["DoorKey", "Unlock"]
-    assert chart.dot_rows[0].dots[1] == Dots("ter", [np.inf] * 3, np.inf, note="0 of 3 runs get there")
+    assert [entry.label for entry in chart.categories] == ["DoorKey", "Unlock"]
+    assert chart.categories[0].dots[1] == Dots("ter", [np.inf] * 3, np.inf, note="0 of 3 runs get there")
     draw(chart, tmp_path / "soonest.png")
     assert (tmp_path / "soonest.png").stat().st_size > 2_000
     # Other settings of a method are no line of the question.
@@ -184,13 +184,13 @@ def test_one_method_alone_is_no_comparison(tmp_path: Path) -> None:
 
 
 def test_trials_of_constants_stand_with_the_best_first() -> None:
-    def row(label: str, area: float) -> dict[str, Any]:
+    def entry(label: str, area: float) -> dict[str, Any]:
         return {"method": label, "tasks": 2, "area under success": Interval(area, area - 0.1, area + 0.1)}
 
-    verdict = Verdict("no verdict", "", table=[row("ter, eta 0.5", 0.2), row("graph, gap 3", 0.3)])
+    verdict = Verdict("no verdict", "", table=[entry("ter, eta 0.5", 0.2), entry("graph, gap 3", 0.3)])
     (chart,) = trials(verdict, "t1")
     assert isinstance(chart, DotChart)
-    assert [(entry.label, entry.dots[0].name) for entry in chart.dot_rows] == [
+    assert [(entry.label, entry.dots[0].name) for entry in chart.categories] == [
         ("graph values (gap 3)", "graph"),
         ("TER (eta 0.5)", "ter"),
     ]
@@ -201,14 +201,18 @@ def test_trials_on_different_tasks_are_not_compared() -> None:
     both = ("doorkey", "unlock")
     where = {"graph, gap 3": ("unlock",), "graph, gap 10": ("unlock",), "ter, from good ends": ("doorkey",)}
     where |= dict.fromkeys(("per, per_alpha 0.4", "ebu, diffusion 1", "ebu, diffusion 0.5"), both)
-    rows = [{"method": label, "tasks": 1, "area under success": Interval(0.3, 0.2, 0.4)} for label in where]
+    entries = [{"method": label, "tasks": 1, "area under success": Interval(0.3, 0.2, 0.4)} for label in where]
     by_task = [{"method": label, "task": f"minigrid/{task}"} for label, tasks in where.items() for task in tasks]
-    first, second = trials(Verdict("no verdict", "", table=rows, more={"By task": by_task}), "t1")
+    first, second = trials(Verdict("no verdict", "", table=entries, more={"By task": by_task}), "t1")
     assert isinstance(first, DotChart)
     assert isinstance(second, DotChart)
-    assert [row.label for row in first.dot_rows] == ["PER (alpha 0.4)", "EBU (diffusion 1)", "EBU (diffusion 0.5)"]
+    assert [entry.label for entry in first.categories] == [
+        "PER (alpha 0.4)",
+        "EBU (diffusion 1)",
+        "EBU (diffusion 0.5)",
+    ]
     assert first.title.endswith(", on DoorKey and Unlock")
-    assert [row.label for row in second.dot_rows] == ["graph values (gap 3)", "graph values (gap 10)"]
+    assert [entry.label for entry in second.categories] == ["graph values (gap 3)", "graph values (gap 10)"]
     assert second.title.endswith(", on Unlock")
     assert [first.name, second.name] == ["t1-trials", "t1-trials-2"]
 
@@ -219,9 +223,9 @@ def test_rounds_and_seeds_are_dots_not_lines() -> None:
     assert [chart.name for chart in drawn] == ["c11-sample", "c11-add", "c21-batches"]
     assert all(isinstance(chart, DotChart) for chart in drawn)
     assert [chart.named for chart in drawn] == [True, True, False]  # type: ignore[union-attr]
-    assert list(drawn[0].looks) == [row.dots[0].name for row in drawn[0].dot_rows]  # type: ignore[union-attr]
+    assert list(drawn[0].looks) == [entry.dots[0].name for entry in drawn[0].categories]  # type: ignore[union-attr]
     rounds = {record["round"] for record in reported(evidence, "speed")}
-    assert all(len(dots.values) == len(rounds) for row in drawn[0].dot_rows for dots in row.dots)  # type: ignore[union-attr]
-    unmixed = drawn[2].dot_rows[0]  # type: ignore[union-attr]
-    assert unmixed == DotRow("no mixing", unmixed.dots)
+    assert all(len(dots.values) == len(rounds) for entry in drawn[0].categories for dots in entry.dots)  # type: ignore[union-attr]
+    unmixed = drawn[2].categories[0]  # type: ignore[union-attr]
+    assert unmixed == DotCategory("no mixing", unmixed.dots)
     assert np.isinf(unmixed.dots[0].values).all()

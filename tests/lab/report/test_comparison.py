@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from backsweep.lab.claims.registry import CLAIMS
-from backsweep.lab.claims.verdict import Part, Verdict
+from backsweep.lab.claims.verdict import Check, Verdict
 from backsweep.lab.report.answers import make_report
-from backsweep.lab.report.comparison import comparison_rows
+from backsweep.lab.report.comparison import comparison_entries
 from backsweep.lab.report.markdown import block
 from backsweep.lab.stats import seeds_needed as module
 from backsweep.lab.stats.intervals import Interval
@@ -30,11 +30,11 @@ def test_an_interval_narrows_with_the_square_root_of_the_seeds() -> None:
 
 
 def test_a_verdict_needs_what_its_open_parts_need() -> None:
-    parts = (Part("a", "", True, 900), Part("b", "", None, 12), Part("c", "", None, 30), Part("d", "", None))
-    assert Verdict("inconclusive", "", parts).needs_in_words == "about 30 seeds, if differences stay as they are"
-    assert Verdict("reproduced", "", parts).needs is None
-    assert Verdict("inconclusive", "", parts[3:]).needs_in_words == ""
-    assert Verdict("inconclusive", "", (Part("a", "", None, MOST),)).needs_in_words.startswith("1,000 seeds or more")
+    checks = (Check("a", "", True, 900), Check("b", "", None, 12), Check("c", "", None, 30), Check("d", "", None))
+    assert Verdict("inconclusive", "", checks).needs_in_words == "about 30 seeds, if differences stay as they are"
+    assert Verdict("reproduced", "", checks).needs is None
+    assert Verdict("inconclusive", "", checks[3:]).needs_in_words == ""
+    assert Verdict("inconclusive", "", (Check("a", "", None, MOST),)).needs_in_words.startswith("1,000 seeds or more")
 
 
 def write_claims(root: Path) -> None:
@@ -50,9 +50,9 @@ def test_every_claim_has_a_row_with_its_settings_apart(tmp_path: Path) -> None:
     assert all(claim.stated for claim in CLAIMS)
     write_claims(tmp_path)
     report = make_report(tmp_path)
-    rows = {row["claim"].split(".")[0]: row for row in comparison_rows(report)}
-    assert list(rows) == [claim.id for claim in CLAIMS]
-    best = rows["C3"]
+    entries = {entry["claim"].split(".")[0]: entry for entry in comparison_entries(report)}
+    assert list(entries) == [claim.id for claim in CLAIMS]
+    best = entries["C3"]
     assert best["with its settings"].startswith("inconclusive on 2 of 7 tasks: ")
     assert "over uniform" in best["with its settings"]
     assert (
@@ -60,12 +60,12 @@ def test_every_claim_has_a_row_with_its_settings_apart(tmp_path: Path) -> None:
         == "reproduced on 2 of 7 tasks: 0.44 [0.44, 0.44] over uniform in area under the curve"
     )
     assert best["with scaled rewards (ours)"] == "-"
-    assert rows["C4"]["what it would take"] == "175 runs: 7 tasks, 5 lines, 5 seeds"
+    assert entries["C4"]["what it would take"] == "175 runs: 7 tasks, 5 lines, 5 seeds"
     answer = next(answer for answer in report.answers if answer.id == "C3")
     needs = answer.verdict.needs
     assert needs is not None
     assert best["what it would take"] == f"about {needs} seeds, if differences stay as they are (with its settings)"
-    assert rows["C12"]["what it would take"] == "25 runs: 1 task, 5 lines, 5 seeds"
+    assert entries["C12"]["what it would take"] == "25 runs: 1 task, 5 lines, 5 seeds"
     assert answer.short.endswith(f"It would take about {needs} seeds, if differences stay as they are.")
     assert f"| {best['claim']} | {best['the paper']} |" in block(report)
 
@@ -78,6 +78,6 @@ def test_a_claim_that_is_open_says_what_it_would_take(tmp_path: Path, shift: flo
         write_run(tmp_path, "lunarlander", "uer", seed, 100.0, encoder="projection", cell=[0.1])
         write_run(tmp_path, "lunarlander", "ter", seed, 100.0 + noise + shift, encoder="projection", cell=[0.1])
         write_run(tmp_path, "lunarlander", "ter", seed, 100.0 + noise, encoder="quantized", cell=[0.1])
-    (row,) = [row for row in comparison_rows(make_report(tmp_path)) if row["claim"].startswith("C23")]
-    assert row["with its settings"].startswith(outcome)
-    assert ("seeds, if differences stay as they are" in row["what it would take"]) == (outcome == "inconclusive")
+    (entry,) = [entry for entry in comparison_entries(make_report(tmp_path)) if entry["claim"].startswith("C23")]
+    assert entry["with its settings"].startswith(outcome)
+    assert ("seeds, if differences stay as they are" in entry["what it would take"]) == (outcome == "inconclusive")

@@ -72,17 +72,17 @@ def test_pictures_and_tables_lie_beside_it(folder: Path) -> None:
         if not link.startswith("#"):
             assert (folder / link).stat().st_size > 50, link
     with open(folder / "verdicts.csv") as file:
-        rows = {row["id"]: row for row in csv.DictReader(file)}
-    assert rows["C3"]["verdict"] == "reproduced"
+        entries = {entry["id"]: entry for entry in csv.DictReader(file)}
+    assert entries["C3"]["verdict"] == "reproduced"
     with open(folder / "tables" / "c3.csv") as file:
         first = next(csv.DictReader(file))
     assert float(first["difference"]) == pytest.approx(0.3, abs=1e-9)
     assert float(first["difference low"]) <= 0.3 + 1e-9
     with open(folder / "tables" / "c3-scores.csv") as file:
-        scores = {(row["measure"], row["method"]): row for row in csv.DictReader(file)}
+        scores = {(entry["measure"], entry["method"]): entry for entry in csv.DictReader(file)}
     assert float(scores["final score", "ter"]["iqm"]) == pytest.approx(0.82, abs=0.005)
     with open(folder / "tables" / "c3-steps.csv") as file:
-        steps = {(row["task"], row["method"]): row for row in csv.DictReader(file)}
+        steps = {(entry["task"], entry["method"]): entry for entry in csv.DictReader(file)}
     # TER ends at 0.80 to 0.84 after 3,000,000 steps in a straight line, the others never come to 0.8.
     assert float(steps["minigrid/unlock", "ter"]["median steps"]) == 3_000_000.0
     assert steps["minigrid/unlock", "uer"]["median steps"] == "inf"
@@ -90,15 +90,15 @@ def test_pictures_and_tables_lie_beside_it(folder: Path) -> None:
 
 def test_successes_are_shown_seed_by_seed_where_they_are_known(report: Report, folder: Path) -> None:
     answer = next(answer for answer in report.answers if answer.question.id == "C3")
-    assert {row["task"] for row in answer.successes} == {"minigrid/unlock"}
+    assert {entry["task"] for entry in answer.successes} == {"minigrid/unlock"}
     (line,) = side_by_side(answer.successes)
     assert line["ter"] == "80 81 82 83 84"
     assert "80 81 82 83 84" in (folder / "index.html").read_text()
 
 
 def test_tables_have_methods_in_the_order_of_the_legend_and_readable_numbers() -> None:
-    rows = [{"task": "a", "method": name, "episodes that reach the goal": [0.5]} for name in ("uer", "ter", "graph")]
-    assert list(side_by_side(rows)[0]) == ["percent on", "graph", "ter", "uer"]
+    entries = [{"task": "a", "method": name, "episodes that reach the goal": [0.5]} for name in ("uer", "ter", "graph")]
+    assert list(side_by_side(entries)[0]) == ["percent on", "graph", "ter", "uer"]
     assert shown(Interval(0.000169, 4.31e-09, 0.000382)) == "0.000169 [0, 0.000382]"
     assert shown(Interval(0.5, 0.25, math.inf)) == "0.5 [0.25, never]"
     assert shown(Interval(0.0, 0.0, 0.0)) == "0 [0, 0]"
@@ -159,8 +159,8 @@ def test_runs_that_follow_the_released_code_have_an_answer_of_their_own(report: 
     released = found["C3 released"]
     assert released.verdict.outcome == "not reproduced"
     assert "the runs follow the code" in released.verdict.summary
-    assert {row["settings"] for row in released.sources} == {"released"}
-    assert {row["settings"] for row in found["C3"].sources} == {"paper"}
+    assert {entry["settings"] for entry in released.sources} == {"released"}
+    assert {entry["settings"] for entry in found["C3"].sources} == {"paper"}
     assert (folder / "figures" / "c3-released-score.png").exists()
     assert 'id="C3-released"' in (folder / "index.html").read_text()
     # TER, EBU and others belong to more questions, which nobody asked about the released code.
@@ -175,7 +175,7 @@ def test_the_reader_is_told_about_torn_lines_and_what_was_left_out(report: Repor
     page = (folder / "index.html").read_text()
     assert "1 line could not be read" in page
     sources = next(answer for answer in report.answers if answer.question.id == "C3").sources
-    assert {row["seeds"] for row in sources} == {"100, 101, 102, 103, 104"}
+    assert {entry["seeds"] for entry in sources} == {"100, 101, 102, 103, 104"}
 
 
 def test_runs_with_other_settings_have_one_line_per_task(report: Report) -> None:
@@ -284,8 +284,8 @@ def test_pictures_can_be_drawn_by_several_processes(tmp_path: Path) -> None:
 
 def test_a_warning_about_diverged_runs_says_whether_they_are_graph_values() -> None:
     def caution(graph: int, rival: int) -> str:
-        rows = [{"method": "graph", DIVERGED: graph, "runs": 5}, {"method": "ter", DIVERGED: rival, "runs": 5}]
-        return Answer(find_question("G1"), NOT_RUN, "ours", diverged=rows).caution
+        entries = [{"method": "graph", DIVERGED: graph, "runs": 5}, {"method": "ter", DIVERGED: rival, "runs": 5}]
+        return Answer(find_question("G1"), NOT_RUN, "ours", diverged=entries).caution
 
     assert caution(0, 3) == "Values diverged in 3 of 10 runs, in none of graph values."
     assert caution(1, 3) == "Values diverged in 4 of 10 runs."

@@ -37,7 +37,7 @@ class Group:
         self._has_errors = False  # whether there are TD errors that the priorities do not have yet
         self._runs = fleet.runs[first:last]
         self._shared = fleet.shared
-        self.learner: Learner = fleet.learner.part(first, last)
+        self.learner: Learner = fleet.learner.of_runs(first, last)
         space = self._runs[0].envs.observation_space
         rows = [count + 1 for count in observations_per_run]
         observations = DeviceObservations(sum(rows), space.shape or (), np.dtype(space.dtype), self.learner.device)

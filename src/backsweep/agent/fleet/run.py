@@ -20,7 +20,7 @@ from backsweep.encoding.discrete import is_discrete
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
 from backsweep.planning.planner import QValues
 from backsweep.replay import Replay
-from backsweep.snapshot.saved_part import part
+from backsweep.snapshot.saved_component import arrays_below
 from backsweep.tasks.environments import Environments, Outcome, State, make_environments
 from backsweep.types import Batch
 
@@ -137,11 +137,11 @@ class Run:
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Restore what `state` returned; the replay was given to the constructor."""
-        self.envs.load_state(part(arrays, "envs/"), values["envs"])
+        self.envs.load_state(arrays_below(arrays, "envs/"), values["envs"])
         self.observations = arrays["observations"].copy()
         self.returns, self.lengths = arrays["returns"].copy(), arrays["lengths"].copy()
         if self.backward is not None:
-            self.backward.load_state(part(arrays, "backward/"))
+            self.backward.load_state(arrays_below(arrays, "backward/"))
         restore_generator(self.explorer.generator, values["explorer"])
         self.episodes = values["episodes"]
         self.reward_scale = values.get("reward_scale", self.reward_scale)

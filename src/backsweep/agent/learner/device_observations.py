@@ -79,8 +79,8 @@ class DeviceObservations:
             self._write_directly(places, np.ascontiguousarray(observations, self.dtype))
             return
         for start in range(0, len(places), SLOT_ROWS):
-            part = slice(start, start + SLOT_ROWS)
-            self._write_part(places[part], observations[part])
+            chunk = slice(start, start + SLOT_ROWS)
+            self._write_chunk(places[chunk], observations[chunk])
 
     def _write_directly(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
         if self.block > 1:
@@ -89,28 +89,28 @@ class DeviceObservations:
             observations = np.ascontiguousarray(pixels.swapaxes(2, 3)).reshape(observations.shape)
         self.rows[torch.from_numpy(places)] = torch.from_numpy(observations)
 
-    def _write_part(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
+    def _write_chunk(self, places: NDArray[np.int64], observations: NDArray[Any]) -> None:
         if len(self._slots) < SLOTS:
             self._slots.append(_Slot(self.shape, self.dtype, self._words.dtype, self.device))
         slot = self._slots[self._next]
         self._next = (self._next + 1) % SLOTS
-        parts = slot.parts(len(places))
+        views = slot.views(len(places))
         if slot.free is not None:
             slot.free.synchronize()
-        parts.host_places[:] = places
-        parts.host_rows[:] = observations
-        parts.on_device.copy_(parts.on_host, non_blocking=True)
-        rows = parts.device_rows
+        views.host_places[:] = places
+        views.host_rows[:] = observations
+        views.on_device.copy_(views.on_host, non_blocking=True)
+        rows = views.device_rows
         if self.block > 1:
             _, down, across, block, _ = self._words.shape
             rows = rows.view(BLOCK_WORD).view(len(places), down, block, across, -1).transpose(2, 3)
-        self._words.index_copy_(0, parts.device_places, rows)
+        self._words.index_copy_(0, views.device_places, rows)
         if slot.free is not None:
             slot.free.record()
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _Views:
     """A slot's memory as places and rows of one count: places first, then rows, so that one copy moves both."""
 
     host_places: NDArray[np.int64]
@@ -132,14 +132,14 @@ class _Slot:
         self.host = torch.empty(size, dtype=torch.uint8, pin_memory=on_gpu)
         self.device = torch.empty(size, dtype=torch.uint8, device=device)
         self.free = torch.cuda.Event() if on_gpu else None  # type: ignore[no-untyped-call]
-        self._parts: dict[int, _Parts] = {}
+        self._views: dict[int, _Views] = {}
 
-    def parts(self, count: int) -> _Parts:
+    def views(self, count: int) -> _Views:
         """Return the memory for `count` rows. Making the views takes longer than using them, so they are cached."""
-        if count not in self._parts:
+        if count not in self._views:
             behind, end = 8 * count, (8 + self._row_bytes) * count
             host = self.host.numpy()
-            self._parts[count] = _Parts(
+            self._views[count] = _Views(
                 host[:behind].view(np.int64),
                 host[behind:end].view(self._dtype).reshape(count, *self._shape),
                 self.host[:end],
@@ -147,7 +147,7 @@ class _Slot:
                 self.device[:behind].view(torch.int64),
                 self.device[behind:end].view(self._word).view(count, -1),
             )
-        return self._parts[count]
+        return self._views[count]
 
 
 def _torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:

@@ -78,14 +78,14 @@ class ErrorModel:
             self.prediction_sum.zero_()
             self.summed = 0
 
-    def part(self, runs: slice) -> ErrorModel:
+    def of_runs(self, runs: slice) -> ErrorModel:
         """Return the error networks of some runs, with the same memory."""
-        part = copy.copy(self)
-        part.online, part.target = self.online[runs], self.target[runs]
-        part.temperature, part.prediction_sum = self.temperature[runs], self.prediction_sum[runs]
-        part.optimiser = self.optimiser.part(runs)
-        part._make_views()
-        return part
+        view = copy.copy(self)
+        view.online, view.target = self.online[runs], self.target[runs]
+        view.temperature, view.prediction_sum = self.temperature[runs], self.prediction_sum[runs]
+        view.optimiser = self.optimiser.of_runs(runs)
+        view._make_views()
+        return view
 
     def keep(self, runs: torch.Tensor) -> None:
         """Keep some runs only."""

@@ -295,19 +295,19 @@ class Learner:
 
     # -- runs and saving ------------------------------------------------------------------------------------------
 
-    def part(self, first: int, last: int) -> Learner:
+    def of_runs(self, first: int, last: int) -> Learner:
         """Return a learner of the runs first..last-1 that shares this one's tensors, but not its counts.
 
-        After updating parts, synchronise the counts with `copy_counts`.
+        After updating views, synchronise the counts with `copy_counts`.
         """
         runs = slice(first, last)
-        part = copy.copy(self)
-        part.online, part.target, part._sums = self.online[runs], self.target[runs], self._sums[runs]
-        part.scales, part.shares = self.scales[runs], self.shares[runs]
-        part.optimiser = self.optimiser.part(runs)
-        part.errors = None if self.errors is None else self.errors.part(runs)
-        part._make_views()
-        return part
+        view = copy.copy(self)
+        view.online, view.target, view._sums = self.online[runs], self.target[runs], self._sums[runs]
+        view.scales, view.shares = self.scales[runs], self.shares[runs]
+        view.optimiser = self.optimiser.of_runs(runs)
+        view.errors = None if self.errors is None else self.errors.of_runs(runs)
+        view._make_views()
+        return view
 
     def copy_counts(self, other: Learner) -> None:
         """Take the counts of another learner."""

@@ -117,13 +117,13 @@ class Optimiser:
             self._scratch = torch.empty_like(self.square)
         return torch.sqrt(self.square, out=self._scratch)
 
-    def part(self, runs: slice) -> Optimiser:
+    def of_runs(self, runs: slice) -> Optimiser:
         """Return the optimiser of some runs, with the same memory."""
-        part = copy.copy(self)
-        part.mean = self.mean[runs] if self.mean.numel() else self.mean
-        part.square = self.square[runs] if self.square.numel() else self.square
-        part._scratch = None
-        return part
+        view = copy.copy(self)
+        view.mean = self.mean[runs] if self.mean.numel() else self.mean
+        view.square = self.square[runs] if self.square.numel() else self.square
+        view._scratch = None
+        return view
 
     def keep(self, runs: torch.Tensor) -> None:
         """Keep some runs only."""

@@ -29,7 +29,7 @@ from backsweep.record_files import RecordsError
 from backsweep.replay import Replay
 from backsweep.run_files import AGENT, CHECKPOINTS, FLEET, MANIFEST, STATE
 from backsweep.snapshot import SnapshotError, read_metadata, read_snapshot, write_snapshot
-from backsweep.snapshot.saved_part import part
+from backsweep.snapshot.saved_component import arrays_below
 
 SLOTS = ("a", "b")
 RUNS, RUN = "lanes", "lane"
@@ -194,9 +194,9 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
         check_import(config, allow_import)
     fleet = Fleet(configs, device=device, replays=replays)
     fleet.step = metadata["step"]
-    fleet.learner.load_state(part(snapshot.arrays, "learner/"), metadata["learner"])
+    fleet.learner.load_state(arrays_below(snapshot.arrays, "learner/"), metadata["learner"])
     for index, run in enumerate(fleet.runs):
-        run.load_state(part(snapshot.arrays, f"{RUN}{index}/"), runs[index]["state"])
+        run.load_state(arrays_below(snapshot.arrays, f"{RUN}{index}/"), runs[index]["state"])
         fleet.learner.scales[index] = run.reward_scale or 1.0
     return Loaded(fleet, names, positions, digests)
 

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.records.rows import EvaluationRecord
+from backsweep.agent.session.records.record_types import EvaluationRecord
 
 LIVE_EVERY = 0.25
 LINE_EVERY = 30.0
@@ -73,15 +73,15 @@ class Progress:
 
     def evaluated(self, name: str, record: EvaluationRecord) -> None:
         """Show an evaluation on a separate line."""
-        parts = [f"{name}  step {record.step:,}", f"return {record.mean_return:.4g}"]
+        words = [f"{name}  step {record.step:,}", f"return {record.mean_return:.4g}"]
         if record.normalised_return is not None:
-            parts.append(f"normalised {record.normalised_return:.3f}")
-        parts.append(f"terminated {record.terminated:.0%}")
+            words.append(f"normalised {record.normalised_return:.3f}")
+        words.append(f"terminated {record.terminated:.0%}")
         if record.exact_return is not None:
-            parts.append(f"exact return {record.exact_return:.4g}")
+            words.append(f"exact return {record.exact_return:.4g}")
         if record.value_error is not None:
-            parts.append(f"|Q - Q*| {record.value_error:.4g}")
-        self._print("  ".join(parts))
+            words.append(f"|Q - Q*| {record.value_error:.4g}")
+        self._print("  ".join(words))
 
     def failed(self, name: str, error: Exception) -> None:
         """Show that a run has failed."""

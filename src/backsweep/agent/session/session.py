@@ -30,7 +30,7 @@ from backsweep.agent.session.folder import RunError, note_session, write_json
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
-from backsweep.agent.session.records.rows import EvaluationRecord
+from backsweep.agent.session.records.record_types import EvaluationRecord
 from backsweep.record_files import described
 from backsweep.run_files import FINISHED
 

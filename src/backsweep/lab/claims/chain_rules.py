@@ -16,7 +16,7 @@ from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, Records
 from backsweep.lab.claims.rules import LEVEL
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict, all_parts
+from backsweep.lab.claims.verdict import NOT_RUN, Check, Table, Verdict, all_checks
 from backsweep.lab.seeds import purpose_of
 from backsweep.lab.stats.intervals import Interval, around, holm, paired_difference, plain
 from backsweep.lab.stats.survival import median_interval, quantile, restricted_mean
@@ -69,10 +69,10 @@ def _by_setting(evidence: Evidence) -> dict[tuple[Any, ...], Records]:
 
 def backups_to_solve(records: Iterable[dict[str, Any]]) -> tuple[list[float], list[bool]]:
     """Return when each run solved the task, or when it ended without, and which of the two it was."""
-    rows = list(records)
-    happened = [record["solved_at"] is not None for record in rows]
+    found = list(records)
+    happened = [record["solved_at"] is not None for record in found]
     times = [
-        float(record["solved_at"] if done else record["backups"]) for record, done in zip(rows, happened, strict=True)
+        float(record["solved_at"] if done else record["backups"]) for record, done in zip(found, happened, strict=True)
     ]
     return times, happened
 
@@ -98,13 +98,13 @@ def _median(times: tuple[float, ...], happened: tuple[bool, ...], names: tuple[s
 
 def rows_of_medians(evidence: Evidence) -> Table:
     """Return the table of medians: every method in every setting."""
-    rows = []
+    entries = []
     for setting, method in itertools.product(all_settings(), METHODS):
         records = tabular_records(evidence, method=method, **setting)
         if not records:
             continue
         times, happened = backups_to_solve(records)
-        rows.append(
+        entries.append(
             {
                 **in_words(setting),
                 "method": method,
@@ -116,7 +116,7 @@ def rows_of_medians(evidence: Evidence) -> Table:
                 "budget": records[0]["backups"],
             }
         )
-    return rows
+    return entries
 
 
 @dataclass(frozen=True)
@@ -127,15 +127,15 @@ class ThirtyBackups:
     ebu_ratio: tuple[float, float] = (1.5, 3.0)
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """All three parts must hold from both starts, at one transition per backup without a target table."""
+        """All three checks must hold from both starts, at one transition per backup without a target table."""
         if not tabular_records(evidence, **FIRST):
             return NOT_RUN
-        parts = [part for initial in INITIALS for part in self.parts(evidence, initial=initial, **FIRST)]
+        checks = [check for initial in INITIALS for check in self.checks(evidence, initial=initial, **FIRST)]
         table = rows_of_medians(evidence)
         elsewhere = [
-            f"{batch} per backup: {'holds' if all(part.holds for part in found) else 'does not hold'}"
+            f"{batch} per backup: {'holds' if all(check.holds for check in found) else 'does not hold'}"
             for batch in BATCHES[1:]
-            if (found := [p for i in INITIALS for p in self.parts(evidence, initial=i, batch=batch, target_every=0)])
+            if (found := [p for i in INITIALS for p in self.checks(evidence, initial=i, batch=batch, target_every=0)])
         ]
         medians = {
             method: median_backups(tabular_records(evidence, method=method, initial="zero", **FIRST), method)
@@ -153,10 +153,10 @@ class ThirtyBackups:
             f"{title_of(first)} solves the chain in {plain(medians[first].estimate)} backups, the other methods need "
             f"between {rest}."
         )
-        return all_parts(parts, summary, table, len(evidence.of_kind("tabular")), short=short)
+        return all_checks(checks, summary, table, len(evidence.of_kind("tabular")), short=short)
 
-    def parts(self, evidence: Evidence, **setting: Any) -> list[Part]:
-        """Return the claim's parts in one setting."""
+    def checks(self, evidence: Evidence, **setting: Any) -> list[Check]:
+        """Return the claim's checks in one setting."""
 
         def median(method: str) -> Interval:
             return median_backups(tabular_records(evidence, method=method, **setting), method)
@@ -165,8 +165,8 @@ class ThirtyBackups:
             return []
         where = f"from {'zero' if setting['initial'] == 'zero' else 'uniform(0, 0.1)'}"
         ter, ebu = median("ter"), median("ebu")
-        parts = [
-            Part(
+        checks = [
+            Check(
                 f"TER needs about 30 backups (at most {self.most_for_ter:.0f}), {where}",
                 str(ter),
                 ter.within(-math.inf, self.most_for_ter),
@@ -174,8 +174,8 @@ class ThirtyBackups:
         ]
         low, high = (bound * ter.estimate for bound in self.ebu_ratio)
         ratio = "no multiple of TER's" if math.isinf(ebu.estimate) else f"{ebu.estimate / ter.estimate:.3g} times TER's"
-        parts.append(
-            Part(
+        checks.append(
+            Check(
                 f"EBU needs about twice that ({self.ebu_ratio[0]} to {self.ebu_ratio[1]} times), {where}",
                 f"{ebu}, {ratio}",
                 ebu.within(low, high),
@@ -184,14 +184,14 @@ class ThirtyBackups:
         for method in ("uer", "per", "discor"):
             found = median(method)
             early = found.within(-math.inf, EARLY)
-            parts.append(
-                Part(
+            checks.append(
+                Check(
                     f"{title_of(method)} does not solve it in {EARLY}, {where}",
                     str(found),
                     None if early is None else not early,
                 )
             )
-        return parts
+        return checks
 
 
 @dataclass(frozen=True)
@@ -202,29 +202,29 @@ class FasterValues:
         """TER's mean error over the first 100 backups is lower than each baseline's, in pairs, after Holm."""
         if not tabular_records(evidence, **FIRST):
             return NOT_RUN
-        parts, table = [], []
+        checks, table = [], []
         for setting in all_settings():
-            rows = self._compare(evidence, setting)
-            table += rows
+            entries = self._compare(evidence, setting)
+            table += entries
             if FIRST.items() <= setting.items():
-                parts += [
-                    Part(
-                        f"TER's error is lower than that of {title_of(row['against'])}, from {setting['initial']}",
-                        f"{row['difference']}, p {row['p (Holm)']:.3g}",
-                        row["difference"].estimate < 0 if row["p (Holm)"] <= LEVEL else None,
+                checks += [
+                    Check(
+                        f"TER's error is lower than that of {title_of(entry['against'])}, from {setting['initial']}",
+                        f"{entry['difference']}, p {entry['p (Holm)']:.3g}",
+                        entry["difference"].estimate < 0 if entry["p (Holm)"] <= LEVEL else None,
                     )
-                    for row in rows
-                    if row["against"] in ("uer", "per", "ebu", "discor")
+                    for entry in entries
+                    if entry["against"] in ("uer", "per", "ebu", "discor")
                 ]
-        better = sum(row["p (Holm)"] <= LEVEL and row["difference"].estimate < 0 for row in table)
+        better = sum(entry["p (Holm)"] <= LEVEL and entry["difference"].estimate < 0 for entry in table)
         summary = (
             f"Mean |Q - Q*| over the first {EARLY} backups, TER minus the other, in pairs by data set. TER is ahead in "
             f"{better} of {len(table)} comparisons over all batch sizes, starts and target intervals."
         )
-        lower = sum(part.holds is True for part in parts)
-        first = f"TER's error falls faster in {lower} of {len(parts)} comparisons without a target table"
+        lower = sum(check.holds is True for check in checks)
+        first = f"TER's error falls faster in {lower} of {len(checks)} comparisons without a target table"
         short = f"{first}, in {better} of {len(table)} over all settings."
-        return all_parts(parts, summary, table, len(evidence.of_kind("tabular")), short=short)
+        return all_checks(checks, summary, table, len(evidence.of_kind("tabular")), short=short)
 
     def _compare(self, evidence: Evidence, setting: dict[str, Any]) -> Table:
         def early(method: str) -> NDArray[np.float64]:
@@ -258,7 +258,7 @@ class DiffusionMatters:
 
         Holds if every interval of a ratio to beta 0.5 lies within 1/1.25 to 1.25; fails if one lies wholly outside.
         """
-        parts: list[Part] = []
+        checks: list[Check] = []
         table: Table = []
         chosen = [setting for setting in all_settings() if setting["target_every"] in DIFFUSION_TARGETS]
         for setting, diffusion in itertools.product(chosen, DIFFUSIONS):
@@ -268,8 +268,8 @@ class DiffusionMatters:
                 continue
             ratio = _ratio(records, usual)
             where = "batch {batch}, from {initial}, target copied every {target_every}".format(**setting)
-            parts.append(
-                Part(
+            checks.append(
+                Check(
                     f"beta {diffusion} like 0.5 ({where})", f"ratio {ratio}", ratio.within(1 / self.margin, self.margin)
                 )
             )
@@ -282,16 +282,16 @@ class DiffusionMatters:
                     "ratio of means": ratio,
                 }
             )
-        if not parts:
+        if not checks:
             return NOT_RUN
         summary = f"Each compares mean backups with those at beta 0.5; alike is within a factor of {self.margin}."
-        least = min(table, key=lambda row: row["ratio of means"].estimate)
-        most = max(table, key=lambda row: row["ratio of means"].estimate)
+        least = min(table, key=lambda entry: entry["ratio of means"].estimate)
+        most = max(table, key=lambda entry: entry["ratio of means"].estimate)
         short = (
             f"Beta {most['beta']:g} takes up to {most['ratio of means'].estimate:.2g} times the backups of beta 0.5, "
             f"beta {least['beta']:g} down to {least['ratio of means'].estimate:.2g} times."
         )
-        return all_parts(parts, summary, table, len(table) * len(usual), short=short)
+        return all_checks(checks, summary, table, len(table) * len(usual), short=short)
 
 
 def _ratio(first: Records, second: Records) -> Interval:

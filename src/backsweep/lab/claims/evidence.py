@@ -207,7 +207,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
     except (OSError, ValueError) as error:
         evidence.left_out.append(f"{shown}: its configuration cannot be read ({error})")
         return
-    rows: list[tuple[float, ...]] = []
+    found: list[tuple[float, ...]] = []
     last_replay = b""
     torn = 0
     for line, whole in record_lines(path):
@@ -217,7 +217,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
             try:
                 record = json_object(line)
                 values = [record.get(name) for name in NUMBERS]
-                rows.append((float(record["step"]), *(np.nan if value is None else float(value) for value in values)))
+                found.append((float(record["step"]), *(np.nan if value is None else float(value) for value in values)))
             except (ValueError, KeyError, TypeError, OverflowError):
                 torn += 1
         elif line.startswith(b'{"kind":"replay"'):
@@ -226,7 +226,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
             torn += 1
     if torn:
         evidence.torn[str(path.relative_to(evidence.root))] = torn
-    if not rows:
+    if not found:
         evidence.left_out.append(f"{shown}: no evaluation yet")
         return
     graph: dict[str, float] = {}
@@ -234,7 +234,7 @@ def _read_run(evidence: Evidence, folder: Path, path: Path) -> None:
         graph = _statistics(json_object(last_replay)) if last_replay else {}
     except ValueError:
         evidence.torn[str(path.relative_to(evidence.root))] = torn + 1
-    _add(evidence, folder, config, (folder / FINISHED).exists(), np.array(rows), graph)
+    _add(evidence, folder, config, (folder / FINISHED).exists(), np.array(found), graph)
 
 
 def _read_archived(evidence: Evidence, path: Path, run: ArchivedRun) -> None:
@@ -268,7 +268,7 @@ def _add(
     table: NDArray[np.float64],
     graph: dict[str, float],
 ) -> None:
-    """Add a run; `table` has a row of step and numbers for each evaluation."""
+    """Add a run; `table` has the step and the numbers of each evaluation."""
     numbers = {name: table[:, column + 1] for column, name in enumerate(NUMBERS)}
     run = TrainedRun(place, config, finished, table[:, 0], numbers, graph)
     (evidence.tuning if purpose_of(run.seed) == "tuning" else evidence.runs).append(run)

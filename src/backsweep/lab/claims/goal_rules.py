@@ -28,7 +28,7 @@ from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.rules import LEVEL
 from backsweep.lab.claims.summary import Comparison, TrainingRule
 from backsweep.lab.claims.task_by_task import TITLE, by_task
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict
+from backsweep.lab.claims.verdict import NOT_RUN, Check, Table, Verdict
 from backsweep.lab.stats.curves import steps_to, steps_to_keep
 from backsweep.lab.stats.intervals import Interval, bootstrap
 from backsweep.lab.stats.survival import median_interval, quantile
@@ -62,21 +62,21 @@ class Soonest(Comparison):
 
     def judge(self, groups: Groups) -> Verdict:
         """Holds if the median seed reaches 95% on every task, and needs few enough steps on enough of them."""
-        rows = [self._row(task, group) for task, group in sorted(groups.items())]
-        parts = [self._reaches(task, group) for task, group in sorted(groups.items())]
-        parts.append(self._in_fewer_steps([row["holds"] for row in rows]))
+        entries = [self._entry(task, group) for task, group in sorted(groups.items())]
+        checks = [self._reaches(task, group) for task, group in sorted(groups.items())]
+        checks.append(self._in_fewer_steps([entry["holds"] for entry in entries]))
         labels = [variant.label for variant in self.variants]
         more = {
-            "Steps to 90% of episodes, by the best rival": rows,
+            "Steps to 90% of episodes, by the best rival": entries,
             "Steps from which on a run solves 90% of episodes": times_by_task(groups, labels),
             "Over tasks": over_tasks(groups, labels, self.seed),
             "Episodes that reach the goal, by task": successes_by_task(groups, labels, self.seed),
         }
-        return self.conclude(parts, groups, [], more, short=self._short(rows, len(groups)))
+        return self.conclude(checks, groups, [], more, short=self._short(entries, len(groups)))
 
-    def _short(self, rows: Sequence[dict[str, Any]], tasks: int) -> str:
-        first = sum(row[self.winner].estimate < row["its steps"].estimate for row in rows)
-        enough = sum(row["holds"] is True for row in rows)
+    def _short(self, entries: Sequence[dict[str, Any]], tasks: int) -> str:
+        first = sum(entry[self.winner].estimate < entry["its steps"].estimate for entry in entries)
+        enough = sum(entry["holds"] is True for entry in entries)
         title = title_of(self.winner)
         where = f"all {tasks} tasks" if first == tasks > 1 else f"{first} of {tasks} tasks"
         rivals = [title_of(name) for name in self.others]
@@ -85,7 +85,7 @@ class Soonest(Comparison):
         few = f"they need at most {self.share:g} times the best rival's steps on {enough}"
         return f"{start}; {few}." if enough >= self.fewest else f"{start}; {few}, and the goal was {self.fewest}."
 
-    def _reaches(self, task: str, group: Group) -> Part:
+    def _reaches(self, task: str, group: Group) -> Check:
         runs = list(group.runs[self.winner].values())
         first = median_steps(
             runs, lambda run: steps_to(run.steps, success(run), self.reached), "reached", task, self.winner
@@ -95,9 +95,9 @@ class Soonest(Comparison):
             holds = None  # the runs are shorter than the budget
         share = f"{self.reached:.0%} of episodes of {task}"
         text = f"The median seed of {title_of(self.winner)} solves {share} within {self.budget:,} steps"
-        return Part(text, str(first), holds)
+        return Check(text, str(first), holds)
 
-    def _row(self, task: str, group: Group) -> dict[str, Any]:
+    def _entry(self, task: str, group: Group) -> dict[str, Any]:
         """Return the steps of the winner and of the best rival, and whether half of them are enough.
 
         A rival whose median seed never gets there needs at least the length of its runs.
@@ -122,14 +122,14 @@ class Soonest(Comparison):
             "holds": holds,
         }
 
-    def _in_fewer_steps(self, found: Sequence[bool | None]) -> Part:
+    def _in_fewer_steps(self, found: Sequence[bool | None]) -> Check:
         sure, open_ = found.count(True), found.count(None) + len(self.tasks) - len(found)
         holds = True if sure >= self.fewest else (None if sure + open_ >= self.fewest else False)
         text = (
             f"{title_of(self.winner)} need at most {self.share:g} times the steps of the best of "
             f"{', '.join(map(title_of, self.others))} on at least {self.fewest} tasks"
         )
-        return Part(text, f"on {sure} tasks, not on {found.count(False)}", holds)
+        return Check(text, f"on {sure} tasks, not on {found.count(False)}", holds)
 
 
 @dataclass(frozen=True)
@@ -142,29 +142,29 @@ class NowhereBehind(Comparison):
     def judge(self, groups: Groups) -> Verdict:
         """Ahead and behind mean a difference with a p of at most 0.05, corrected over all worlds and opponents."""
         measures = (("final score", final_score), ("area under the curve", area))
-        rows = [
-            row
+        entries = [
+            entry
             for name, measure in measures
-            for row in by_task(groups, self.winner, self.others, name, measure, self.seed)
+            for entry in by_task(groups, self.winner, self.others, name, measure, self.seed)
         ]
-        parts = []
+        checks = []
         ahead = []
         for task in (task for task in self.tasks if task in groups):
-            here = [row for row in rows if row["task"] == task]
-            behind = [row for row in here if _clear(row) and row["difference"].estimate < 0]
-            found = "; ".join(f"{row['measure']}, over {row['against']}: {row['difference']}" for row in here)
-            parts.append(Part(f"{self.winner} is not behind on {self.titles.get(task, task)}", found, not behind))
+            here = [entry for entry in entries if entry["task"] == task]
+            behind = [entry for entry in here if _clear(entry) and entry["difference"].estimate < 0]
+            found = "; ".join(f"{entry['measure']}, over {entry['against']}: {entry['difference']}" for entry in here)
+            checks.append(Check(f"{self.winner} is not behind on {self.titles.get(task, task)}", found, not behind))
             if any(
-                all(_clear(row) and row["difference"].estimate > 0 for row in here if row["measure"] == name)
+                all(_clear(entry) and entry["difference"].estimate > 0 for entry in here if entry["measure"] == name)
                 for name, _ in measures
             ):
                 ahead.append(self.titles.get(task, task))
         open_ = len(groups) < len(self.tasks)
         text = f"{self.winner} is ahead of both somewhere, at the end or in area"
-        parts.append(Part(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
+        checks.append(Check(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
         short = f"{title_of(self.winner)} ahead on {len(ahead)} of {len(groups)} tasks, behind on "
-        short += f"{sum(part.holds is False for part in parts[:-1]) or 'none'}."
-        return self.conclude(parts, groups, [], {TITLE: rows}, short=short[0].upper() + short[1:])
+        short += f"{sum(check.holds is False for check in checks[:-1]) or 'none'}."
+        return self.conclude(checks, groups, [], {TITLE: entries}, short=short[0].upper() + short[1:])
 
 
 @dataclass(frozen=True)
@@ -215,13 +215,13 @@ def successes_by_task(groups: Groups, labels: Sequence[str], seed: int) -> Table
 
 def over_tasks(groups: Groups, labels: Sequence[str], seed: int) -> Table:
     """Return each method's results over all of its tasks; seeds are resampled within each task."""
-    rows = []
+    entries = []
     for label in labels:
         runs = [run for group in groups.values() for run in group.runs.get(label, {}).values()]
         if not runs:
             continue
         times = scores(groups, (label,), lambda run: kept(run)[0])[label]
-        rows.append(
+        entries.append(
             {
                 "method": label,
                 "tasks": times.shape[1],
@@ -234,7 +234,7 @@ def over_tasks(groups: Groups, labels: Sequence[str], seed: int) -> Table:
                 **_successes(groups, label, seed),
             }
         )
-    return rows
+    return entries
 
 
 def _successes(groups: Groups, label: str, seed: int) -> dict[str, Interval]:
@@ -252,5 +252,5 @@ def _mean(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
     return means
 
 
-def _clear(row: dict[str, Any]) -> bool:
-    return bool(row["p (Holm)"] <= LEVEL)
+def _clear(entry: dict[str, Any]) -> bool:
+    return bool(entry["p (Holm)"] <= LEVEL)

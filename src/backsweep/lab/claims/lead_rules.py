@@ -15,7 +15,7 @@ from backsweep.lab.claims.evidence import TrainedRun
 from backsweep.lab.claims.groups import Groups, Measure, area, scores
 from backsweep.lab.claims.rules import LEVEL
 from backsweep.lab.claims.summary import Comparison
-from backsweep.lab.claims.verdict import Part, Verdict
+from backsweep.lab.claims.verdict import Check, Verdict
 from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
 from backsweep.lab.stats.intervals import Interval, around, interquartile_mean
 from backsweep.tasks import find_task
@@ -69,8 +69,8 @@ class GrowsWithSize(Comparison):
         ]
         text = f"{self.winner}'s lead grows with the size of the map and the boxes"
         if len(found) < FEWEST_TASKS:
-            parts = [Part(text, f"{len(found)} tasks; a trend needs {FEWEST_TASKS}", None)]
-            return self.conclude(parts, groups, [], {TITLE: table})
+            checks = [Check(text, f"{len(found)} tasks; a trend needs {FEWEST_TASKS}", None)]
+            return self.conclude(checks, groups, [], {TITLE: table})
         with_size = self._trend(found, [float(lead.size) for lead in found], "size")
         chance = chance_of_order([lead.size for lead in found], [lead.interval.estimate for lead in found])
         holds: bool | None = None
@@ -87,9 +87,9 @@ class GrowsWithSize(Comparison):
             )
             if not np.isnan(values).any()
         ]
-        parts = [Part(text, f"rank correlation {with_size}, by chance {chance:.2g}", holds)]
+        checks = [Check(text, f"rank correlation {with_size}, by chance {chance:.2g}", holds)]
         more = {TITLE: table, "Lead against the measured graph": others}
-        return self.conclude(parts, groups, [], more)
+        return self.conclude(checks, groups, [], more)
 
     def leads(self, groups: Groups) -> list[Lead]:
         """Return the lead on each task, from the smallest task to the largest."""

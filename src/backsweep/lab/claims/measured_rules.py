@@ -11,7 +11,7 @@ from backsweep.lab.claims.evidence import Evidence, Records
 from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.rules import Alike
 from backsweep.lab.claims.summary import TrainingRule
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict, all_parts
+from backsweep.lab.claims.verdict import NOT_RUN, Check, Table, Verdict, all_checks
 from backsweep.lab.seeds import purpose_of
 from backsweep.lab.studies.graphs import KINDS
 
@@ -37,7 +37,7 @@ class CheapBatches:
     about: float = 2.0
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Three parts: the mean is at most 2 ms; at most twice PER's mean; the 99th percentile at most twice PER's.
+        """Three checks: the mean is at most 2 ms; at most twice PER's mean; the 99th percentile at most twice PER's.
 
         Each number is the median over rounds, so that one disturbance does not decide. Records by the clock alone (of
         the first measurement) have no 99th percentile and are left out.
@@ -52,16 +52,16 @@ class CheapBatches:
             for operation in ("sample", "add")
             for method in dict.fromkeys(record["method"] for record in records)
         ]
-        at = {(row["operation"], row["sampler"]): row for row in table}
+        at = {(entry["operation"], entry["sampler"]): entry for entry in table}
         ter, per = at["sample", "ter"], at["sample", "per"]
         mean, other = ter["mean (µs)"], per["mean (µs)"]
         late, other_late = ter["p99 (µs)"], per["p99 (µs)"]
-        parts = [
-            Part("a TER batch takes at most 2 ms on average", f"{mean:.0f} µs", mean <= self.most_seconds * 1e6),
-            Part(
+        checks = [
+            Check("a TER batch takes at most 2 ms on average", f"{mean:.0f} µs", mean <= self.most_seconds * 1e6),
+            Check(
                 "at most twice what a PER batch takes", f"{mean:.0f} against {other:.0f} µs", mean <= self.about * other
             ),
-            Part(
+            Check(
                 "the 99th percentile of TER's batches is at most twice that of PER's",
                 f"{late:.0f} against {other_late:.0f} µs",
                 late <= self.about * other_late,
@@ -77,17 +77,22 @@ class CheapBatches:
             f"A TER batch takes {mean:.0f} µs, a PER batch {other:.0f}; of a hundred batches 99 take at most "
             f"{late:.0f} and {other_late:.0f} µs, the slowest {slowest}."
         )
-        return all_parts(parts, summary, table, len(records), short=short)
+        return all_checks(checks, summary, table, len(records), short=short)
 
 
 def _times_of(records: Records, operation: str, method: str) -> dict[str, Any]:
     """Return the medians over rounds of one sampler's times, in microseconds."""
     rounds = [record for record in records if (record["method"], record["operation"]) == (method, operation)]
-    row: dict[str, Any] = {"operation": operation, "sampler": method, "rows": rounds[0]["rows"], "rounds": len(rounds)}
+    entry: dict[str, Any] = {
+        "operation": operation,
+        "sampler": method,
+        "rows": rounds[0]["rows"],
+        "rounds": len(rounds),
+    }
     for name in ("mean", "median", "min", "p99", "p999", "max", "clock_mean", "clock_max"):
         title = name.replace("clock_", "by the clock: ")
-        row[f"{title} (µs)"] = float(np.median([record[name] for record in rounds])) * 1e6
-    return row
+        entry[f"{title} (µs)"] = float(np.median([record[name] for record in rounds])) * 1e6
+    return entry
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class OptimalOrder:
         if not records:
             return NOT_RUN
         table: Table = []
-        parts = []
+        checks = []
         for kind in KINDS:
             same = [record for record in records if record["rewards"] == kind]
             graphs, exact = sum(r["graphs"] for r in same), sum(r["exact"] for r in same)
@@ -115,8 +120,8 @@ class OptimalOrder:
                 }
             )
             if kind != "positive":
-                parts.append(
-                    Part(
+                checks.append(
+                    Check(
                         f"one sweep is enough where {ORDER_TEXTS[kind]}",
                         f"{exact:,} of {graphs:,} graphs",
                         exact == graphs,
@@ -125,15 +130,15 @@ class OptimalOrder:
         summary = (
             "Reverse breadth-first order counts steps, not costs: it is the best order where all steps cost the same "
             "and all endings pay the same, and not in general where rewards are merely non-positive."
-            if not all(part.holds for part in parts)
+            if not all(check.holds for check in checks)
             else "Every graph was solved by one sweep."
         )
-        equal, endings, costs = (f"{row['solved by one sweep'] / row['graphs']:.0%}" for row in table[:3])
+        equal, endings, costs = (f"{entry['solved by one sweep'] / entry['graphs']:.0%}" for entry in table[:3])
         short = (
             f"One sweep solves {equal} of graphs with equal steps and endings, {endings} where endings pay "
             f"differently, {costs} where steps cost differently."
         )
-        return all_parts(parts, summary, table, len(records), short=short)
+        return all_checks(checks, summary, table, len(records), short=short)
 
 
 @dataclass(frozen=True)
@@ -146,11 +151,11 @@ class FullCoverage:
         if not records:
             return NOT_RUN
         table: Table = []
-        parts = []
+        checks = []
         for eta, mixed_in in dict.fromkeys((record["eta"], record["mixed_in"]) for record in records):
             same = [r for r in records if (r["eta"], r["mixed_in"]) == (eta, mixed_in)]
             never = [record["never_drawn"] for record in same]
-            row = {
+            entry = {
                 "eta": eta,
                 "mixed in": mixed_in,
                 "seeds": len(same),
@@ -158,18 +163,20 @@ class FullCoverage:
                 "never drawn (most)": max(never),
                 "batches (median)": float(np.median([record["batches"] for record in same])),
             }
-            table.append(row)
+            table.append(entry)
             if eta:
-                parts.append(
-                    Part(
+                checks.append(
+                    Check(
                         f"eta {eta} with {mixed_in}: every row is drawn",
-                        f"{row['batches (median)']:.0f} batches of {same[0]['batch']} for {same[0]['rows']:,} rows",
+                        f"{entry['batches (median)']:.0f} batches of {same[0]['batch']} for {same[0]['rows']:,} rows",
                         max(never) == 0,
                     )
                 )
             else:
-                parts.append(
-                    Part("without mixing some rows never are", f"{min(never):,} to {max(never):,} rows", min(never) > 0)
+                checks.append(
+                    Check(
+                        "without mixing some rows never are", f"{min(never):,} to {max(never):,} rows", min(never) > 0
+                    )
                 )
         undrawn = [record["never_drawn"] for record in records if record["eta"]]
         summary = (
@@ -183,7 +190,7 @@ class FullCoverage:
         )
         if alone:
             short += f", without it {min(alone):,} to {max(alone):,} of {records[0]['rows']:,} never are"
-        return all_parts(parts, summary, table, len(records), short=f"{short}.")
+        return all_checks(checks, summary, table, len(records), short=f"{short}.")
 
 
 @dataclass(frozen=True)
@@ -200,14 +207,14 @@ class LikeEbu:
             same = [record for record in records if record["sampler"] == sampler]
             total, whole = sum(r["stretches"] for r in same), sum(r["whole_episodes"] for r in same)
             table.append({"sampler": sampler, "stretches": total, "whole episodes from their ends": whole})
-        parts = [
-            Part(
-                f"{row['sampler']}: whole episodes, last step first",
-                f"{row['whole episodes from their ends']:,} of {row['stretches']:,}",
-                row["whole episodes from their ends"] == row["stretches"],
+        checks = [
+            Check(
+                f"{entry['sampler']}: whole episodes, last step first",
+                f"{entry['whole episodes from their ends']:,} of {entry['stretches']:,}",
+                entry["whole episodes from their ends"] == entry["stretches"],
             )
-            for row in table
-            if row["sampler"] in ("ter, trees one by one", "ter, one root", "ebu")
+            for entry in table
+            if entry["sampler"] in ("ter, trees one by one", "ter, one root", "ebu")
         ]
         landers = reported(evidence, "revisits")
         steps, again = sum(r["steps"] for r in landers), sum(r["again"] for r in landers)
@@ -220,13 +227,13 @@ class LikeEbu:
             "A sweep with its roots one by one hands out episodes from their ends, as EBU does; EBU's targets differ "
             f"beyond that. With all roots in one queue, episodes are interleaved instead.{lander}"
         )
-        whole = sum(part.holds is True for part in parts)
+        whole = sum(check.holds is True for check in checks)
         short = (
             "TER with its roots one by one hands out whole episodes from their ends, as EBU does."
-            if whole == len(parts)
-            else f"Whole episodes from their ends with {whole} of {len(parts)} samplers."
+            if whole == len(checks)
+            else f"Whole episodes from their ends with {whole} of {len(checks)} samplers."
         )
-        return all_parts(parts, summary, table, len(records) + len(landers), short=short)
+        return all_checks(checks, summary, table, len(records) + len(landers), short=short)
 
 
 @dataclass(frozen=True)
@@ -249,7 +256,7 @@ class SameAtEveryDimension(TrainingRule):
             trained,
             outcome=counted.outcome if clean else trained.outcome,
             summary=f"{counted.summary} {trained.summary}",
-            parts=trained.parts,
+            checks=trained.checks,
             more={**trained.more, "Collisions": counted.table},
             about="" if clean else trained.about,
             short=f"{counted.short} {trained.short}",
@@ -266,23 +273,23 @@ class NoCollisions:
         if not records:
             return NOT_RUN
         table: Table = []
-        parts = []
+        checks = []
         for task in dict.fromkeys(record["task"] for record in records):
-            row: dict[str, Any] = {"task": task}
+            entry: dict[str, Any] = {"task": task}
             for dimension in sorted({record["dimension"] for record in records}):
                 same = [r for r in records if r["task"] == task and r["dimension"] == dimension]
-                row["observations"], row["matrices"] = same[0]["observations"], len(same)
-                row[f"collisions at d = {dimension}"] = sum(record["collisions"] for record in same)
-            found = [value for name, value in row.items() if name.startswith("collisions")]
-            parts.append(
-                Part(
+                entry["observations"], entry["matrices"] = same[0]["observations"], len(same)
+                entry[f"collisions at d = {dimension}"] = sum(record["collisions"] for record in same)
+            found = [value for name, value in entry.items() if name.startswith("collisions")]
+            checks.append(
+                Check(
                     f"no two observations of {task} share a key",
-                    f"{sum(found)} collisions among {row['observations']:,} observations",
+                    f"{sum(found)} collisions among {entry['observations']:,} observations",
                     True if not any(found) else None,
                 )
             )
-            table.append(row)
-        clean = all(part.holds for part in parts)
+            table.append(entry)
+        clean = all(check.holds for check in checks)
         counts = {
             dimension: sum(record["collisions"] for record in records if record["dimension"] == dimension)
             for dimension in sorted({record["dimension"] for record in records})
@@ -296,7 +303,7 @@ class NoCollisions:
         where = f"No two states share a key of {_numbers(min(counts))} or more"
         if shared:
             where = f"{', '.join(keys)}" + (f", none a key of {none[0]} or more" if none else "")
-        return all_parts(parts, summary, table, len(records), short=f"{where}.")
+        return all_checks(checks, summary, table, len(records), short=f"{where}.")
 
 
 def _pairs(count: int) -> str:

@@ -18,7 +18,7 @@ from backsweep.lab.claims.groups import Groups, Measure, area, complete, final_s
 from backsweep.lab.claims.question import Variant
 from backsweep.lab.claims.summary import Comparison, PairedRule, TrainingRule
 from backsweep.lab.claims.task_by_task import TITLE, by_task
-from backsweep.lab.claims.verdict import Outcome, Part, Table, Verdict
+from backsweep.lab.claims.verdict import Check, Outcome, Table, Verdict
 from backsweep.lab.stats.intervals import Interval, holm, paired_difference, probability_of_improvement
 from backsweep.lab.stats.seeds_needed import seeds_needed
 
@@ -41,36 +41,42 @@ class Better(Comparison):
 
         Fails if it is behind one of them as clearly, or if the whole interval lies within the margin around 0.
         """
-        table = [row for name, measure in self.measures for row in self._rows(groups, self.others, name, measure, True)]
-        parts = [
-            Part(
-                f"{title_of(self.winner)} ahead of {title_of(row['against'])} in {row['measure']}",
-                f"{row['difference']}, p {row['p (Holm)']:.3g}",
-                _ahead(row["difference"], row["p (Holm)"]),
-                _needs_to_lead(row["difference"], row["seeds"]),
-            )
-            for row in table
+        table = [
+            entry
+            for name, measure in self.measures
+            for entry in self._entries(groups, self.others, name, measure, True)
         ]
-        closest = min(table, key=lambda row: row["difference"].estimate)
+        checks = [
+            Check(
+                f"{title_of(self.winner)} ahead of {title_of(entry['against'])} in {entry['measure']}",
+                f"{entry['difference']}, p {entry['p (Holm)']:.3g}",
+                _ahead(entry["difference"], entry["p (Holm)"]),
+                _needs_to_lead(entry["difference"], entry["seeds"]),
+            )
+            for entry in table
+        ]
+        closest = min(table, key=lambda entry: entry["difference"].estimate)
         # Comparisons that decide nothing are corrected on their own, so that they do not weaken those that do.
         table += [
-            row
+            entry
             for other in self.also
             for name, measure in self.measures
-            for row in self._rows(groups, (other,), name, measure, False)
+            for entry in self._entries(groups, (other,), name, measure, False)
         ]
-        table += [row for name, measure in self.shown for row in self._rows(groups, self.others, name, measure, False)]
-        task_rows = [
-            row
+        table += [
+            entry for name, measure in self.shown for entry in self._entries(groups, self.others, name, measure, False)
+        ]
+        task_entries = [
+            entry
             for names in (self.others, *((other,) for other in self.also))
             for name, measure in (*self.measures, *self.shown)
-            for row in by_task(groups, self.winner, names, name, measure, self.seed)
+            for entry in by_task(groups, self.winner, names, name, measure, self.seed)
         ]
         number = f"{closest['difference']} over {title_of(closest['against'])} in {closest['measure']}"
-        short = _where_ahead(self.winner, self.others, self.measures[0][0], task_rows)
-        return self.conclude(parts, groups, table, {TITLE: task_rows}, short=short, number=number)
+        short = _where_ahead(self.winner, self.others, self.measures[0][0], task_entries)
+        return self.conclude(checks, groups, table, {TITLE: task_entries}, short=short, number=number)
 
-    def _rows(self, groups: Groups, others: Sequence[str], name: str, measure: Measure, decides: bool) -> Table:
+    def _entries(self, groups: Groups, others: Sequence[str], name: str, measure: Measure, decides: bool) -> Table:
         labels = self.compared if decides else (self.winner, *others)
         values = scores(complete(groups, labels), labels, measure)
         if not values:
@@ -119,7 +125,7 @@ class Alike(PairedRule):
         """Compare all pairs, with intervals widened for their number (Bonferroni)."""
         name, measure = self.measure
         values = scores(groups, self.labels, measure)
-        parts: list[Part] = []
+        checks: list[Check] = []
         table: Table = []
         pairs = self.pairs()
         for first, second in pairs:
@@ -131,12 +137,12 @@ class Alike(PairedRule):
             )
             needs = seeds_needed(difference, len(values[first]), self.distance(difference))
             text = f"{self.text(first, second)} in {name}"
-            parts.append(Part(text, str(difference), self.holds(difference), needs))
+            checks.append(Check(text, str(difference), self.holds(difference), needs))
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
-        furthest = max(table, key=lambda row: self.away(row["difference"]))
+        furthest = max(table, key=lambda entry: self.away(entry["difference"]))
         number = f"{furthest['difference']} {title_of(furthest['first'])} over {title_of(furthest['second'])}"
-        short = _undecided(parts, [row["difference"] for row in table], name) or _decided(parts, furthest)
-        return self.conclude(parts, groups, table, short=short, number=number)
+        short = _undecided(checks, [entry["difference"] for entry in table], name) or _decided(checks, furthest)
+        return self.conclude(checks, groups, table, short=short, number=number)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs to compare."""
@@ -215,13 +221,13 @@ class Together:
             outcome = "reproduced"
         more: dict[str, Table] = {}
         for verdict in found:
-            for title, rows in verdict.more.items():
-                more.setdefault(title, []).extend(rows)
+            for title, entries in verdict.more.items():
+                more.setdefault(title, []).extend(entries)
         return Verdict(
             outcome,
             " ".join(dict.fromkeys(verdict.summary for verdict in found)),
-            tuple(part for verdict in found for part in verdict.parts),
-            [row for verdict in found for row in verdict.table],
+            tuple(check for verdict in found for check in verdict.checks),
+            [entry for verdict in found for entry in verdict.table],
             max(verdict.records for verdict in found),
             more,
             number="; ".join(filter(None, (verdict.number for verdict in found))),
@@ -243,12 +249,16 @@ def _ahead(difference: Interval, p_value: float) -> bool | None:
     return False if difference.low > -MARGIN and difference.high < MARGIN else None
 
 
-def _where_ahead(winner: str, losers: Sequence[str], measure: str, rows: Sequence[dict[str, Any]]) -> str:
+def _where_ahead(winner: str, losers: Sequence[str], measure: str, entries: Sequence[dict[str, Any]]) -> str:
     """Return on how many tasks the winner is ahead of all others, and behind one of them, in words."""
-    ahead, behind, tasks = [], [], list(dict.fromkeys(row["task"] for row in rows))
+    ahead, behind, tasks = [], [], list(dict.fromkeys(entry["task"] for entry in entries))
     for task in tasks:
-        here = [row for row in rows if (row["task"], row["measure"]) == (task, measure) and row["against"] in losers]
-        clear = [row["difference"].estimate for row in here if row["p (Holm)"] <= LEVEL]
+        here = [
+            entry
+            for entry in entries
+            if (entry["task"], entry["measure"]) == (task, measure) and entry["against"] in losers
+        ]
+        clear = [entry["difference"].estimate for entry in here if entry["p (Holm)"] <= LEVEL]
         if len(clear) == len(here) and min(clear) > 0:
             ahead.append(task)
         elif clear and min(clear) < 0:
@@ -262,29 +272,29 @@ def _where_ahead(winner: str, losers: Sequence[str], measure: str, rows: Sequenc
     return f"{title[0].upper()}{title[1:]}: higher {measure} than {others} on {where}, lower than {rival} on {lost}."
 
 
-def _decided(parts: Sequence[Part], furthest: dict[str, Any]) -> str:
+def _decided(checks: Sequence[Check], furthest: dict[str, Any]) -> str:
     """Return how many comparisons are as claimed, and the one that is furthest from it, in words."""
     first, second = title_of(furthest["first"]), title_of(furthest["second"])
     estimate = furthest["difference"].estimate
     size = f"{abs(estimate):.2g}" if abs(estimate) >= 0.001 else "less than 0.001"
     where = "behind" if estimate < 0 else "ahead of"
     found = f"{first} is {size} {where} {second} in the {furthest['measure']}."
-    if len(parts) == 1:
+    if len(checks) == 1:
         return found[0].upper() + found[1:]
-    holding = sum(part.holds is True for part in parts)
-    return f"{holding} of {len(parts)} comparisons are as claimed; the furthest off: {found}"
+    holding = sum(check.holds is True for check in checks)
+    return f"{holding} of {len(checks)} comparisons are as claimed; the furthest off: {found}"
 
 
-def _undecided(parts: Sequence[Part], differences: Sequence[Interval], measure: str) -> str:
+def _undecided(checks: Sequence[Check], differences: Sequence[Interval], measure: str) -> str:
     """Return how many comparisons are open, and how wide their intervals are, in words; nothing if all are decided."""
-    undecided = [difference for part, difference in zip(parts, differences, strict=True) if part.holds is None]
+    undecided = [difference for check, difference in zip(checks, differences, strict=True) if check.holds is None]
     if not undecided:
         return ""
     widest = max(undecided, key=lambda difference: difference.high - difference.low)
     apart = (
         "No two methods can be told apart"
-        if len(undecided) == len(parts)
-        else (f"{len(undecided)} of {len(parts)} comparisons stay open")
+        if len(undecided) == len(checks)
+        else (f"{len(undecided)} of {len(checks)} comparisons stay open")
     )
     return f"{apart}: differences of the {measure} are as uncertain as {widest}."
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.groups import FEWEST_SEEDS, Group, Groups, complete, groups_of
 from backsweep.lab.claims.question import Variant
-from backsweep.lab.claims.verdict import NOT_RUN, Part, Table, Verdict, all_of, all_parts
+from backsweep.lab.claims.verdict import NOT_RUN, Check, Table, Verdict, all_checks, all_of
 from backsweep.tasks import find_task
 
 STATED = ("minigrid", "sokoban")  # families whose budgets the paper or its released scripts state
@@ -64,12 +64,12 @@ class PairedRule(TrainingRule):
         """Return the verdict about runs of all that is compared, by task."""
 
     def conclude(
-        self, parts: list[Part], groups: Groups, table: Table, more: dict[str, Table] | None = None, **words: str
+        self, checks: list[Check], groups: Groups, table: Table, more: dict[str, Table] | None = None, **words: str
     ) -> Verdict:
         """Return the verdict about the tasks that were run; with too few paired seeds it is inconclusive."""
         seeds = [len(group.seeds(self.compared)) for group in groups.values()]
         told = statement(groups, self.compared, self.tasks)
-        verdict = all_parts(parts, told, table, sum(seeds) * len(self.compared), more, **words)
+        verdict = all_checks(checks, told, table, sum(seeds) * len(self.compared), more, **words)
         if len(groups) < len(self.tasks):
             verdict = replace(verdict, about=_counted(len(groups), len(self.tasks)))
         if min(seeds) >= FEWEST_SEEDS:

@@ -1,7 +1,7 @@
 """Comparisons on single tasks, which are shown with a verdict and decide nothing.
 
-With few seeds a bootstrap's p-values are too small: an exact sign test of five pairs cannot go below 0.06. So every row
-also says on how many seeds the winner is ahead.
+With few seeds a bootstrap's p-values are too small: an exact sign test of five pairs cannot go below 0.06. So every
+entry also says on how many seeds the winner is ahead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TITLE = "Task by task"
 
 def by_task(groups: Groups, winner: str, others: Sequence[str], name: str, measure: Measure, seed: int) -> Table:
     """Return the winner's lead over each of the others on each task, corrected for all of these comparisons."""
-    rows: Table = []
+    entries: Table = []
     p_values = []
     for task, group in sorted(groups.items()):
         for other in others:
@@ -32,7 +32,7 @@ def by_task(groups: Groups, winner: str, others: Sequence[str], name: str, measu
             difference, p_value = paired_difference(ours, theirs, generator=generator)
             ahead = int(np.count_nonzero(ours > theirs))
             p_values.append(p_value)
-            rows.append(
+            entries.append(
                 {
                     "measure": name,
                     "task": task,
@@ -42,4 +42,4 @@ def by_task(groups: Groups, winner: str, others: Sequence[str], name: str, measu
                     "seeds ahead": f"{ahead} of {len(ours)}",
                 }
             )
-    return [{**row, "p (Holm)": corrected} for row, corrected in zip(rows, holm(p_values), strict=True)]
+    return [{**entry, "p (Holm)": corrected} for entry, corrected in zip(entries, holm(p_values), strict=True)]

@@ -8,13 +8,13 @@ from typing import Any, Literal
 from backsweep.lab.stats.seeds_needed import MOST
 
 Table = list[dict[str, Any]]
-"""Rows, each by column."""
+"""Entries, each by column."""
 Outcome = Literal["reproduced", "not reproduced", "holds", "does not hold", "inconclusive", "no verdict", "not run"]
 
 
 @dataclass(frozen=True)
-class Part:
-    """One part of a claim, what was found, and whether it holds; None is undecided."""
+class Check:
+    """One check of a claim, what was found, and whether it holds; None is undecided."""
 
     text: str
     found: str
@@ -29,9 +29,9 @@ class Verdict:
 
     outcome: Outcome
     summary: str
-    parts: tuple[Part, ...] = ()
+    checks: tuple[Check, ...] = ()
     table: Table = field(default_factory=list)
-    """Numbers for the report, one row per line."""
+    """Numbers for the report."""
     records: int = 0
     """The number of records or runs behind it."""
     more: dict[str, Table] = field(default_factory=dict)
@@ -45,10 +45,12 @@ class Verdict:
 
     @property
     def needs(self) -> int | None:
-        """Seeds that would decide every part that is open; None if none is, or if that is not known."""
+        """Seeds that would decide every check that is open; None if none is, or if that is not known."""
         if self.outcome != "inconclusive":
             return None
-        return max((part.needs for part in self.parts if part.holds is None and part.needs is not None), default=None)
+        return max(
+            (check.needs for check in self.checks if check.holds is None and check.needs is not None), default=None
+        )
 
     @property
     def needs_in_words(self) -> str:
@@ -64,22 +66,22 @@ class Verdict:
         return f"{self.outcome} on {self.about}" if self.about else self.outcome
 
     @property
-    def parts_in_words(self) -> str:
-        """How many parts of the claim hold, and which do not; empty for a claim with one part."""
-        if len(self.parts) < 2:
+    def checks_in_words(self) -> str:
+        """How many checks of the claim hold, and which do not; empty for a claim with one check."""
+        if len(self.checks) < 2:
             return ""
-        holding = sum(part.holds is True for part in self.parts)
-        every = holding == len(self.parts)
-        words = [f"{all_of(holding)} parts hold" if every else f"{holding} of {len(self.parts)} parts hold"]
+        holding = sum(check.holds is True for check in self.checks)
+        every = holding == len(self.checks)
+        words = [f"{all_of(holding)} parts hold" if every else f"{holding} of {len(self.checks)} parts hold"]
         for word, state in (("undecided", None), ("against it", False)):
-            if texts := [part.text for part in self.parts if part.holds is state]:
+            if texts := [check.text for check in self.checks if check.holds is state]:
                 words.append(f"{word}: {texts[0] if len(texts) == 1 else len(texts)}")
         return "; ".join(words) + "."
 
     @property
     def found(self) -> str:
         """The whole verdict in words."""
-        return " ".join(filter(None, (self.parts_in_words, self.summary)))
+        return " ".join(filter(None, (self.checks_in_words, self.summary)))
 
 
 def all_of(count: int) -> str:
@@ -96,17 +98,17 @@ def as_goal(verdict: Verdict) -> Verdict:
     return replace(verdict, outcome=words.get(verdict.outcome, verdict.outcome))
 
 
-def all_parts(
-    parts: list[Part], summary: str, table: Table, records: int, more: dict[str, Table] | None = None, **words: str
+def all_checks(
+    checks: list[Check], summary: str, table: Table, records: int, more: dict[str, Table] | None = None, **words: str
 ) -> Verdict:
-    """Return "reproduced" if every part holds, "not reproduced" if one does not, else "inconclusive".
+    """Return "reproduced" if every check holds, "not reproduced" if one does not, else "inconclusive".
 
     `words` are its short sentence and its number.
     """
-    holds = [part.holds for part in parts]
+    holds = [check.holds for check in checks]
     outcome: Outcome = "inconclusive"
     if False in holds:
         outcome = "not reproduced"
     elif None not in holds and holds:
         outcome = "reproduced"
-    return Verdict(outcome, summary, tuple(parts), table, records, {} if more is None else more, **words)
+    return Verdict(outcome, summary, tuple(checks), table, records, {} if more is None else more, **words)

@@ -59,13 +59,13 @@ class Answer:
     diverged: Table = field(default_factory=list)
     """Diverged runs by task and method, if there are any."""
     sources: Table = field(default_factory=list)
-    """The configuration of the runs behind it, one row per task and method."""
+    """The configuration of the runs behind it, one entry per task and method."""
 
     @property
     def by_task(self) -> dict[str, Table]:
-        """The tables by task and method that have rows, by title."""
+        """The tables by task and method that have entries, by title."""
         tables = {THRESHOLD_TITLE: self.thresholds, SUCCESS_TITLE: self.successes, DIVERGED_TITLE: self.diverged}
-        return {title: rows for title, rows in tables.items() if rows}
+        return {title: entries for title, entries in tables.items() if entries}
 
     @property
     def id(self) -> str:
@@ -86,15 +86,15 @@ class Answer:
     def short(self) -> str:
         """The result in one sentence."""
         verdict = self.verdict
-        short = verdict.short or f"{verdict.parts_in_words} {verdict.summary.split('. ')[0].rstrip('.')}.".strip()
+        short = verdict.short or f"{verdict.checks_in_words} {verdict.summary.split('. ')[0].rstrip('.')}.".strip()
         return f"{short} It would take {verdict.needs_in_words}." if verdict.needs else short
 
     @property
     def caution(self) -> str:
         """A warning about the runs, or an empty text."""
-        gone = sum(row[DIVERGED] for row in self.diverged)
-        runs = sum(row["runs"] for row in self.diverged)
-        of_graph = [row[DIVERGED] for row in self.diverged if row["method"] == "graph"]
+        gone = sum(entry[DIVERGED] for entry in self.diverged)
+        runs = sum(entry["runs"] for entry in self.diverged)
+        of_graph = [entry[DIVERGED] for entry in self.diverged if entry["method"] == "graph"]
         unless = ", in none of graph values" if of_graph and not sum(of_graph) else ""
         return f"Values diverged in {gone} of {runs} runs{unless}." if gone > OFTEN * runs else ""
 
@@ -201,12 +201,14 @@ def _scores(question: Question, evidence: Evidence) -> Table:
     if lacking := [title_of(name) for name in names if any(name in group.runs for group in groups.values())]:
         text = f"{', '.join(lacking)}: not on all tasks with all seeds that the others have, so no score"
         evidence.left_out.append(f"{question.id}: {text}")
-    rows = []
+    entries = []
     for name, measure in (("final score", final_score), ("area under the curve", area)):
         values = scores(groups, labels, measure) if groups else {}
         for label, found in (aggregates(values) if values else {}).items():
-            rows.append({"measure": name, "method": label, "tasks": len(groups), "seeds": len(values[label]), **found})
-    return rows
+            entries.append(
+                {"measure": name, "method": label, "tasks": len(groups), "seeds": len(values[label]), **found}
+            )
+    return entries
 
 
 def _runs(question: Question, evidence: Evidence) -> Iterator[tuple[Group, str, list[TrainedRun]]]:
@@ -219,12 +221,12 @@ def _runs(question: Question, evidence: Evidence) -> Iterator[tuple[Group, str, 
 
 def _thresholds(question: Question, evidence: Evidence) -> Table:
     """Return the median steps to the threshold, with runs that never reach it censored; only for bounded scores."""
-    rows = []
+    entries = []
     for group, label, runs in _runs(question, evidence):
         if all(run.bounded for run in runs):
             times, happened = zip(*(steps_to(run.steps, run.score, GOOD_ENOUGH) for run in runs), strict=True)
             generator = named_generator(0, group.task, label)
-            rows.append(
+            entries.append(
                 {
                     "task": group.task,
                     "method": label,
@@ -232,36 +234,36 @@ def _thresholds(question: Question, evidence: Evidence) -> Table:
                     "median steps": median_interval(times, happened, generator=generator),
                 }
             )
-    return rows
+    return entries
 
 
 def _successes(question: Question, evidence: Evidence) -> Table:
     """Return each run's final share of episodes that reach the goal, from the worst seed to the best."""
-    rows = []
+    entries = []
     for group, label, runs in _runs(question, evidence):
         found = sorted(float(run.numbers["exact_success"][-1]) for run in runs)
         if not np.isnan(found).any():
-            rows.append({"task": group.task, "method": label, SUCCESS: found})
-    return rows
+            entries.append({"task": group.task, "method": label, SUCCESS: found})
+    return entries
 
 
 def _diverged(question: Question, evidence: Evidence) -> Table:
     """Return how many runs left the bounds of returns; nothing if none did or no bounds are known."""
-    rows = []
+    entries = []
     for group, label, runs in _runs(question, evidence):
         bounds = [(run, bound) for run in runs if (bound := return_bounds(run.config)) is not None]
         if bounds:
             count = sum(left_bounds(run.numbers["probe_q"], bound) for run, bound in bounds)
-            rows.append({"task": group.task, "method": label, DIVERGED: count, "runs": len(bounds)})
-    return rows if any(row[DIVERGED] for row in rows) else []
+            entries.append({"task": group.task, "method": label, DIVERGED: count, "runs": len(bounds)})
+    return entries if any(entry[DIVERGED] for entry in entries) else []
 
 
 def _sources(question: Question, evidence: Evidence) -> Table:
     """Return the configuration and records of the runs of each task and variant."""
-    rows = []
+    entries = []
     for group, label, runs in _runs(question, evidence):
         config, place = runs[0].config, runs[0].place
-        rows.append(
+        entries.append(
             {
                 "task": group.task,
                 "method": label,
@@ -273,4 +275,4 @@ def _sources(question: Question, evidence: Evidence) -> Table:
                 "records": str((place if place.is_file() else place.parent).relative_to(evidence.root)),
             }
         )
-    return rows
+    return entries

@@ -6,7 +6,7 @@ from html import escape
 
 from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.answers import Answer, Report, by_kind
-from backsweep.lab.report.chart import CARD_ROWS, AnyChart, DotChart
+from backsweep.lab.report.chart import CARD_CATEGORIES, AnyChart, DotChart
 
 
 def anchor(answer: Answer) -> str:
@@ -27,20 +27,20 @@ def outcome_class(verdict: Verdict) -> str:
 
 def cards_html(report: Report) -> str:
     """Return a card for each question that was run, and a list of the others."""
-    parts = ['<section id="claims"><h2>What was asked, and what came out</h2>']
+    html = ['<section id="claims"><h2>What was asked, and what came out</h2>']
     for title, answers in by_kind(report.answers).items():
         run = [answer for answer in answers if answer.verdict.outcome != "not run"]
         waiting = [answer for answer in answers if answer.verdict.outcome == "not run"]
         if not answers:
             continue
-        parts.append(f"<h3>{escape(title)}</h3>")
+        html.append(f"<h3>{escape(title)}</h3>")
         if run:
-            parts.append(f'<div class="cards">{"".join(map(_card, run))}</div>')
+            html.append(f'<div class="cards">{"".join(map(_card, run))}</div>')
         if waiting:
             items = "".join(f'<li><a href="#{anchor(a)}">{a.id}. {escape(a.title)}</a></li>' for a in waiting)
-            parts.append(f'<p class="soft small">Not run yet:</p><ul class="waiting">{items}</ul>')
-    parts.append("</section>")
-    return "\n".join(parts)
+            html.append(f'<p class="soft small">Not run yet:</p><ul class="waiting">{items}</ul>')
+    html.append("</section>")
+    return "\n".join(html)
 
 
 def _card(answer: Answer) -> str:
@@ -54,11 +54,11 @@ def _card(answer: Answer) -> str:
 
 
 def _small(chart: AnyChart) -> str:
-    """Return a small chart; its caption says which of its views or rows it shows."""
+    """Return a small chart; its caption says which of its views or categories it shows."""
     shown = chart.title
     if isinstance(chart, DotChart):
-        if len(chart.dot_rows) > CARD_ROWS:
-            shown += f"; the first {CARD_ROWS} of {len(chart.dot_rows)}"
+        if len(chart.categories) > CARD_CATEGORIES:
+            shown += f"; the first {CARD_CATEGORIES} of {len(chart.categories)}"
     elif len(chart.facets) > 1:
         shown += f"; {chart.facets[chart.first].label}"
     return f'<figure data-chart="{chart.name}" data-mini><figcaption>{escape(shown)}</figcaption></figure>'
@@ -71,14 +71,14 @@ def contents_html(report: Report, with_chain: bool) -> str:
     places += [("chain", "The chain, step by step")] if with_chain else []
     places += [("claims", "All claims as cards"), ("compared", "The claims side by side")]
     top = "".join(f'<li><a href="#{place}">{text}</a></li>' for place, text in places)
-    parts = [f'<a class="brand" href="#top">backsweep</a><ul>{top}</ul>']
+    html = [f'<a class="brand" href="#top">backsweep</a><ul>{top}</ul>']
     for title, answers in by_kind(report.answers).items():
         items = "".join(
             f'<li><a href="#{anchor(answer)}"><span class="mark {outcome_class(answer.verdict)}" aria-hidden="true">'
             f"</span><span>{answer.id}. {escape(answer.title)}</span></a></li>"
             for answer in answers
         )
-        parts.append(f"<h2>{escape(title)}</h2><ul>{items}</ul>")
+        html.append(f"<h2>{escape(title)}</h2><ul>{items}</ul>")
     if report.remarks:
-        parts.append('<h2>Records</h2><ul><li><a href="#remarks">About the records</a></li></ul>')
-    return f'<nav id="contents" aria-label="Contents">{"".join(parts)}</nav>'
+        html.append('<h2>Records</h2><ul><li><a href="#remarks">About the records</a></li></ul>')
+    return f'<nav id="contents" aria-label="Contents">{"".join(html)}</nav>'

@@ -20,8 +20,8 @@ from backsweep.lab.studies.tabular.study import DIFFUSION_TARGETS, DIFFUSIONS, m
 def _view_label(view: dict[str, Any]) -> str:
     start = "from zero" if view["initial"] == "zero" else "from uniform(0, 0.1)"
     target = "no target table" if view["target_every"] == 0 else f"target copied every {view['target_every']}"
-    rows = "1 transition" if view["batch"] == 1 else f"{view['batch']} transitions"
-    return f"{rows} per backup, {target}, {start}"
+    size = "1 transition" if view["batch"] == 1 else f"{view['batch']} transitions"
+    return f"{size} per backup, {target}, {start}"
 
 
 def _facets(

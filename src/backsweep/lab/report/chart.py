@@ -12,8 +12,8 @@ from backsweep.agent.palette import Look, looks, title_of
 from backsweep.lab.stats.survival import kaplan_meier
 
 Unit = Literal["", "percent"]
-CARD_ROWS = 8
-"""The largest number of rows of a dot chart that a card shows."""
+CARD_CATEGORIES = 8
+"""The largest number of categories of a dot chart that a card shows."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Chart:
         """Whether the page may show all views at once: if each is about a task."""
         return 1 < len(self.facets) <= 12 and all(facet.task for facet in self.facets)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def entries(self) -> Iterator[dict[str, Any]]:
         """Yield every point, for CSV."""
         for facet in self.facets:
             for line in facet.series:
@@ -97,7 +97,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Dots:
-    """The values of one line in one row, as dots, and their median."""
+    """The values of one line in one category, as dots, and their median."""
 
     name: str
     values: list[float]
@@ -109,8 +109,8 @@ class Dots:
 
 
 @dataclass(frozen=True)
-class DotRow:
-    """One row of a dot chart, with a strip for each line."""
+class DotCategory:
+    """One category of a dot chart, with a strip for each line."""
 
     label: str
     dots: list[Dots]
@@ -119,12 +119,12 @@ class DotRow:
 
 @dataclass(frozen=True)
 class DotChart:
-    """Rows of dots along one axis, for categories without an order such as tasks or seeds."""
+    """Dots along one axis, for categories without an order such as tasks or seeds."""
 
     name: str
     title: str
     x: str
-    dot_rows: list[DotRow]
+    categories: list[DotCategory]
     log_x: bool = False
     x_shows: tuple[float, ...] = (0.0,)
     """Values that the axis must include."""
@@ -139,20 +139,20 @@ class DotChart:
     @property
     def looks(self) -> dict[str, Look]:
         """How each line is shown, in the legend's order."""
-        return _looks(self.known, (dots.name for row in self.dot_rows for dots in row.dots))
+        return _looks(self.known, (dots.name for category in self.categories for dots in category.dots))
 
     @property
     def named(self) -> bool:
-        """Whether the label of each row names its only line, so that no legend is needed."""
-        return all([title_of(dots.name) for dots in row.dots] == [row.label] for row in self.dot_rows)
+        """Whether the label of each category names its only line, so that no legend is needed."""
+        return all([title_of(dots.name) for dots in category.dots] == [category.label] for category in self.categories)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def entries(self) -> Iterator[dict[str, Any]]:
         """Yield every dot, for CSV."""
-        for row in self.dot_rows:
-            for dots in row.dots:
+        for category in self.categories:
+            for dots in category.dots:
                 band = {} if dots.low is None else {"low": dots.low, "high": dots.high}
                 for value in dots.values:
-                    yield {"row": row.label, "line": dots.name, self.x: value} | band
+                    yield {"row": category.label, "line": dots.name, self.x: value} | band
 
     def to_json(self) -> dict[str, Any]:
         """Return the chart as plain JSON; infinite values are null."""

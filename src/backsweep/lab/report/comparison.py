@@ -15,26 +15,26 @@ COLUMNS = {"paper": "with its settings", "released": "with the released code's",
 _NONE = "-"
 
 
-def comparison_rows(report: Report) -> list[dict[str, str]]:
-    """Return a row for each claim."""
-    return [_row(question, report) for question in CLAIMS]
+def comparison_entries(report: Report) -> list[dict[str, str]]:
+    """Return an entry for each claim."""
+    return [_entry(question, report) for question in CLAIMS]
 
 
 def comparison_html(report: Report) -> str:
-    """Return the table as a part of the page."""
+    """Return the table in HTML."""
     text = (
         "A claim is reproduced, not reproduced, or inconclusive: it cannot be decided with this much data. Numbers are "
         "those of the comparison that is least in its favour, with its interval. What is measured without training "
         "stands in the first column of results."
     )
-    rows = comparison_rows(report)
-    empty = {column for column in rows[0] if all(row[column] == _NONE for row in rows)}
-    table = table_html([{name: row[name] for name in row if name not in empty} for row in rows], TITLE)
+    entries = comparison_entries(report)
+    empty = {column for column in entries[0] if all(entry[column] == _NONE for entry in entries)}
+    table = table_html([{name: entry[name] for name in entry if name not in empty} for entry in entries], TITLE)
     fold = f'<details class="claim" id="compared"><summary><h3>{escape(TITLE)}</h3></summary>'
     return f"<section>{fold}<div><p>{escape(text)}</p>{table}</div></details></section>"
 
 
-def _row(question: Question, report: Report) -> dict[str, str]:
+def _entry(question: Question, report: Report) -> dict[str, str]:
     answers = {answer.follows: answer for answer in report.answers if answer.question is question}
     cells = {title: _result(answers.get(settings)) for settings, title in COLUMNS.items()}
     return {

@@ -40,24 +40,24 @@ def _claim(answer: Answer, files: bool) -> str:
         ("Keep in mind", answer.caution),
         ("Missing", question.missing),
     )
-    parts = [
+    html = [
         f'<details class="claim" id="{anchor(answer)}"><summary><h3>{answer.id}. {escape(answer.title)}</h3>',
         f"{badge(verdict)}</summary><div><p>{escape(question.question)}</p>",
         _described(first),
     ]
     for chart in answer.charts:
-        parts.append(f'<figure data-chart="{chart.name}"><figcaption>{escape(chart.title)}</figcaption></figure>')
+        html.append(f'<figure data-chart="{chart.name}"><figcaption>{escape(chart.title)}</figcaption></figure>')
         if files:
             name = f"figures/{chart.name}"
-            parts.append(f'<p class="soft small"><a href="{name}.png">PNG</a> · <a href="{name}.csv">CSV</a></p>')
+            html.append(f'<p class="soft small"><a href="{name}.png">PNG</a> · <a href="{name}.csv">CSV</a></p>')
     rule = _described((("Measured", question.metric), ("Decided by", question.decided_by)))
-    parts.append(
-        _fold(" ".join(("How it is decided.", escape(verdict.parts_in_words))).strip(), rule + _parts(verdict))
+    html.append(
+        _fold(" ".join(("How it is decided.", escape(verdict.checks_in_words))).strip(), rule + _checks(verdict))
     )
     if tables := _tables(answer, files):
-        parts.append(_fold("Show numbers", "".join(tables)))
-    parts.append("</div></details>")
-    return "\n".join(parts)
+        html.append(_fold("Show numbers", "".join(tables)))
+    html.append("</div></details>")
+    return "\n".join(html)
 
 
 def _described(words: Sequence[tuple[str, str]]) -> str:
@@ -69,13 +69,13 @@ def _fold(title: str, body: str) -> str:
     return f'<details class="numbers"><summary>{title}</summary>{body}</details>'
 
 
-def _parts(verdict: Verdict) -> str:
-    """Return the parts of a claim, each with whether it holds."""
+def _checks(verdict: Verdict) -> str:
+    """Return the checks of a claim, each with whether it holds."""
     items = [
         f'<li><span class="{kind}" title="{said}" role="img" aria-label="{said}">{mark}</span>'
-        f'<span>{escape(readable(part.text))}: <span class="found">{escape(readable(part.found))}</span></span></li>'
-        for part in verdict.parts
-        for mark, kind, said in [MARKS[part.holds]]
+        f'<span>{escape(readable(check.text))}: <span class="found">{escape(readable(check.found))}</span></span></li>'
+        for check in verdict.checks
+        for mark, kind, said in [MARKS[check.holds]]
     ]
     return f'<ul class="parts">{"".join(items)}</ul>' if items else ""
 
@@ -84,23 +84,23 @@ def _tables(answer: Answer, files: bool) -> list[str]:
     verdict = answer.verdict
     found: list[tuple[str, Table, str]] = []
     found.append(("Scores", answer.scores, f"{answer.slug}-scores.csv"))
-    found += [(title, side_by_side(rows), "") for title, rows in answer.by_task.items()]
+    found += [(title, side_by_side(entries), "") for title, entries in answer.by_task.items()]
     found.append(("All comparisons", verdict.table, f"{answer.slug}.csv"))
-    found += [(title, side_by_side(rows), table_name(answer.slug, title)) for title, rows in verdict.more.items()]
+    found += [(title, side_by_side(entries), table_name(answer.slug, title)) for title, entries in verdict.more.items()]
     found.append(("Configuration and records", answer.sources, ""))
-    parts = []
-    for title, rows, file in found:
-        if rows:
+    html = []
+    for title, entries, file in found:
+        if entries:
             link = f'<p class="soft small"><a href="tables/{file}">As CSV</a></p>' if files and file else ""
-            parts.append(f"<h4>{escape(title)}</h4>{table_html(rows, title)}{link}")
+            html.append(f"<h4>{escape(title)}</h4>{table_html(entries, title)}{link}")
     if not answer.sources and verdict.records:
         plan = answer.question.plan("paper")
         name = getattr(plan, "name", "")
         seeds: tuple[int, ...] = getattr(plan, "seeds", (0,))
         text = f"{verdict.records:,} records in <code>{escape(name)}/</code>, seeds {min(seeds)} to {max(seeds)}."
         again = f"<code>backsweep experiment run {answer.question.id} --scale paper</code> makes them again."
-        parts.append(f'<p class="small">{text} {again}</p>')
-    return parts
+        html.append(f'<p class="small">{text} {again}</p>')
+    return html
 
 
 def remarks_html(report: Report) -> str:

@@ -31,7 +31,7 @@ def draw_all(charts: Mapping[Path, AnyChart], processes: int) -> None:
 
 
 def draw(chart: AnyChart, path: Path) -> None:
-    """Write a chart into a PNG: its chosen views side by side, or its rows below each other."""
+    """Write a chart into a PNG: its chosen views side by side, or its categories below each other."""
     plt = pyplot("report")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = _dots(plt, chart) if isinstance(chart, DotChart) else _lines(plt, chart)
@@ -119,17 +119,19 @@ def _panel(panel: Any, chart: Chart, facet: Facet, shown: Mapping[str, Look]) ->
 
 def _dots(plt: Any, chart: DotChart) -> Any:
     shown = chart.looks
-    strips = sum(max(1, len(row.dots)) for row in chart.dot_rows)
-    height = 1.3 + 0.1 * strips + 0.12 * len(chart.dot_rows)
+    strips = sum(max(1, len(category.dots)) for category in chart.categories)
+    height = 1.3 + 0.1 * strips + 0.12 * len(chart.categories)
     figure, panel = plt.subplots(figsize=(9.5, max(2.2, height)), layout="constrained")
-    values = [v for row in chart.dot_rows for d in row.dots for v in (*d.values, d.low, d.high) if v is not None]
+    values = [
+        v for category in chart.categories for d in category.dots for v in (*d.values, d.low, d.high) if v is not None
+    ]
     known = [value for value in values if math.isfinite(value)] + list(chart.x_shows)
     low, high = min(known), max(known)
     outside = high + 0.13 * (high - low or 1.0)
     places, at = [], 0.0
-    for row in chart.dot_rows:
+    for category in chart.categories:
         start = at
-        for dots in sorted(row.dots, key=lambda entry: list(shown).index(entry.name)):
+        for dots in sorted(category.dots, key=lambda entry: list(shown).index(entry.name)):
             colour = shown[dots.name].light
             if chart.bars and dots.middle is not None:
                 panel.plot([0, min(dots.middle, outside)], [-at, -at], color=colour, linewidth=2.4, alpha=0.35)
@@ -142,7 +144,7 @@ def _dots(plt: Any, chart: DotChart) -> Any:
             at += 1.0
         places.append(-(start + at - 1.0) / 2)
         at += 1.0
-    panel.set_yticks(places, [row.label for row in chart.dot_rows])
+    panel.set_yticks(places, [category.label for category in chart.categories])
     panel.set_xlabel(chart.x, fontsize=9)
     panel.xaxis.set_major_formatter(lambda value, _: short_number(value, chart.unit))
     margin = 0.02 * (high - low or 1.0)

@@ -30,11 +30,13 @@ def sentences(report: Report) -> list[str]:
 def _about_order(report: Report) -> str:
     """Return whether TER does better than the same rows in random order, by C3."""
     for answer in report.answers:
-        rows = [row for row in answer.verdict.table if row.get("against") == "ter-shuffled" and "p (Holm)" in row]
-        if answer.question.id == "C3" and answer.usual and rows:
-            row = rows[0]
-            lead, clear = row["difference"], row["p (Holm)"] <= 0.05
-            by = f"by {abs(lead.estimate):.2f} of a score from 0 to 1 over {row['tasks']} tasks (paper's settings)"
+        entries = [
+            entry for entry in answer.verdict.table if entry.get("against") == "ter-shuffled" and "p (Holm)" in entry
+        ]
+        if answer.question.id == "C3" and answer.usual and entries:
+            entry = entries[0]
+            lead, clear = entry["difference"], entry["p (Holm)"] <= 0.05
+            by = f"by {abs(lead.estimate):.2f} of a score from 0 to 1 over {entry['tasks']} tasks (paper's settings)"
             if clear and lead.estimate < 0:
                 return f"The order of TER's sweep is not what helps: the same rows in random order do better, {by}."
             if clear:
@@ -48,8 +50,8 @@ def _about_claims(report: Report) -> str:
     claims = {answer.question.id for answer in answers}
     usual = {answer.question.id: answer.verdict.outcome for answer in answers if answer.usual}
     counts: Counter[str] = Counter(usual.get(claim, ELSEWHERE) for claim in claims)
-    parts = [words.format(counts[outcome]) for outcome, words in OUTCOMES if counts[outcome]]
-    return f"Of the {len(claims)} claims of the paper on Topological Experience Replay: {', '.join(parts)}."
+    found = [words.format(counts[outcome]) for outcome, words in OUTCOMES if counts[outcome]]
+    return f"Of the {len(claims)} claims of the paper on Topological Experience Replay: {', '.join(found)}."
 
 
 def chain_player(report: Report) -> dict[str, Any] | None:
@@ -70,7 +72,7 @@ def chain_player(report: Report) -> dict[str, Any] | None:
 def hero_html(report: Report, with_chain: bool) -> str:
     """Return the first screen."""
     said = "".join(f"<li>{escape(text)}</li>" for text in sentences(report))
-    parts = []
+    html = []
     if report.soonest is not None:
         drawn, known = len(report.soonest.drawn), len(report.soonest.methods)
         some = (
@@ -79,12 +81,12 @@ def hero_html(report: Report, with_chain: bool) -> str:
             if drawn < known
             else ""
         )
-        parts.append(
+        html.append(
             '<figure id="soonest" class="panel-card" data-chart="soonest"><figcaption>How soon each method solves each '
             f"task: environment steps until 90% of episodes are solved for good</figcaption>{some}</figure>"
         )
     if with_chain:
-        parts.append(
+        html.append(
             '<section id="chain" class="panel-card"><h2>Watch values flow back along a chain</h2><p class="soft small">'
             "Each strip is the same chain and the same experience, one transition per backup. The fuller a cell, the "
             "higher its value; arrows show the best action, the frame the state just backed up.</p>"
@@ -92,5 +94,5 @@ def hero_html(report: Report, with_chain: bool) -> str:
         )
     return (
         '<section id="top"><h1>Which replay learns soonest?</h1>'
-        f'<ul class="lead">{said}</ul><div class="first">{"".join(parts)}</div></section>'
+        f'<ul class="lead">{said}</ul><div class="first">{"".join(html)}</div></section>'
     )

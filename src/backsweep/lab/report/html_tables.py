@@ -12,14 +12,14 @@ from backsweep.lab.report.chart import task_title
 from backsweep.lab.report.tables import shown
 from backsweep.tasks import TASKS
 
-MOST_ROWS = 400
+MOST_ENTRIES = 400
 NUMBERS = re.compile(r"(?:-?[\d.,]+|never|-|no)(?:$|[\s%,\[(])")
 
 
-def table_html(rows: Table, name: str) -> str:
-    """Return rows as an HTML table; `name` is its label for screen readers."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    right = {column: _is_number([row.get(column) for row in rows]) for column in columns}
+def table_html(entries: Table, name: str) -> str:
+    """Return entries as an HTML table; `name` is its label for screen readers."""
+    columns = list(dict.fromkeys(column for entry in entries for column in entry))
+    right = {column: _is_number([entry.get(column) for entry in entries]) for column in columns}
 
     def cell(tag: str, column: str, text: str) -> str:
         kind = " class=number" if right[column] else ""
@@ -28,10 +28,14 @@ def table_html(rows: Table, name: str) -> str:
 
     head = "".join(cell("th", column, _title(column)) for column in columns)
     body = "".join(
-        "<tr>" + "".join(cell("td", column, _title(shown(row.get(column)))) for column in columns) + "</tr>"
-        for row in rows[:MOST_ROWS]
+        "<tr>" + "".join(cell("td", column, _title(shown(entry.get(column)))) for column in columns) + "</tr>"
+        for entry in entries[:MOST_ENTRIES]
     )
-    more = f"<p class=soft>{len(rows) - MOST_ROWS} more rows are in the CSV.</p>" if len(rows) > MOST_ROWS else ""
+    more = (
+        f"<p class=soft>{len(entries) - MOST_ENTRIES} more entries are in the CSV.</p>"
+        if len(entries) > MOST_ENTRIES
+        else ""
+    )
     return (
         f'<div class=wide role=region aria-label="{escape(name)}"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{more}"

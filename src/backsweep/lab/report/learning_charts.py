@@ -19,7 +19,7 @@ from backsweep.lab.claims.lead_rules import GrowsWithSize
 from backsweep.lab.claims.question import Question
 from backsweep.lab.claims.task_by_task import TITLE as BY_TASK
 from backsweep.lab.claims.verdict import Verdict
-from backsweep.lab.report.chart import AnyChart, Chart, DotChart, DotRow, Dots, Facet, Series, Unit, task_title
+from backsweep.lab.report.chart import AnyChart, Chart, DotCategory, DotChart, Dots, Facet, Series, Unit, task_title
 from backsweep.lab.stats.intervals import curve_bands, performance_profile
 
 MOST_PANELS = 8  # in one picture file
@@ -54,21 +54,23 @@ def trials(verdict: Verdict, slug: str) -> list[AnyChart]:
     Trials on different tasks cannot be compared; one that is alone on its tasks is in the tables.
     """
     tasks: dict[str, tuple[str, ...]] = {}
-    for row in verdict.more.get("By task", []):
-        tasks[row["method"]] = (*tasks.get(row["method"], ()), row["task"])
+    for entry in verdict.more.get("By task", []):
+        tasks[entry["method"]] = (*tasks.get(entry["method"], ()), entry["task"])
     column = "area under success"
-    together: dict[tuple[str, ...], list[DotRow]] = {}
-    for row in sorted((row for row in verdict.table if column in row), key=lambda row: -float(row[column].estimate)):
-        area, method = row[column], row["method"].split(", ")[0]
+    together: dict[tuple[str, ...], list[DotCategory]] = {}
+    for entry in sorted(
+        (entry for entry in verdict.table if column in entry), key=lambda entry: -float(entry[column].estimate)
+    ):
+        area, method = entry[column], entry["method"].split(", ")[0]
         dots = Dots(method, [area.estimate], area.estimate, area.low, area.high)
-        together.setdefault(tasks.get(row["method"], ()), []).append(DotRow(title_of(row["method"]), [dots]))
+        together.setdefault(tasks.get(entry["method"], ()), []).append(DotCategory(title_of(entry["method"]), [dots]))
     charts: list[AnyChart] = []
-    several = {where: rows for where, rows in together.items() if len(rows) > 1} or together
-    for place, (where, rows) in enumerate(sorted(several.items(), key=lambda entry: -len(entry[1]))):
+    several = {where: categories for where, categories in together.items() if len(categories) > 1} or together
+    for place, (where, categories) in enumerate(sorted(several.items(), key=lambda entry: -len(entry[1]))):
         title = "Episodes that reach the goal over the whole run, mean of its evaluations, with 95% intervals"
         title += f", on {' and '.join(map(task_title, where))}" if where else ""
         name = f"{slug}-trials" + (f"-{place + 1}" if place else "")
-        charts.append(DotChart(name, title, "episodes that reach the goal", rows, unit="percent", bars=True))
+        charts.append(DotChart(name, title, "episodes that reach the goal", categories, unit="percent", bars=True))
     return charts
 
 
@@ -80,30 +82,30 @@ def _in_order(question: Question, groups: Groups) -> list[tuple[str, Group]]:
 
 def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyChart]:
     """Return the winner's lead over each other method by task; nothing if the rules have several winners."""
-    rows = verdict.more.get(BY_TASK, [])
+    entries = verdict.more.get(BY_TASK, [])
     rules = getattr(question.rule, "rules", (question.rule,))
     winners = {rule.winner for rule in rules if hasattr(rule, "winner")}
-    if not rows or len(winners) != 1:
+    if not entries or len(winners) != 1:
         return []
-    measure = rows[0]["measure"]
-    rows = [row for row in rows if row["measure"] == measure]
-    tasks = [task for task in question.tasks if any(row["task"] == task for row in rows)]
+    measure = entries[0]["measure"]
+    entries = [entry for entry in entries if entry["measure"] == measure]
+    tasks = [task for task in question.tasks if any(entry["task"] == task for entry in entries)]
     winner = title_of(winners.pop())
-    dot_rows = [
-        DotRow(
+    categories = [
+        DotCategory(
             task_title(task),
             [
-                Dots(row["against"], [d.estimate], d.estimate, d.low, d.high, f"{row['seeds ahead']} seeds")
-                for row in rows
-                if row["task"] == task
-                for d in [row["difference"]]
+                Dots(entry["against"], [d.estimate], d.estimate, d.low, d.high, f"{entry['seeds ahead']} seeds")
+                for entry in entries
+                if entry["task"] == task
+                for d in [entry["difference"]]
             ],
             task,
         )
         for task in tasks
     ]
     title = f"{winner} minus each other method: {measure} by task, with 95% intervals"
-    return [DotChart(f"{slug}-ahead", title, f"how far {winner} is above the other", dot_rows)]
+    return [DotChart(f"{slug}-ahead", title, f"how far {winner} is above the other", categories)]
 
 
 def _soonest(question: Question, groups: Groups, slug: str) -> list[AnyChart]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backsweep.lab.report.answers import Answer, Report, by_kind
-from backsweep.lab.report.comparison import TITLE, comparison_rows
+from backsweep.lab.report.comparison import TITLE, comparison_entries
 
 BEGIN = "<!-- made by `backsweep report`: do not edit by hand -->"
 END = "<!-- end of what `backsweep report` made -->"
@@ -24,9 +24,9 @@ def block(report: Report) -> str:
 
 
 def _comparison(report: Report) -> list[str]:
-    rows = comparison_rows(report)
-    head = list(rows[0])
-    body = [f"| {' | '.join(_cell(text) for text in row.values())} |" for row in rows]
+    entries = comparison_entries(report)
+    head = list(entries[0])
+    body = [f"| {' | '.join(_cell(text) for text in entry.values())} |" for entry in entries]
     return [f"**{TITLE}**", "", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body, ""]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from backsweep.agent.palette import METHODS, SPARE, Look, looks
 from backsweep.lab.report.answers import Report
 from backsweep.lab.report.cards import cards_html, contents_html
-from backsweep.lab.report.chart import CARD_ROWS, AnyChart, Chart
+from backsweep.lab.report.chart import CARD_CATEGORIES, AnyChart, Chart
 from backsweep.lab.report.comparison import comparison_html
 from backsweep.lab.report.details import details_html, remarks_html
 from backsweep.lab.report.hero import chain_player, hero_html
@@ -70,14 +70,14 @@ def page_data(report: Report) -> dict[str, Any]:
     tasks = [task for chart in charts for task in _tasks(chart)]
     return {
         "charts": {chart.name: {**chart.to_json(), "looks": _looks(chart.looks)} for chart in charts},
-        "card_rows": CARD_ROWS,
+        "card_categories": CARD_CATEGORIES,
         "chain": chain,
         "pictures": thumbnails(tasks),
     }
 
 
 def _tasks(chart: AnyChart) -> list[str]:
-    return [part.task for part in (chart.facets if isinstance(chart, Chart) else chart.dot_rows)]
+    return [place.task for place in (chart.facets if isinstance(chart, Chart) else chart.categories)]
 
 
 def _looks(lines: Mapping[str, Look]) -> dict[str, dict[str, str]]:

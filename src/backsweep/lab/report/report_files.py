@@ -51,11 +51,11 @@ def write_report(report: Report, out: Path, processes: int = 1) -> Path:
             write_table(out / "tables" / f"{name}-scores.csv", answer.scores)
         if answer.thresholds:
             write_table(out / "tables" / f"{name}-steps.csv", answer.thresholds)
-        for title, rows in answer.verdict.more.items():
-            if rows:
-                write_table(out / "tables" / table_name(name, title), rows)
+        for title, entries in answer.verdict.more.items():
+            if entries:
+                write_table(out / "tables" / table_name(name, title), entries)
         for chart in answer.charts:
-            write_table(out / "figures" / f"{chart.name}.csv", list(chart.rows()))
+            write_table(out / "figures" / f"{chart.name}.csv", list(chart.entries()))
     pictures: dict[Path, AnyChart] = {
         out / "figures" / f"{chart.name}.png": chart for answer in report.answers for chart in answer.charts
     }

@@ -12,7 +12,7 @@ from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.goal_rules import SOLVED, kept
 from backsweep.lab.claims.groups import belongs_to
 from backsweep.lab.claims.question import Question
-from backsweep.lab.report.chart import DotChart, DotRow, Dots, short_number, task_title
+from backsweep.lab.report.chart import DotCategory, DotChart, Dots, short_number, task_title
 
 MOST_DRAWN = 8
 
@@ -84,8 +84,8 @@ def read_soonest(evidence: Evidence, question: Question) -> Soonest | None:
 
 
 def soonest_chart(found: Soonest) -> DotChart:
-    """Return the chart: a row for each task, a strip for each method, a dot for each seed, a bar to the median."""
-    rows = []
+    """Return the chart: a category for each task, a strip for each method, a dot for each seed, a bar to the median."""
+    categories = []
     for task in found.tasks:
         medians = found.medians(task)
         dots = []
@@ -93,12 +93,12 @@ def soonest_chart(found: Soonest) -> DotChart:
             solved, runs = found.reached(task, method)
             note = "" if solved == runs else f"{solved} of {runs} runs get there"
             dots.append(Dots(method, sorted(found.steps[task, method].values()), medians[method], note=note))
-        rows.append(DotRow(task_title(task), dots, task))
+        categories.append(DotCategory(task_title(task), dots, task))
     return DotChart(
         "soonest",
         f"Environment steps until {SOLVED:.0%} of episodes are solved for good",
         "environment steps; a dot for each seed, a bar to the median",
-        rows,
+        categories,
         x_shows=(0.0, float(found.budget)),
         bars=True,
         beyond=f"not within {short_number(found.budget)}",

@@ -38,33 +38,33 @@ def _interval(value: Interval) -> str:
     return str(Interval(*(0.0 if abs(end) < NEGLIGIBLE * largest else end for end in ends)))
 
 
-def side_by_side(rows: Table) -> Table:
+def side_by_side(entries: Table) -> Table:
     """Return a long table with a column for each opponent or method; other tables unchanged."""
-    if not rows:
-        return rows
+    if not entries:
+        return entries
     lines: dict[tuple[str, ...], dict[str, Any]] = {}
-    if all({"task", "against", "difference"} <= row.keys() for row in rows):
-        for row in rows:
-            start = {"lead in": row["measure"], "on": row["task"]}
+    if all({"task", "against", "difference"} <= entry.keys() for entry in entries):
+        for entry in entries:
+            start = {"lead in": entry["measure"], "on": entry["task"]}
             line = lines.setdefault(tuple(start.values()), start)
-            text = f"{row['difference']}, p {row['p (Holm)']:.2g}, {row['seeds ahead']} seeds"
-            line[f"over {row['against']}"] = text
-    elif all({"task", "method", "median steps"} <= row.keys() for row in rows):
-        for row in rows:
-            start = {"median steps on": row["task"]}
-            (reached,) = (text for name, text in row.items() if name.startswith("runs that reach"))
-            median = row["median steps"]
+            text = f"{entry['difference']}, p {entry['p (Holm)']:.2g}, {entry['seeds ahead']} seeds"
+            line[f"over {entry['against']}"] = text
+    elif all({"task", "method", "median steps"} <= entry.keys() for entry in entries):
+        for entry in entries:
+            start = {"median steps on": entry["task"]}
+            (reached,) = (text for name, text in entry.items() if name.startswith("runs that reach"))
+            median = entry["median steps"]
             text = "never" if math.isinf(median.low) else str(median)  # rather than three times
-            lines.setdefault((row["task"],), start)[row["method"]] = f"{text}, {reached} runs"
-    elif all({"task", "method", SUCCESS} <= row.keys() for row in rows):
-        for row in rows:
-            shares = " ".join(f"{100 * share:.0f}" for share in row[SUCCESS])
-            lines.setdefault((row["task"],), {"percent on": row["task"]})[row["method"]] = shares
-    elif all({"task", "method", DIVERGED} <= row.keys() for row in rows):
-        for row in rows:
-            count = f"{row[DIVERGED]} of {row['runs']}"
-            lines.setdefault((row["task"],), {"runs on": row["task"]})[row["method"]] = count
-    return [_ordered(line) for line in lines.values()] or rows
+            lines.setdefault((entry["task"],), start)[entry["method"]] = f"{text}, {reached} runs"
+    elif all({"task", "method", SUCCESS} <= entry.keys() for entry in entries):
+        for entry in entries:
+            shares = " ".join(f"{100 * share:.0f}" for share in entry[SUCCESS])
+            lines.setdefault((entry["task"],), {"percent on": entry["task"]})[entry["method"]] = shares
+    elif all({"task", "method", DIVERGED} <= entry.keys() for entry in entries):
+        for entry in entries:
+            count = f"{entry[DIVERGED]} of {entry['runs']}"
+            lines.setdefault((entry["task"],), {"runs on": entry["task"]})[entry["method"]] = count
+    return [_ordered(line) for line in lines.values()] or entries
 
 
 def _ordered(line: dict[str, Any]) -> dict[str, Any]:
@@ -80,20 +80,20 @@ def table_name(slug: str, title: str) -> str:
     return f"{slug}-{re.sub(r'[^a-z0-9]+', '-', title.lower())}.csv"
 
 
-def write_table(path: Path, rows: Table) -> None:
-    """Write rows as CSV; an interval takes three columns."""
+def write_table(path: Path, entries: Table) -> None:
+    """Write entries as CSV; an interval takes three columns."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    flat = [_flat(row) for row in rows]
-    columns = list(dict.fromkeys(name for row in flat for name in row))
+    flat = [_flat(entry) for entry in entries]
+    columns = list(dict.fromkeys(name for entry in flat for name in entry))
     with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(flat)
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def _flat(entry: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for name, value in row.items():
+    for name, value in entry.items():
         if isinstance(value, Interval):
             result.update({name: value.estimate, f"{name} low": value.low, f"{name} high": value.high})
         else:

@@ -113,21 +113,21 @@ class JobProgress:
         """Return the overall progress in one line."""
         watches = list(self._watches.values())
         training = trained(watches)
-        parts = [f"{len(self._ended)} of {len(watches)} processes done"]
+        words = [f"{len(self._ended)} of {len(watches)} processes done"]
         if training:
             steps = sum(watch.job.steps for watch in training)
             left = sum(max(0, watch.job.steps - watch.step) for watch in training if id(watch.job) not in self._ended)
             pace = self._pace()
             runs = sum(len(watch.runs) for watch in training)
-            parts.append(f"{sum(watch.finished for watch in training)} of {runs} runs")
-            parts.append(f"{(steps - left) / steps:.0%} of {steps:,} steps")
-            parts.append(f"{pace:,.0f} steps/s")
-            parts.append(f"about {duration(left / pace)} left" if pace > 0 else "time left not known yet")
+            words.append(f"{sum(watch.finished for watch in training)} of {runs} runs")
+            words.append(f"{(steps - left) / steps:.0%} of {steps:,} steps")
+            words.append(f"{pace:,.0f} steps/s")
+            words.append(f"about {duration(left / pace)} left" if pace > 0 else "time left not known yet")
             gone = sum(len(watch.diverged) for watch in training)
-            parts.append(f"values diverged in {_runs(gone)}" if gone else "no values diverged")
+            words.append(f"values diverged in {_runs(gone)}" if gone else "no values diverged")
         if failed := sum(0 < code <= 128 for code in self._ended.values()):
-            parts.append(f"{failed} FAILED")
-        return ", ".join(parts)
+            words.append(f"{failed} FAILED")
+        return ", ".join(words)
 
     def _table(self, active: Sequence[Job]) -> Table:
         """Return a row for each job that runs."""

@@ -13,7 +13,7 @@ from backsweep.agent.learner.optimisers import SMALLEST_SQUARE, Corrections, Opt
 from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.triton import triton_batches, triton_optimisers
 from backsweep.agent.learner.triton.network import FusedNetwork
-from backsweep.agent.learner.triton.sizes import batch_shape, parts
+from backsweep.agent.learner.triton.sizes import batch_shape, ceil_divide
 
 OPTIMISER_BLOCK = 1024
 MOVE_BLOCK = 256
@@ -32,7 +32,7 @@ class FusedArithmetic(Arithmetic):
     def move(self, source: torch.Tensor, out: torch.Tensor) -> None:
         """Copy with a kernel, which starts ten microseconds sooner than a copy in a recorded program."""
         numbers = source.numel()
-        triton_batches.move[(parts(numbers, MOVE_BLOCK),)](source, out, numbers, BLOCK=MOVE_BLOCK)
+        triton_batches.move[(ceil_divide(numbers, MOVE_BLOCK),)](source, out, numbers, BLOCK=MOVE_BLOCK)
 
     def act(self, parameters: Parameters, prepared: torch.Tensor, best: PackedArrays) -> None:
         """Write the best actions for one row of each run into the host's memory."""
@@ -110,7 +110,7 @@ class FusedArithmetic(Arithmetic):
             optimiser.apply(parameters, gradient, corrections)
             return
         optimiser.clip(gradient)
-        grid = (parts(numbers, OPTIMISER_BLOCK),)
+        grid = (ceil_divide(numbers, OPTIMISER_BLOCK),)
         if settings.kind == "rmsprop":
             triton_optimisers.rmsprop[grid](
                 parameters,

@@ -10,7 +10,7 @@ from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.agent.learner.triton import tiles as cuts
 from backsweep.agent.learner.triton import triton_batches, triton_layers, triton_pictures
 from backsweep.agent.learner.triton.layers import WORD, Layer, first_block, layers_of, patches, patches_of_words
-from backsweep.agent.learner.triton.sizes import parts, power
+from backsweep.agent.learner.triton.sizes import ceil_divide, power
 
 ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
 
@@ -87,7 +87,7 @@ class FusedNetwork:
         total = images * shape.places
         out = torch.empty(runs, images, shape.places * shape.outputs, dtype=dtype, device=weight.device)
         tiles = cuts.first_forward_tiles(layer, total, runs)
-        triton_pictures.first_forward[(tiles.programs(total), parts(shape.outputs, tiles.n), runs)](
+        triton_pictures.first_forward[(tiles.programs(total), ceil_divide(shape.outputs, tiles.n), runs)](
             self._words,
             rows,
             rows.stride(0),
@@ -111,7 +111,7 @@ class FusedNetwork:
         total = images * shape.places
         out = torch.empty(runs, images, shape.places * shape.outputs, dtype=dtype, device=inputs.device)
         tiles = cuts.forward_tiles(layer, total, runs)
-        triton_layers.forward[(tiles.programs(total), parts(shape.outputs, tiles.n), runs)](
+        triton_layers.forward[(tiles.programs(total), ceil_divide(shape.outputs, tiles.n), runs)](
             inputs,
             inputs.stride(0),
             weight,
@@ -132,7 +132,7 @@ class FusedNetwork:
         (runs, images), shape = inputs.shape[:2], layer.shape
         weight, bias = out[f"{layer.name}.weight"], out[f"{layer.name}.bias"]
         tiles = cuts.weight_gradient_tiles(layer, images * shape.places)
-        triton_layers.weight_gradient[(parts(shape.patch, tiles.k), parts(shape.outputs, tiles.n), runs)](
+        triton_layers.weight_gradient[(ceil_divide(shape.patch, tiles.k), ceil_divide(shape.outputs, tiles.n), runs)](
             inputs,
             inputs.stride(0),
             gradient,
@@ -153,9 +153,9 @@ class FusedNetwork:
         (runs, images), shape = inputs.shape[:2], layer.shape
         weight = parameters[f"{layer.name}.weight"]
         out = torch.empty(inputs.shape, dtype=torch.float16, device=inputs.device)
-        tall, wide = parts(shape.height, shape.stride), parts(shape.width, shape.stride)
+        tall, wide = ceil_divide(shape.height, shape.stride), ceil_divide(shape.width, shape.stride)
         tiles = cuts.input_gradient_tiles(layer, images * tall * wide, runs)
-        across = shape.stride**2 * parts(shape.channels, tiles.k)
+        across = shape.stride**2 * ceil_divide(shape.channels, tiles.k)
         triton_layers.input_gradient[(tiles.programs(images * tall * wide), across, runs)](
             gradient,
             weight,
@@ -178,11 +178,11 @@ class FusedNetwork:
         weight, bias = out[f"{layer.name}.weight"], out[f"{layer.name}.bias"]
         total, inner = images * shape.places, shape.patch // WORD
         tiles = cuts.first_weight_gradient_tiles(layer)
-        programs = parts(inner, tiles.k)
+        programs = ceil_divide(inner, tiles.k)
         # A run's rows are done in pieces that are added up in the end, so that all multiprocessors have work.
-        blocks = parts(total, tiles.m)
-        pieces = max(1, min(blocks // 4, parts(ENOUGH_PROGRAMS, programs * runs)))
-        per_piece = parts(blocks, pieces) * tiles.m
+        blocks = ceil_divide(total, tiles.m)
+        pieces = max(1, min(blocks // 4, ceil_divide(ENOUGH_PROGRAMS, programs * runs)))
+        per_piece = ceil_divide(blocks, pieces) * tiles.m
         between = bias.storage_offset() - weight.storage_offset()  # the weight, and padding up to the bias
         span = between + shape.outputs
         make = torch.empty if between == shape.patch * shape.outputs else torch.zeros

@@ -22,9 +22,9 @@ def batch_shape(size: int, actions: int) -> BatchShape:
     return BatchShape(size, actions, power(size), power(actions))
 
 
-def parts(whole: int, part: int) -> int:
-    """Return how many parts of a size make up a whole, the last perhaps not full."""
-    return -(-whole // part)
+def ceil_divide(whole: int, size: int) -> int:
+    """Return how many pieces of a size make up a whole, the last perhaps not full."""
+    return -(-whole // size)
 
 
 def power(number: int) -> int:

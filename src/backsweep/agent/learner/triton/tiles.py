@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from backsweep.agent.learner.triton.layers import Layer
-from backsweep.agent.learner.triton.sizes import between, parts, power
+from backsweep.agent.learner.triton.sizes import between, ceil_divide, power
 
 MOST_KEPT = 32_768  # half-precision weights that a program keeps: 64 KB of its multiprocessor's memory
 
@@ -27,7 +27,7 @@ class Tiles:
 
     def programs(self, rows: int) -> int:
         """Return the number of programs for a number of rows."""
-        return parts(rows, self.m * max(1, self.repeats))
+        return ceil_divide(rows, self.m * max(1, self.repeats))
 
     @property
     def options(self) -> dict[str, int]:
@@ -76,7 +76,7 @@ def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
         tiles = Tiles(between(16, rows, 64), outputs, min(64, inner), 4, 3)
     # Loads can be ahead by no more rounds than there are. Triton 3.6 accepts more, but with 4 stages and one round the
     # results differed now and then while other processes used the GPU (`benchmarks/repeatability.py`).
-    return replace(tiles, stages=min(tiles.stages, parts(rows, tiles.m)))
+    return replace(tiles, stages=min(tiles.stages, ceil_divide(rows, tiles.m)))
 
 
 def input_gradient_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
@@ -85,7 +85,7 @@ def input_gradient_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
     outputs, channels = min(64, power(shape.outputs)), power(shape.channels)
     if layer.last:
         return Tiles(between(16, rows, 64), outputs, min(128, channels), 4, 2)
-    if shape.stride > 1 and parts(shape.kernel, shape.stride) ** 2 * power(shape.outputs) * 64 <= MOST_KEPT:
+    if shape.stride > 1 and ceil_divide(shape.kernel, shape.stride) ** 2 * power(shape.outputs) * 64 <= MOST_KEPT:
         return Tiles(64, outputs, min(64, channels), 4, 1, 3)
     if shape.kernel == 1 and shape.outputs >= 256:
         return Tiles(between(16, rows, 32), outputs, min(64, channels), 4, 3)

@@ -46,11 +46,11 @@ def forward(
     inputs += run * inputs_stride
     weight += run * run_stride
     added = tl.load(bias + run * run_stride + n, mask=n < PATCHES.outputs, other=0.0)
-    PARTS: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
+    PIECES: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
     weights = ()
     if TILES.repeats > 0:
-        for part in tl.static_range(PARTS):
-            kept = _weights(weight, part * BLOCK_K + tl.arange(0, BLOCK_K), n, PATCHES, TILES)
+        for piece in tl.static_range(PIECES):
+            kept = _weights(weight, piece * BLOCK_K + tl.arange(0, BLOCK_K), n, PATCHES, TILES)
             weights = weights + (kept.to(tl.float16),)
     ROUNDS: tl.constexpr = TILES.repeats if TILES.repeats > 0 else 1
     for repeat in range(ROUNDS):
@@ -60,9 +60,9 @@ def forward(
         start = patch_starts(m // PATCHES.places, place, PATCHES)
         sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         if TILES.repeats > 0:
-            for part in tl.static_range(PARTS):
-                flowing = _patches(inputs, start, inside, part * BLOCK_K, PATCHES, TILES)
-                sums = tl.dot(flowing, weights[part], sums)
+            for piece in tl.static_range(PIECES):
+                flowing = _patches(inputs, start, inside, piece * BLOCK_K, PATCHES, TILES)
+                sums = tl.dot(flowing, weights[piece], sums)
         else:
             for first in range(0, PATCHES.inner, BLOCK_K):
                 flowing = _patches(inputs, start, inside, first, PATCHES, TILES)
@@ -203,14 +203,14 @@ def input_gradient(
     TALL: tl.constexpr = (SHAPE.height + SHAPE.stride - 1) // SHAPE.stride
     WIDE: tl.constexpr = (SHAPE.width + SHAPE.stride - 1) // SHAPE.stride
     TAPS: tl.constexpr = (SHAPE.kernel + SHAPE.stride - 1) // SHAPE.stride
-    PARTS: tl.constexpr = (SHAPE.outputs + BLOCK_N - 1) // BLOCK_N
+    PIECES: tl.constexpr = (SHAPE.outputs + BLOCK_N - 1) // BLOCK_N
     weight += run * run_stride
     weights = ()
     if TILES.repeats > 0:
-        for index in tl.static_range(TAPS * TAPS * PARTS):
-            kept_y = rest_y + (index // PARTS // TAPS) * SHAPE.stride
-            kept_x = rest_x + (index // PARTS % TAPS) * SHAPE.stride
-            kept_n = (index % PARTS) * BLOCK_N + tl.arange(0, BLOCK_N)
+        for index in tl.static_range(TAPS * TAPS * PIECES):
+            kept_y = rest_y + (index // PIECES // TAPS) * SHAPE.stride
+            kept_x = rest_x + (index // PIECES % TAPS) * SHAPE.stride
+            kept_n = (index % PIECES) * BLOCK_N + tl.arange(0, BLOCK_N)
             kept = _weights_of_pixel(weight, kept_y, kept_x, c, kept_n, SHAPE)
             weights = weights + (tl.trans(kept.to(tl.float16)),)
     ROUNDS: tl.constexpr = TILES.repeats if TILES.repeats > 0 else 1
@@ -232,11 +232,11 @@ def input_gradient(
             hit = hit & (kernel_y < SHAPE.kernel) & (kernel_x < SHAPE.kernel)
             source = (run * images + image) * (SHAPE.out_height * SHAPE.out_width) + out_y * SHAPE.out_width + out_x
             if TILES.repeats > 0:
-                for part in tl.static_range(PARTS):
-                    n = part * BLOCK_N + tl.arange(0, BLOCK_N)
+                for piece in tl.static_range(PIECES):
+                    n = piece * BLOCK_N + tl.arange(0, BLOCK_N)
                     mask = hit[:, None] & (n < SHAPE.outputs)[None, :]
                     flowing = tl.load(gradient + source[:, None] * SHAPE.outputs + n[None, :], mask=mask, other=0.0)
-                    sums = tl.dot(flowing, weights[tap * PARTS + part], sums)
+                    sums = tl.dot(flowing, weights[tap * PIECES + piece], sums)
             else:
                 for first in range(0, SHAPE.outputs, BLOCK_N):
                     n = first + tl.arange(0, BLOCK_N)

@@ -98,10 +98,10 @@ def first_forward(
     run = tl.program_id(2).to(tl.int64)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     weight += run * run_stride
-    PARTS: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
+    PIECES: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
     weights = ()
-    for part in tl.static_range(PARTS):
-        number = 4 * part * BLOCK_K + tl.arange(0, 4 * BLOCK_K)
+    for piece in tl.static_range(PIECES):
+        number = 4 * piece * BLOCK_K + tl.arange(0, 4 * BLOCK_K)
         kept = tl.load(
             weight + _weight_row(number, PATCHES)[:, None] * PATCHES.outputs + n[None, :],
             mask=(number < 4 * PATCHES.inner)[:, None] & (n < PATCHES.outputs)[None, :],
@@ -116,14 +116,14 @@ def first_forward(
         row = tl.load(rows + run * rows_stride + m // PATCHES.places, mask=inside, other=0)
         start = patch_starts(row, place, PATCHES)
         sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-        for part in tl.static_range(PARTS):
-            k = part * BLOCK_K + tl.arange(0, BLOCK_K)
+        for piece in tl.static_range(PIECES):
+            k = piece * BLOCK_K + tl.arange(0, BLOCK_K)
             place_of_words = words + start[:, None] + _word_offsets(k, PATCHES)[None, :]
             if PATCHES.inner % BLOCK_K == 0:
                 found = tl.load(place_of_words, mask=inside[:, None], other=0)
             else:
                 found = tl.load(place_of_words, mask=inside[:, None] & (k < PATCHES.inner)[None, :], other=0)
-            sums = tl.dot(_bytes(found), weights[part], sums)
+            sums = tl.dot(_bytes(found), weights[piece], sums)
         result = tl.minimum(tl.maximum(sums * scale + added[None, :], 0.0), LARGEST_HALF)
         tl.store(
             out + (run * total + m)[:, None] * PATCHES.outputs + n[None, :],
@@ -143,27 +143,27 @@ def first_weight_gradient(
     bias_offset,
     total,
     scale,
-    per_part,
+    per_piece,
     PATCHES: tl.constexpr,
     TILES: tl.constexpr,
 ):
-    """Write the gradient of the first convolution's weights and bias, of one part of the rows of each run.
+    """Write the gradient of the first convolution's weights and bias, of one piece of the rows of each run.
 
-    Part p of run r is piece r * parts + p of `out`; in a piece the bias follows the weights at `bias_offset`.
+    Piece p of run r goes to place r * pieces + p of `out`, where the bias follows the weights at `bias_offset`.
     """
     BLOCK_M: tl.constexpr = TILES.m
     BLOCK_N: tl.constexpr = TILES.n
     BLOCK_K: tl.constexpr = TILES.k
     run = tl.program_id(2).to(tl.int64)
-    part = tl.program_id(1)
+    piece = tl.program_id(1)
     k = tl.program_id(0) * BLOCK_K + tl.arange(0, BLOCK_K)
     n = tl.arange(0, BLOCK_N)
     offsets = _word_offsets(k, PATCHES)
     rows += run * rows_stride
     sums = tl.zeros((4 * BLOCK_K, BLOCK_N), tl.float32)
     bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    stop = tl.minimum(total, (part + 1) * per_part)
-    for first in range(part * per_part, stop, BLOCK_M):
+    stop = tl.minimum(total, (piece + 1) * per_piece)
+    for first in range(piece * per_piece, stop, BLOCK_M):
         m = first + tl.arange(0, BLOCK_M)
         inside = m < stop
         place = m % PATCHES.places
@@ -179,7 +179,7 @@ def first_weight_gradient(
         sums = tl.dot(tl.trans(_bytes(found)), flowing, sums)
         bias_sums += flowing.to(tl.float32)
     factor = tl.load(undo + run)
-    behind = (run * tl.num_programs(1) + part) * (bias_offset + PATCHES.outputs)
+    behind = (run * tl.num_programs(1) + piece) * (bias_offset + PATCHES.outputs)
     number = tl.program_id(0) * (4 * BLOCK_K) + tl.arange(0, 4 * BLOCK_K)
     tl.store(
         out + behind + _weight_row(number, PATCHES)[:, None] * PATCHES.outputs + n[None, :],

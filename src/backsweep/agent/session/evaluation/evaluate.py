@@ -18,7 +18,7 @@ from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, Exac
 from backsweep.agent.session.evaluation.probe import probe_states
 from backsweep.agent.session.evaluation.rollouts import ActionValues, FleetValues, Rollouts, play
 from backsweep.agent.session.evaluation.run_values import values_of_runs
-from backsweep.agent.session.records.rows import EvaluationRecord
+from backsweep.agent.session.records.record_types import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import normalised_return
 from backsweep.tasks.environments import Environments, make_environments

@@ -6,7 +6,7 @@ import math
 import threading
 from typing import Any
 
-from backsweep.agent.session.records.rows import EvaluationRecord, Record, ReplayRecord, TrainingRecord
+from backsweep.agent.session.records.record_types import EvaluationRecord, Record, ReplayRecord, TrainingRecord
 
 SHOWN: dict[type[Record], dict[str, str]] = {
     TrainingRecord: {"mean_return": "training return", "batch_q": "Q of batches", "loss": "loss"},

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from backsweep.agent.session.records.rows import Record, from_json
+from backsweep.agent.session.records.record_types import Record, from_json
 from backsweep.record_files import check_finished_records, record_file, record_lines
 from backsweep.run_files import RECORDS
 

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from typing import Any, Protocol
 
-from backsweep.agent.session.records.rows import Record
+from backsweep.agent.session.records.record_types import Record
 
 
 class Sink(Protocol):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import xxhash
 
-from backsweep.agent.session.records.rows import Record
+from backsweep.agent.session.records.record_types import Record
 from backsweep.agent.session.records.sinks import Sink
 from backsweep.record_files import RecordsError, update
 from backsweep.run_files import FINISHED, RECORDS

@@ -20,15 +20,15 @@
 
     // A card has a legend but no room for buttons.
     addNames() {
-      const drawn = this.spec.kind === "dots" ? new Set(this.rowsShown().flatMap((row) => row.dots.map((dots) => dots.name))) : null;
+      const drawn = this.spec.kind === "dots" ? new Set(this.categoriesShown().flatMap((category) => category.dots.map((dots) => dots.name))) : null;
       const lines = this.spec.lines.filter((name) => !drawn || drawn.has(name));
       if (this.spec.named || lines.length < 2) return;
       const names = html("div", { className: "legend" }, this.figure);
       for (const name of lines) html("span", { textContent: this.title(name) }, names).style.setProperty("--colour", this.colour(name));
     }
 
-    // A card has room for the first few rows.
-    rowsShown() { return this.mini ? this.spec.dot_rows.slice(0, data.card_rows) : this.spec.dot_rows; }
+    // A card has room for the first few categories.
+    categoriesShown() { return this.mini ? this.spec.categories.slice(0, data.card_categories) : this.spec.categories; }
 
     colour(name) { return this.spec.looks[name].colour; }
 

@@ -1,5 +1,5 @@
 "use strict";
-// A chart of rows with dots: a row for each task or setting, a strip for each method, a dot for each run.
+// A chart of dots: a category for each task or setting, a strip for each method, a dot for each run.
 window.backsweep.dotRows = (() => {
   const { make, html, number, ticks } = window.backsweep;
   const data = window.backsweep.data;
@@ -9,10 +9,10 @@ window.backsweep.dotRows = (() => {
     const narrow = width < 440;
     const rows = html("div", { className: `dots${narrow ? " narrow" : ""}${mini ? " mini" : ""}` }, place);
     const order = (dots) => spec.lines.indexOf(dots.name);
-    const shownIn = (row) => row.dots.filter((dots) => !chart.hidden.has(dots.name)).sort((a, b) => order(a) - order(b));
-    const numbers = spec.dot_rows.flatMap((row) => row.dots.flatMap((dots) => [...dots.values, dots.low, dots.high]));
+    const shownIn = (category) => category.dots.filter((dots) => !chart.hidden.has(dots.name)).sort((a, b) => order(a) - order(b));
+    const numbers = spec.categories.flatMap((category) => category.dots.flatMap((dots) => [...dots.values, dots.low, dots.high]));
     const known = [...numbers.filter((value) => value !== null && value !== undefined), ...spec.x_shows];
-    const never = spec.beyond && spec.dot_rows.some((row) => row.dots.some((dots) => dots.values.includes(null)));
+    const never = spec.beyond && spec.categories.some((category) => category.dots.some((dots) => dots.values.includes(null)));
     let [low, high] = [Math.min(...known), Math.max(...known)];
     if (low === high) high = low + 1;
     // Labels are to the left, on a narrow screen above.
@@ -21,23 +21,23 @@ window.backsweep.dotRows = (() => {
     rows.style.gridTemplateColumns = beside ? `${labels}px ${inner}px` : "1fr";
     const start = low < 0 ? 8 : 5, end = never ? inner - (mini ? 22 : 46) : inner - 12;
     const px = (value) => value === null ? inner - (mini ? 8 : 22) : start + (value - low) / (high - low) * (end - start);
-    const strip = mini ? 5 : spec.dot_rows.length * spec.lines.length > 40 ? 7.5 : 9; // many strips are drawn closer together
+    const strip = mini ? 5 : spec.categories.length * spec.lines.length > 40 ? 7.5 : 9; // many strips are drawn closer together
 
     const most = Math.max(2, Math.min(6, Math.floor(inner / 80))), few = ticks(low, high, most);
     const marks = few.length > 1 ? few : ticks(low, high, 2 * most);
-    for (const row of chart.rowsShown()) {
+    for (const category of chart.categoriesShown()) {
       const label = html("div", { className: "dot-label" }, rows);
-      if (row.task && data.pictures[row.task]) html("img", { src: data.pictures[row.task], alt: "", width: 44, height: 44, loading: "lazy" }, label);
-      html("span", { textContent: row.label }, label);
-      const shown = shownIn(row), height = Math.max(mini ? 14 : 26, shown.length * strip + 8);
+      if (category.task && data.pictures[category.task]) html("img", { src: data.pictures[category.task], alt: "", width: 44, height: 44, loading: "lazy" }, label);
+      html("span", { textContent: category.label }, label);
+      const shown = shownIn(category), height = Math.max(mini ? 14 : 26, shown.length * strip + 8);
       const svg = make("svg", { viewBox: `0 0 ${inner} ${height}`, width: inner, height, role: "img" }, rows);
       for (const at of marks) make("line", { class: "grid faint", x1: px(at), x2: px(at), y1: 0, y2: height }, svg);
       if (low < 0) make("line", { class: "zero", x1: px(0), x2: px(0), y1: 0, y2: height }, svg);
       if (never) make("line", { class: "grid", x1: end + 10, x2: end + 10, y1: 0, y2: height }, svg);
       shown.forEach((dots, index) => drawStrip(svg, dots, (height - (shown.length - 1) * strip) / 2 + index * strip));
       const words = shown.map((dots) => `${chart.title(dots.name)} ${said(dots)}`);
-      svg.setAttribute("aria-label", `${row.label}: ${words.join("; ")}`);
-      if (!mini) listen(svg, row, shown);
+      svg.setAttribute("aria-label", `${category.label}: ${words.join("; ")}`);
+      if (!mini) listen(svg, category, shown);
     }
     axis();
 
@@ -60,11 +60,11 @@ window.backsweep.dotRows = (() => {
       return middle + band + (dots.note ? `, ${dots.note}` : "");
     }
 
-    function listen(svg, row, shown) {
+    function listen(svg, category, shown) {
       const show = (event) => {
         const bounds = svg.getBoundingClientRect();
         const at = event && event.clientX !== undefined ? (event.clientX - bounds.left) / bounds.width * inner : inner / 2;
-        chart.showTip(svg, at, row.label, shown.map((dots) => [dots.name, said(dots)]));
+        chart.showTip(svg, at, category.label, shown.map((dots) => [dots.name, said(dots)]));
       };
       svg.setAttribute("tabindex", "0");
       svg.addEventListener("pointermove", show);

@@ -1,4 +1,4 @@
-"""The check of loaded parts on a second thread, while the rest of their save is read.
+"""The check of loaded components on a second thread, while the rest of their save is read.
 
 Reading copies and hashes files, and the check follows indices in random order. Both spend most of their time outside of
 the interpreter's lock, so on two cores the check is nearly free. On one core the two take turns.
@@ -14,39 +14,41 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from backsweep.snapshot.saved_part import CheckStep, SavedPart, part
+from backsweep.snapshot.saved_component import CheckStep, SavedComponent, arrays_below
 
 
 class _Step(NamedTuple):
-    part: str
+    component: str
     step: CheckStep
     needs: frozenset[str]
     round: int
 
 
-class PartChecks:
-    """Runs the steps of the check of some parts, each as soon as its arrays have been read: a `ReadListener`.
+class ComponentChecks:
+    """Runs the steps of the check of some components, each as soon as its arrays have been read: a `ReadListener`.
 
     Use it as a context manager. An error of a step is raised by the next `wait`; leaving the block because of another
     error ends the check after its current step.
 
     Parameters
     ----------
-    parts
-        The parts by name, each after those that it builds on.
+    components
+        The components by name, each after those that it builds on.
     refused
-        Returns a context for the steps of a part, which turns their errors into those to raise.
+        Returns a context for the steps of a component, which turns their errors into those to raise.
     """
 
-    def __init__(self, parts: Mapping[str, SavedPart], refused: Callable[[str], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self, components: Mapping[str, SavedComponent], refused: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
         self._refused = refused
         steps = [
             _Step(name, step, frozenset(f"{name}/{array}" for array in step.arrays), place)
-            for name, owner in parts.items()
+            for name, owner in components.items()
             for place, step in enumerate(owner.checks())
         ]
         self._steps = sorted(steps, key=lambda step: step.round)
-        self.order = tuple(f"{step.part}/{array}" for step in self._steps for array in step.step.arrays)
+        self.order = tuple(f"{step.component}/{array}" for step in self._steps for array in step.step.arrays)
         self._arrays: Mapping[str, NDArray[Any]] = {}
         self._there: set[str] = set()
         self._all_read = self._stopped = False
@@ -55,7 +57,7 @@ class PartChecks:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> PartChecks:
+    def __enter__(self) -> ComponentChecks:
         return self
 
     def __exit__(
@@ -84,7 +86,7 @@ class PartChecks:
             self._changed.notify_all()
 
     def wait_for_sizes(self) -> None:
-        """Wait for the first step of each part, after everything has been read; raise what any step has found."""
+        """Wait for the first step of each component, after everything has been read; raise what any step has found."""
         self._wait(sum(step.round == 0 for step in self._steps))
 
     def wait(self) -> None:
@@ -110,8 +112,8 @@ class PartChecks:
                 if self._stopped or self._error is not None:
                     return
             try:
-                with self._refused(step.part):
-                    step.step.run(part(self._arrays, f"{step.part}/"))
+                with self._refused(step.component):
+                    step.step.run(arrays_below(self._arrays, f"{step.component}/"))
             except BaseException as error:  # raised by the thread that waits
                 self._error = error
             with self._changed:

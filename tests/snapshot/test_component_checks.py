@@ -1,4 +1,4 @@
-"""The check of loaded parts runs on a second thread, in order, and never before its arrays are there."""
+"""The check of loaded components runs on a second thread, in order, and never before its arrays are there."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from backsweep import Replay
 from backsweep.graph.graph_kernels import E_COUNT, TARGET, rebuild_tables
 from backsweep.saving import KIND, VERSION
 from backsweep.snapshot import SnapshotError, read_snapshot, write_snapshot
+from backsweep.snapshot.component_checks import ComponentChecks
 from backsweep.snapshot.contents import ContentsError
-from backsweep.snapshot.part_checks import PartChecks
-from backsweep.snapshot.saved_part import CheckStep, SavedPart
+from backsweep.snapshot.saved_component import CheckStep, SavedComponent
 from crafting import crafted, filled_replay, good_save
 
 ARRAYS = {name: np.arange(40.0) for name in ("a/size", "b/size", "a/links", "b/links", "a/numbers")}
 
 
-class Part(SavedPart):
-    """A part whose steps note that they ran, and what they saw."""
+class Component(SavedComponent):
+    """A component whose steps note that they ran, and what they saw."""
 
     def __init__(self, name: str, notes: list[tuple[str, float]], wrong: str = "", **needs: tuple[str, ...]) -> None:
         self._name, self._notes, self._wrong, self._needs = name, notes, wrong, needs
@@ -55,10 +55,10 @@ def named(name: str) -> Iterator[None]:
         raise SnapshotError(name, str(error), "") from error
 
 
-def parts(notes: list[tuple[str, float]], wrong: str = "") -> dict[str, SavedPart]:
+def components(notes: list[tuple[str, float]], wrong: str = "") -> dict[str, SavedComponent]:
     return {
-        "a": Part("a", notes, wrong, sizes=("size",), links=("links",), numbers=("numbers",)),
-        "b": Part("b", notes, wrong, sizes=("size",), links=("links",)),
+        "a": Component("a", notes, wrong, sizes=("size",), links=("links",), numbers=("numbers",)),
+        "b": Component("b", notes, wrong, sizes=("size",), links=("links",)),
     }
 
 
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 def test_steps_run_in_order_and_see_whole_arrays(threads: bool, folder: Path) -> None:
     notes: list[tuple[str, float]] = []
     refuse = mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread"))
-    with contextlib.nullcontext() if threads else refuse, PartChecks(parts(notes), named) as checks:
+    with contextlib.nullcontext() if threads else refuse, ComponentChecks(components(notes), named) as checks:
         read_snapshot(folder, kind="test", versions={1}, listener=checks)
         checks.wait_for_sizes()
         assert [name for name, _ in notes[:2]] == ["a/sizes", "b/sizes"]
@@ -108,7 +108,7 @@ def test_arrays_are_read_in_the_order_of_the_steps_and_announced_once_they_are_w
 
 def test_the_first_error_is_raised_and_nothing_runs_after_it(folder: Path) -> None:
     notes: list[tuple[str, float]] = []
-    with PartChecks(parts(notes, "links"), named) as checks:
+    with ComponentChecks(components(notes, "links"), named) as checks:
         read_snapshot(folder, kind="test", versions={1}, listener=checks)
         with pytest.raises(SnapshotError, match="a: links is wrong"):
             checks.wait()
@@ -118,7 +118,7 @@ def test_the_first_error_is_raised_and_nothing_runs_after_it(folder: Path) -> No
 
 def test_leaving_early_ends_the_thread() -> None:
     notes: list[tuple[str, float]] = []
-    with PartChecks(parts(notes), named) as checks:
+    with ComponentChecks(components(notes), named) as checks:
         checks.begin(ARRAYS)
         assert len(checking()) == 1
     assert not checking()
@@ -150,8 +150,8 @@ def test_a_replay_of_many_chunks_loads_without_a_second_thread_too(tmp_path: Pat
         alone = Replay.load(tmp_path)
     arrays = read_snapshot(tmp_path, kind=KIND, versions={VERSION}).arrays
     for loaded in (alone, Replay.load(tmp_path)):
-        for name, part in loaded.saved_parts(True).items():
-            for key, array in part.arrays().items():
+        for name, component in loaded.saved_components(True).items():
+            for key, array in component.arrays().items():
                 assert array.tobytes() == arrays[f"{name}/{key}"].tobytes()
         assert (loaded.sample(16).row == Replay.load(tmp_path).sample(16).row).all()
 
@@ -162,8 +162,8 @@ def test_tables_are_built_from_edges_that_lead_nowhere_without_following_them() 
         assert graph is not None
         graph._vertex_table[:] = 0
         graph._edge_table[:] = 0
-        assert rebuild_tables(graph.row)
+        assert rebuild_tables(graph.addresses)
         graph._vertex_table[:] = 0
         graph._edge_table[:] = 0
         graph.edges[np.flatnonzero(graph.edges[:, E_COUNT] > 0)[0], TARGET] = target
-        assert not rebuild_tables(graph.row)
+        assert not rebuild_tables(graph.addresses)

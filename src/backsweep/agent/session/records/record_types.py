@@ -99,11 +99,11 @@ class ReplayRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class TimingRecord(Record):
-    """Seconds spent in each part since the last timing record. The only kind that differs when a run is repeated."""
+    """Seconds spent on each activity since the last one. The only kind that differs when a run is repeated."""
 
     kind: ClassVar[str] = "timing"
     seconds: dict[str, float] = field(default_factory=dict)
-    """Seconds by part of the training loop."""
+    """Seconds by activity of the training loop."""
     steps: int = 0
     """Environment steps that they were spent on."""
     updates: int = 0

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 
 class CheckStep(NamedTuple):
-    """One step of the check of a loaded part."""
+    """One step of the check of a loaded component."""
 
     arrays: tuple[str, ...]
     """The arrays that must have been read before it."""
     run: Callable[[Mapping[str, NDArray[Any]]], None]
-    """Takes all arrays of the part; raises a ContentsError where they are wrong. It changes nothing of the part."""
+    """Takes all arrays of the component; raises a ContentsError where they are wrong. It changes nothing."""
 
 
-class SavedPart(Protocol):
-    """A part of a replay (the store, the graph, the planner) that knows what of it is saved.
+class SavedComponent(Protocol):
+    """A component of a replay (the store, the graph, the planner) that knows what of it is saved.
 
     A save is read into `destinations`. The `checks` run on a second thread as arrays arrive; meanwhile `build_tables`
     builds what needs no more than correct sizes. Only after all checks does `finish_loading` follow the numbers.
@@ -39,7 +39,7 @@ class SavedPart(Protocol):
     def checks(self) -> tuple[CheckStep, ...]:
         """Return the steps that refuse arrays which do not fit together; the first one checks all sizes.
 
-        Before a step all earlier steps of every part have passed, and the same step of the parts before it.
+        Before a step all earlier steps of every component have passed, and the same step of the components before it.
         """
         ...
 
@@ -48,10 +48,10 @@ class SavedPart(Protocol):
         ...
 
     def finish_loading(self) -> None:
-        """Check and build the rest, after all steps of the check of every part."""
+        """Check and build the rest, after all steps of the check of every component."""
         ...
 
 
-def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+def arrays_below(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
     """Return the arrays whose names begin with `prefix`, without it."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
