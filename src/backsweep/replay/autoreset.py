@@ -18,9 +18,10 @@ from typing import Any, Literal, Protocol
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from backsweep.store.staging import Staging
+from backsweep.replay.argument_checks import checked_mask, spread
+from backsweep.store.staging import Arguments, Staging, as_flags
 
 Mode = Literal["disabled", "next_step", "same_step", "hidden"]
 Check = Literal["warn", "refuse", "off"]
@@ -117,7 +118,7 @@ class Autoreset:
     def _complain(self, message: str) -> None:
         if self._check == "refuse":
             raise ValueError(message)
-        warnings.warn(message, UserWarning, stacklevel=5)
+        warnings.warn(message, UserWarning, stacklevel=6)
 
 
 NOT_NEXT_STEP = (
@@ -133,6 +134,40 @@ NOT_RESET = (
     "Replay.for_envs(envs) reads the mode from the environment. If episodes really end where the next one starts, "
     "check_autoreset='off' turns this check off"
 )
+
+
+def stage_transitions(
+    store: Stages,
+    autoreset: Autoreset,
+    arguments: Arguments,
+    final_observation: Sequence[Any] | None,
+    mask: ArrayLike | None,
+    lanes: NDArray[np.int64] | None,
+    successor_unknown: ArrayLike | None,
+    done: int | None = None,
+) -> tuple[bool, int]:
+    """Check and stage the arguments of `Replay.add`; `done` says what a kernel has staged of them already.
+
+    Returns whether any lane ends its episode, and how many truncations are skipped because their successor is unknown.
+    """
+    staging = store.staging
+    some_end = staging.stage(arguments, lanes, done)
+    if mask is not None:
+        staging.skip(~checked_mask(mask, store.num_envs, lanes))
+    if autoreset.some_ended:
+        resets = autoreset.before(store, lanes)
+        if resets is not None:
+            staging.skip(resets)
+    if final_observation is not None:
+        stage_finals(store, final_observation, lanes)
+    elif some_end and autoreset.mode == "same_step" and successor_unknown is None:
+        require_finals(store)
+    if successor_unknown is not None:
+        unknown = as_flags(successor_unknown, store.num_envs if lanes is None else len(lanes), "successor_unknown")
+        return some_end, staging.forget_successors(unknown if lanes is None else spread(unknown, lanes, store.num_envs))
+    if some_end and autoreset.mode == "hidden":
+        return some_end, staging.forget_successors(staging.ends())
+    return some_end, 0
 
 
 def stage_finals(store: Stages, final_observation: Sequence[Any], lanes: NDArray[np.int64] | None) -> None:

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from backsweep.jit.interrupts import uninterrupted
-from backsweep.replay.argument_checks import checked_mask, positive_int
-from backsweep.replay.autoreset import Autoreset, Check, Mode, require_finals, stage_finals
+from backsweep.replay.argument_checks import positive_int
+from backsweep.replay.autoreset import Autoreset, Check, Mode, stage_transitions
 from backsweep.replay.components import ReplayComponents
 from backsweep.snapshot.contents import need, need_finite, need_within
 from backsweep.store.layout import Layout
-from backsweep.store.staging import LARGEST_REWARD, UNSEEN_WORD, Staging, as_flags, lay_down
+from backsweep.store.staging import LARGEST_REWARD, UNSEEN_WORD, Staging, lay_down
 from backsweep.store.store_kernels import ENDED, SKIP, TERMINATED, UNSEEN
 
 
@@ -124,26 +124,14 @@ class ChunkBuilder:
         """Check one step of each environment and keep it; the arguments are those of `Replay.add`."""
         if self.full:
             raise ValueError(f"{self._steps} steps are waiting: call take first")
-        staging, autoreset = self.staging, self._autoreset
-        some_end = staging.stage((observation, action, reward, next_observation, terminated, truncated), None)
-        if mask is not None:
-            staging.skip(~checked_mask(mask, self.num_envs, None))
-        if autoreset.some_ended:
-            resets = autoreset.before(self, None)
-            if resets is not None:
-                staging.skip(resets)
-        if final_observation is not None:
-            stage_finals(self, final_observation, None)
-        elif some_end and autoreset.mode == "same_step" and successor_unknown is None:
-            require_finals(self)
-        if successor_unknown is not None:
-            unknown = as_flags(successor_unknown, self.num_envs, "successor_unknown")
-            self.truncations_left_out += staging.forget_successors(unknown)
-        elif some_end and autoreset.mode == "hidden":
-            self.truncations_left_out += staging.forget_successors(staging.ends())
+        arguments = (observation, action, reward, next_observation, terminated, truncated)
+        some_end, skipped = stage_transitions(
+            self, self._autoreset, arguments, final_observation, mask, None, successor_unknown
+        )
+        self.truncations_left_out += skipped
         self._keep()
-        if some_end or autoreset.some_ended:
-            autoreset.note_ends(self, None)
+        if some_end or self._autoreset.some_ended:
+            self._autoreset.note_ends(self, None)
 
     def _keep(self) -> None:
         staging, n, place = self.staging, self.num_envs, self._count

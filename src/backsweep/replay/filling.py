@@ -10,20 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from backsweep.encoding.random_projection import warn_of_range
 from backsweep.jit.interrupts import uninterrupted
-from backsweep.replay.argument_checks import (
-    checked_lanes,
-    checked_mask,
-    spread,
-)
-from backsweep.replay.autoreset import (
-    require_finals,
-    stage_finals,
-)
+from backsweep.replay.argument_checks import checked_lanes
+from backsweep.replay.autoreset import stage_transitions
 from backsweep.replay.components import BUILT_IN_ENCODERS, ReplayComponents
 from backsweep.store.argument_form_kernels import SOME_ENDED
 from backsweep.store.ingest import add_arguments, add_staged
 from backsweep.store.ingest_kernels import ADDED, OUT_OF_RANGE
-from backsweep.store.staging import Arguments, as_flags
+from backsweep.store.staging import Arguments
 from backsweep.store.store_kernels import CLEARED, TOTAL
 from backsweep.types import Rows
 
@@ -100,23 +93,12 @@ class Filling(ReplayComponents):
         done: int | None,
     ) -> Rows:
         """Add what is not in the usual form, or comes with more than a step; `done` says what is staged already."""
-        store, staging, autoreset = self._store, self._staging, self._autoreset
+        store, staging = self._store, self._staging
         chosen = None if lanes is None else checked_lanes(lanes, self._num_envs)
-        some_end = staging.stage(arguments, chosen, done)
-        if mask is not None:
-            staging.skip(~checked_mask(mask, self._num_envs, chosen))
-        if autoreset.some_ended:
-            resets = autoreset.before(store, chosen)
-            if resets is not None:
-                staging.skip(resets)
-        if final_observation is not None:
-            stage_finals(store, final_observation, chosen)
-        elif some_end and autoreset.mode == "same_step" and successor_unknown is None:
-            require_finals(store)
-        left_out = self._left_out
-        if successor_unknown is not None or (some_end and autoreset.mode == "hidden"):
-            left_out += self._forget_successors(successor_unknown, chosen)
-        first = store.total
+        some_end, skipped = stage_transitions(
+            store, self._autoreset, arguments, final_observation, mask, chosen, successor_unknown, done
+        )
+        left_out, first = self._left_out + skipped, store.total
         try:
             self._take_in()
             self._left_out = left_out
@@ -160,13 +142,6 @@ class Filling(ReplayComponents):
         first = store.total
         with uninterrupted():
             self._graph.follow(first, store.add(), keys)
-
-    def _forget_successors(self, unknown: ArrayLike | None, lanes: NDArray[np.int64] | None) -> int:
-        staging = self._store.staging
-        if unknown is None:
-            return staging.forget_successors(staging.ends())
-        flags = as_flags(unknown, self._num_envs if lanes is None else len(lanes), "successor_unknown")
-        return staging.forget_successors(flags if lanes is None else spread(flags, lanes, self._num_envs))
 
     def extend(
         self,
