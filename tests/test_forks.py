@@ -57,6 +57,21 @@ def in_child(work: Callable[[], None]) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
+def hold_lock(replay: Replay) -> tuple[threading.Thread, threading.Event]:
+    """Return a thread that is inside the replay, and the event that lets it leave."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with replay._lock:
+            inside.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait()
+    return thread, leave
+
+
 def test_a_child_has_a_copy_of_its_own() -> None:
     replay = filled(20)
     before = replay.read(np.arange(20)).observation.copy()
@@ -81,16 +96,7 @@ def test_a_file_is_not_shared_in_silence(tmp_path: Path) -> None:
 
 def test_a_fork_waits_until_no_thread_is_inside() -> None:
     replay = filled(5)
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with replay._lock:
-            inside.set()
-            leave.wait(30)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    inside.wait()
+    thread, leave = hold_lock(replay)
     threading.Timer(0.2, leave.set).start()
     in_child(lambda: add(replay, 1, first=5))
     assert leave.is_set()
@@ -101,16 +107,7 @@ def test_a_fork_waits_until_no_thread_is_inside() -> None:
 def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forks, "PATIENCE", 0.05)
     replay = filled(5)
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with replay._lock:
-            inside.set()
-            leave.wait(30)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    inside.wait()
+    thread, leave = hold_lock(replay)
 
     def use() -> None:
         with pytest.raises(RuntimeError, match="in use by another thread"):

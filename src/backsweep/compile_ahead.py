@@ -67,7 +67,7 @@ def _one_after_another(names: list[str]) -> list[str]:
     for name in names:
         began = time.monotonic()
         AREAS[name]()
-        _tell(name, began)
+        _print_time(name, began)
     return []
 
 
@@ -95,7 +95,7 @@ def _side_by_side(names: list[str]) -> list[str]:
                     failed.append(name)
                     print(f"  {name} failed; 'backsweep compile --here {name}' shows how", file=sys.stderr)
                 else:
-                    _tell(name, began)
+                    _print_time(name, began)
             time.sleep(PATIENCE)
     finally:
         for process in going.values():
@@ -103,7 +103,7 @@ def _side_by_side(names: list[str]) -> list[str]:
     return failed
 
 
-def _tell(name: str, began: float) -> None:
+def _print_time(name: str, began: float) -> None:
     print(f"  {name}: {time.monotonic() - began:.0f} s", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Dicts and tuples of arrays or of spaces, one inside the other: the one walk over them."""
+"""Nested dicts and tuples of arrays or of spaces."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_a_loaded_replay_goes_on_exactly(tmp_path: Path, sampler: Any) -> None:
     random = np.random.default_rng(3)
     replay = make(40, sampler, gap=5.0)
 
-    def go_on(replay: Replay, random: np.random.Generator) -> list[Any]:
+    def play_on(replay: Replay, random: np.random.Generator) -> list[Any]:
         seen = []
         for _ in range(4):
             for _ in range(15):
@@ -208,13 +208,13 @@ def test_a_loaded_replay_goes_on_exactly(tmp_path: Path, sampler: Any) -> None:
             seen += [batch.row.tolist(), batch.target.tolist(), replay.graph.values().tolist()]
         return seen
 
-    go_on(replay, random)
+    play_on(replay, random)
     replay.save(tmp_path / "save")
     loaded = Replay.load(tmp_path / "save")
     state = random.bit_generator.state
-    expected = go_on(replay, random)
+    expected = play_on(replay, random)
     random.bit_generator.state = state
-    assert go_on(loaded, random) == expected
+    assert play_on(loaded, random) == expected
 
 
 def test_learned_bounds_are_the_best_and_worst_stretch_of_an_episode() -> None:

@@ -137,7 +137,7 @@ def stopped_at_every_step(folder: Path) -> dict[str, int]:
                 return call
 
             files.open = counted(open)  # type: ignore[attr-defined]
-            files.pour = counted(files.pour, half=True)
+            files.write_all = counted(files.write_all, half=True)
             for name in ("fsync", "replace", "unlink"):
                 setattr(os, name, counted(getattr(os, name)))
             save_version(folder, version + 1, None)

@@ -104,7 +104,7 @@ class Disk:
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """Follow every change that `files` makes, and note the possible outcomes after each."""
-        real_open, real_pour = open, files.pour
+        real_open, real_write = open, files.write_all
         real_fsync, real_replace, real_unlink = os.fsync, os.replace, os.unlink
 
         def note() -> None:
@@ -117,9 +117,9 @@ class Disk:
             note()
             return real_open(path, mode, **how)
 
-        def watched_pour(file: IO[bytes], data: Any) -> None:
+        def watched_write(file: IO[bytes], data: Any) -> None:
             self.contents[self.names[Path(file.name)]] += bytes(data)
-            real_pour(file, data)
+            real_write(file, data)
             note()
 
         def watched_fsync(handle: int) -> None:
@@ -138,7 +138,7 @@ class Disk:
             note()
 
         patch.setattr(files, "open", watched_open, raising=False)
-        patch.setattr(files, "pour", watched_pour)
+        patch.setattr(files, "write_all", watched_write)
         patch.setattr(os, "fsync", watched_fsync)
         patch.setattr(os, "replace", watched_replace)
         patch.setattr(os, "unlink", watched_unlink)

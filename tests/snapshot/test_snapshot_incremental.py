@@ -152,7 +152,7 @@ def test_a_failed_save_does_not_move_the_memory(tmp_path: Path, monkeypatch: pyt
     array[3, 9] = 1
     hints = {"big": lambda start, stop: start <= 3 < stop}
     with monkeypatch.context() as patch:
-        patch.setattr("backsweep.snapshot.files.pour", lambda file, data: 1 / 0)
+        patch.setattr("backsweep.snapshot.files.write_all", lambda file, data: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             save(tmp_path, {"big": array}, memory=memory, dirty=hints)
     assert memory.checksum == remembered

@@ -157,7 +157,7 @@ def assert_old_state_and_tidy(folder: Path) -> None:
 def test_a_full_disk_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int) -> None:
     """The disk fills up half-way through the first segment, the second one, or the manifest."""
     save(tmp_path, OLD)
-    real, calls = files.pour, 0
+    real, calls = files.write_all, 0
 
     def full(file: IO[bytes], data: Any) -> None:
         nonlocal calls
@@ -168,7 +168,7 @@ def test_a_full_disk_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.Mo
         file.write(memoryview(data)[: len(data) // 2])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files, "pour", full)
+    monkeypatch.setattr(files, "write_all", full)
     with pytest.raises(OSError, match="No space left on device") as caught:
         save(tmp_path, NEW)
     assert caught.value.errno == errno.ENOSPC

@@ -91,7 +91,7 @@ class BacksweepSampler(PrioritizedSampler):
         """Return places, and importance weights as ``info["priority_weight"]`` (and ``"_weight"``)."""
         if not self._pending and len(self.picker) == 0:
             self._pending = [np.arange(len(storage))]  # the storage was filled before it got this sampler
-        self._take_in(storage)
+        self._add_new(storage)
         if len(self.picker) == 0:
             raise RuntimeError("cannot sample from an empty storage")
         places, weights = self.picker.pick(batch_size)
@@ -104,7 +104,7 @@ class BacksweepSampler(PrioritizedSampler):
         if np.isnan(errors).all():
             return  # a new row without a TD error
         if storage is not None:
-            self._take_in(storage)
+            self._add_new(storage)
         places = np.asarray(torch.as_tensor(index).cpu(), np.int64).reshape(-1)
         self.picker.update(places, np.broadcast_to(errors, places.shape) if len(errors) == 1 else errors)
 
@@ -122,7 +122,7 @@ class BacksweepSampler(PrioritizedSampler):
 
     # -- reading what was stored ----------------------------------------------------------------------------------
 
-    def _take_in(self, storage: Any) -> None:
+    def _add_new(self, storage: Any) -> None:
         if not self._pending:
             return
         places = np.concatenate(self._pending)

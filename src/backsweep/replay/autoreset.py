@@ -85,7 +85,7 @@ class Autoreset:
                 self.ended[lanes] = ends[lanes]
             self.some_ended = bool(self.ended.any())
 
-    def go_on(self, ended: NDArray[np.bool_]) -> None:
+    def resume_from(self, ended: NDArray[np.bool_]) -> None:
         """Continue from a save in which these lanes had ended."""
         self.ended[:] = ended
         self.some_ended = bool(ended.any()) and (self._watches or self.mode == "next_step")

@@ -1,7 +1,7 @@
 """Steps that are checked and collected in one place and added to a replay in another.
 
 A `ChunkBuilder` takes what `Replay.add` takes, with the same checks and errors, where environments run. `take` returns
-what has come together as plain arrays, in which each observation is there once. `add_chunk` adds them to a replay,
+the steps so far as plain arrays, in which each observation is stored once. `add_chunk` adds them to a replay,
 whose rows are then those that `Replay.add` would have made.
 """
 
@@ -21,7 +21,7 @@ from backsweep.replay.autoreset import Autoreset, Check, Mode, stage_transitions
 from backsweep.replay.components import ReplayComponents
 from backsweep.snapshot.contents import need, need_finite, need_within
 from backsweep.store.layout import Layout
-from backsweep.store.staging import LARGEST_REWARD, UNSEEN_WORD, Staging, lay_down
+from backsweep.store.staging import LARGEST_REWARD, UNSEEN_WORD, Staging, write_tree
 from backsweep.store.store_kernels import ENDED, SKIP, TERMINATED, UNSEEN
 
 
@@ -181,7 +181,7 @@ def add_chunk(replay: ReplayComponents, chunk: Chunk, lanes: NDArray[np.int64]) 
                 chunk.flags[step],
             )
             try:
-                replay._take_in()  # type: ignore[attr-defined]
+                replay._add_staged()  # type: ignore[attr-defined]
                 sampler.added(first, store.total)
             except BaseException:
                 # As in `Replay.add`: what the store has, the sampler must hear of.
@@ -251,5 +251,5 @@ def _need_fit(layout: Layout, words: NDArray[np.uint64], what: str) -> None:
     except (TypeError, ValueError) as error:
         need(False, f"{what} do not fit their space: {error}")
     again = np.zeros_like(words)
-    lay_down(layout.views(again), checked, slice(None))
+    write_tree(layout.views(again), checked, slice(None))
     need(np.array_equal(again, words), f"{what} have bytes that belong to nothing")

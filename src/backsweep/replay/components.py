@@ -129,9 +129,9 @@ class ReplayComponents:
         self._stale_updates = 0
         self._left_out = 0
         self._constants: dict[int, tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]] = {}
-        self._make_parts(autoreset, named_generator(self._seed, "sampler"))
+        self._make_components(autoreset, named_generator(self._seed, "sampler"))
 
-    def _make_parts(self, autoreset: Mode | None, generator: np.random.Generator) -> None:
+    def _make_components(self, autoreset: Mode | None, generator: np.random.Generator) -> None:
         """Make the empty store, graph, planner and sampler."""
         path = None if self._file is None else self._file / f"{FILE_NAME}-{os.getpid()}-{id(self):x}"
         self._store = Store(
@@ -305,7 +305,7 @@ class ReplayComponents:
         )
         need(type(late) is int and late >= 0, "the number of late updates is out of range")
         need(type(left_out) is int and left_out >= 0, "the number of truncations left out is out of range")
-        self._autoreset.go_on(ended)
+        self._autoreset.resume_from(ended)
         self._stale_updates, self._left_out = late, left_out
         self._use_arrays()
 

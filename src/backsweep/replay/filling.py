@@ -100,7 +100,7 @@ class Filling(ReplayComponents):
         )
         left_out, first = self._left_out + skipped, store.total
         try:
-            self._take_in()
+            self._add_staged()
             self._left_out = left_out
             self._follow(first, store.total, some_end, chosen)
         except BaseException:
@@ -124,7 +124,7 @@ class Filling(ReplayComponents):
             with uninterrupted():
                 self._follow(first, last, True, lanes)
 
-    def _take_in(self) -> None:
+    def _add_staged(self) -> None:
         """Add the staged transitions to both store and graph, or to neither."""
         store = self._store
         if store.in_file:
@@ -174,7 +174,7 @@ class Filling(ReplayComponents):
             for step in range(len(trajectory)):
                 staging.stage_step(lane, trajectory, step)
                 try:
-                    self._take_in()
+                    self._add_staged()
                     self._sampler.added(first + step, first + step + 1)
                 except BaseException:
                     if self._store.total > first + step:
@@ -188,5 +188,5 @@ class Filling(ReplayComponents):
         """Remove all transitions and the sampler's state; row numbers and random streams continue."""
         with self._lock:
             total = self._store.total
-            self._make_parts(self._autoreset.mode, self._sampler.generator)
+            self._make_components(self._autoreset.mode, self._sampler.generator)
             self._store.counters[[TOTAL, CLEARED]] = total

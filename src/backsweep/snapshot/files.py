@@ -21,14 +21,14 @@ NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(
 def stage(path: Path, data: bytes | memoryview) -> None:
     """Write `data` in full under the temporary name of `path` and force it to the disk."""
     with staging(path) as file:
-        pour(file, data)
+        write_all(file, data)
 
 
 @contextlib.contextmanager
 def staging(path: Path) -> Iterator[IO[bytes]]:
     """Open the file with the temporary name of `path` for writing, and force it to the disk at the end."""
     temporary = temporary_name(path)
-    with _naming(path):
+    with _naming_the_path(path):
         try:
             # A file of that name is an old temporary of ours, or a link that would redirect the write.
             remove(temporary)
@@ -45,7 +45,7 @@ def _open_new(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL | NO_LINKS, 0o666)
 
 
-def pour(file: IO[bytes], data: bytes | memoryview) -> None:
+def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
     """Write all of `data`."""
     file.write(data)
 
@@ -87,7 +87,7 @@ def traits(path: Path) -> tuple[int, ...]:
 def publish(path: Path) -> None:
     """Rename a staged file to its final name, atomically."""
     temporary = temporary_name(path)
-    with _naming(path):
+    with _naming_the_path(path):
         try:
             os.replace(temporary, path)
         except BaseException:
@@ -99,7 +99,7 @@ def force_folder(folder: Path) -> None:
     """Force the names in a folder to the disk, where the system has such a thing."""
     if os.name != "posix":
         return
-    with _naming(folder):
+    with _naming_the_path(folder):
         try:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except PermissionError:
@@ -119,7 +119,7 @@ def make_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     make_folder(folder.parent)
-    with _naming(folder):
+    with _naming_the_path(folder):
         folder.mkdir(exist_ok=True)
     force_folder(folder.parent)
 
@@ -136,7 +136,7 @@ def temporary_name(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _naming_the_path(path: Path) -> Iterator[None]:
     """Add the file name to the error of a failed write, which does not contain it."""
     try:
         yield

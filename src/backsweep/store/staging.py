@@ -96,7 +96,7 @@ class Staging:
         if not done & OBSERVATIONS_STAGED:
             self._stage_observations(observation, next_observation, slice(0, n), n)
         if not done & NUMBERS_STAGED:
-            lay_down(self._actions, self._action_layout.check(action, n, "action"), slice(0, n))
+            write_tree(self._actions, self._action_layout.check(action, n, "action"), slice(0, n))
             _stage_rewards(self.rewards, reward, self.largest_reward)
             _stage_flags(self.flags, terminated, truncated)
             return bool(self.flags.any())
@@ -110,7 +110,7 @@ class Staging:
         _stage_rewards(rewards, reward, self.largest_reward)
         _stage_flags(flags, terminated, truncated)
         self._stage_observations(observation, next_observation, lanes, count)
-        lay_down(self._actions, actions, lanes)
+        write_tree(self._actions, actions, lanes)
         self.rewards[lanes] = rewards
         self.flags[:] = SKIP
         self.flags[lanes] = flags
@@ -141,8 +141,8 @@ class Staging:
                 f"terminated and truncated may be True only for the last of {steps} steps, "
                 f"got True for step {np.flatnonzero(flags)[0]}"
             )
-        lay_down(self._layout.views(words), observations, slice(None))
-        lay_down(self._action_layout.views(action_words), actions, slice(None))
+        write_tree(self._layout.views(words), observations, slice(None))
+        write_tree(self._action_layout.views(action_words), actions, slice(None))
         return Trajectory(words, action_words, rewards, flags)
 
     def stage_step(self, lane: int, trajectory: Trajectory, step: int) -> None:
@@ -187,7 +187,7 @@ class Staging:
         """Replace the staged successor of one lane by an `entry` of final_observation."""
         place = self.num_envs + lane
         checked = self._layout.check(observation, 1, f"final_observation[{entry}]")
-        lay_down(self.observations, checked, slice(place, place + 1))
+        write_tree(self.observations, checked, slice(place, place + 1))
 
     def forget_successors(self, lanes: NDArray[np.bool_]) -> int:
         """Mark the successors of these lanes as unseen; return the number of steps skipped.
@@ -221,18 +221,18 @@ class Staging:
         second = self._layout.check(next_observation, count, "next_observation")
         n = self.num_envs
         later = slice(n + lanes.start, n + lanes.stop) if isinstance(lanes, slice) else n + lanes
-        lay_down(self.observations, first, lanes)
-        lay_down(self.observations, second, later)
+        write_tree(self.observations, first, lanes)
+        write_tree(self.observations, second, later)
 
 
-def lay_down(staged: Any, value: Any, place: Any) -> None:
+def write_tree(staged: Any, value: Any, place: Any) -> None:
     """Copy checked arrays into staging arrays of the same form."""
     if isinstance(staged, dict):
         for key, part in staged.items():
-            lay_down(part, value[key], place)
+            write_tree(part, value[key], place)
     elif isinstance(staged, tuple):
         for part, item in zip(staged, value, strict=True):
-            lay_down(part, item, place)
+            write_tree(part, item, place)
     else:
         staged[place] = value
 

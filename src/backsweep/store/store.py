@@ -21,7 +21,7 @@ from backsweep.store import reading_kernels, store_kernels
 from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE, Records
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
-from backsweep.store.staging import Staging, lay_down
+from backsweep.store.staging import Staging, write_tree
 from backsweep.store.store_check import StoreCheck
 from backsweep.store.store_kernels import (
     EPISODES_BROKEN,
@@ -228,7 +228,7 @@ class Store(SavedComponent):
     def find_observation(self, observation: Any) -> int | None:
         """Return the number of a stored observation, or None if no live row holds it."""
         words = np.zeros((1, self.layout.words), np.uint64)
-        lay_down(self.layout.views(words), self.layout.check(observation, 1, "observation"), slice(0, 1))
+        write_tree(self.layout.views(words), self.layout.check(observation, 1, "observation"), slice(0, 1))
         number: int = reading_kernels.number_of(words[0], self.table)
         return None if number < 0 else number
 

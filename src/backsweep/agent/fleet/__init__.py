@@ -1,1 +1,1 @@
-"""Runs that train together: the parts of a run, the fleet, its loop, and its memory."""
+"""Runs that train together: the run, the fleet, its loop, and its memory."""

@@ -85,7 +85,7 @@ class Group:
     def act(self) -> None:
         """Enqueue the computation of the best actions, unless all actions are random."""
         if not self._bank_is_complete:
-            self._fill_bank()
+            self._fill_observations()
         self.clock.lap("stepping")
         if self._epsilon(self.step) < 1.0:
             self._executor.act()
@@ -152,7 +152,7 @@ class Group:
         if len(places):
             self._executor.write(places, self._observations(content))
 
-    def _fill_bank(self) -> None:
+    def _fill_observations(self) -> None:
         for run in range(len(self._runs)):
             for places, content in self._together.all_observations(run):
                 self._executor.write(places, self._observations(content))

@@ -94,7 +94,7 @@ def _file() -> FilePath | None:
 
 
 def _kept() -> dict[str, Path]:
-    """Return the kept choices; a file that cannot be read counts as empty, and is written anew."""
+    """Return the kept choices; a file that cannot be read counts as empty, and is replaced."""
     file = _file()
     if file is None:
         return {}

@@ -147,7 +147,7 @@ class DistinctNetwork:
 
 
 class DistinctArithmetic(Arithmetic):
-    """Updates from each distinct image of a batch; acts and values of other observations are as always."""
+    """Updates from each distinct image of a batch; acting and other values are computed as usual."""
 
     def __init__(self, network: Network, error_network: Network | None, path: Path = "patches") -> None:
         super().__init__(network, error_network)

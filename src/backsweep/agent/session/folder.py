@@ -51,7 +51,7 @@ def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
     """Make a run's folder, which must not hold a run yet; `machine` is noted with versions and machine."""
     if (folder / CONFIG).exists():
         raise RunError(
-            f"{folder} already holds a run{_how_to_go_on(folder)} choose another folder, or use --restart, which "
+            f"{folder} already holds a run{_how_to_continue(folder)} choose another folder, or use --restart, which "
             "renames that run and starts over"
         )
     try:
@@ -62,7 +62,7 @@ def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
         raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
-def _how_to_go_on(folder: Path) -> str:
+def _how_to_continue(folder: Path) -> str:
     """Say whether a run can be resumed; a run of a fleet has its checkpoints in the folder above."""
     if (folder / FINISHED).exists():
         return ", which is finished:"

@@ -230,11 +230,11 @@ class SharedReplay:
             **self._builder_options,
         )
         if shard is None:
-            shard = self._emptiest() if name is None else zlib.crc32(name.encode())
+            shard = self._least_used_shard() if name is None else zlib.crc32(name.encode())
         chosen = self._shards[shard % len(self._shards)]
         return Writer(chosen, uuid.uuid4().hex if name is None else name, builder, in_flight=in_flight)
 
-    def _emptiest(self) -> int:
+    def _least_used_shard(self) -> int:
         """Return a shard with the fewest writers."""
         count = len(self._shards)
         writers = [numbers["writers"] for numbers in self.stats()] if count > 1 else [0]
