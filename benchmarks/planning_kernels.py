@@ -12,8 +12,8 @@ from backsweep.planning.model_kernels import (
     FIRST_INTO,
     NEXT_INTO,
     PAIR,
+    PROPAGATED,
     SMALLEST_STEP,
-    TOLD,
     VALUE,
     VERTEX,
     Model,
@@ -39,7 +39,7 @@ def solve_first_in_first_out(
         if in_use(vertex, vertices):
             if np.isnan(numbers[vertex, VALUE]):
                 numbers[vertex, VALUE] = start
-                numbers[vertex, TOLD] = -np.inf
+                numbers[vertex, PROPAGATED] = -np.inf
             ring[tail % size] = vertex
             waits[vertex] = True
             tail += 1
@@ -50,8 +50,8 @@ def solve_first_in_first_out(
         updates += 1
         value = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
         numbers[vertex, VALUE] = value
-        if abs(value - numbers[vertex, TOLD]) > tolerance:
-            numbers[vertex, TOLD] = value
+        if abs(value - numbers[vertex, PROPAGATED]) > tolerance:
+            numbers[vertex, PROPAGATED] = value
             link = vertices[vertex, FIRST_INTO]
             while link:
                 before = np.int64(pairs[arcs[link - 1, PAIR], VERTEX])

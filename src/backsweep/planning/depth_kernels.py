@@ -18,10 +18,10 @@ from backsweep.planning.model_kernels import (
     MARK,
     NEXT_OF_PAIR,
     NEXT_PAIR,
+    PROPAGATED,
     REWARDS,
     ROWS,
     SUCCESSOR,
-    TOLD,
     UNTRIED,
     VALUE,
     Model,
@@ -37,7 +37,7 @@ def start_from_network(
         best = -np.inf
         for action in range(q_values.shape[1]):
             best = max(best, min(max(q_values[i, action], bounds[0]), bounds[1]))
-        model.numbers[vertices[i], TOLD] = best
+        model.numbers[vertices[i], PROPAGATED] = best
 
 
 @kernel
@@ -53,7 +53,7 @@ def look_ahead(depth: int, discount: float, vertices: NDArray[np.int32], model: 
                 total = pair_numbers[pair - 1, REWARDS]
                 arc = pairs[pair - 1, FIRST_ARC]
                 while arc:
-                    total += discount * arcs[arc - 1, ROWS] * numbers[arcs[arc - 1, SUCCESSOR], TOLD]
+                    total += discount * arcs[arc - 1, ROWS] * numbers[arcs[arc - 1, SUCCESSOR], PROPAGATED]
                     arc = arcs[arc - 1, NEXT_OF_PAIR]
                 pair_numbers[pair - 1, CANDIDATE] = total / pairs[pair - 1, COUNT]
                 pair_numbers[pair - 1, LOOP] = 0.0
@@ -61,9 +61,9 @@ def look_ahead(depth: int, discount: float, vertices: NDArray[np.int32], model: 
                 pair = pairs[pair - 1, NEXT_PAIR]
             following[i] = best
         for i in range(vertices.shape[0]):
-            numbers[vertices[i], TOLD] = following[i]
+            numbers[vertices[i], PROPAGATED] = following[i]
     for i in range(vertices.shape[0]):
-        numbers[vertices[i], VALUE] = numbers[vertices[i], TOLD]
+        numbers[vertices[i], VALUE] = numbers[vertices[i], PROPAGATED]
     for i in range(model.counters[CHANGED_COUNT]):
         model.vertices[model.changed[i], MARK] &= ~CHANGED
     model.counters[CHANGED_COUNT] = 0

@@ -42,6 +42,7 @@ from backsweep.planning.model_kernels import (
     PREVIOUS_INTO,
     PREVIOUS_OF_PAIR,
     PREVIOUS_PAIR,
+    PROPAGATED,
     REWARDS,
     ROW_ARC,
     ROW_PAIR,
@@ -52,7 +53,6 @@ from backsweep.planning.model_kernels import (
     SMALLEST_STEP,
     SUCCESSOR,
     SYNCED,
-    TOLD,
     TRIED,
     UNTRIED,
     VALUE,
@@ -133,7 +133,7 @@ def drop_pair(
 
 
 @kernel
-def take_out(first: int, total: int, model: Model) -> None:
+def remove_rows(first: int, total: int, model: Model) -> None:
     """Remove the model's rows from the slots of the rows `first` to `total` - 1."""
     vertices, tried, pairs, pair_numbers = model.vertices, model.tried, model.pairs, model.pair_numbers
     arcs, arc_table, rows, row_numbers = model.arcs, model.arc_table, model.rows, model.row_numbers
@@ -161,7 +161,7 @@ def take_out(first: int, total: int, model: Model) -> None:
 
 
 @inlined
-def know_vertex(
+def note_vertex(
     vertex: int,
     observation: int,
     graph_vertices: NDArray[np.int64],
@@ -175,7 +175,7 @@ def know_vertex(
     if stamps[vertex] != stamp:
         stamps[vertex] = stamp
         numbers[vertex, VALUE] = np.nan
-        numbers[vertex, TOLD] = np.nan
+        numbers[vertex, PROPAGATED] = np.nan
         numbers[vertex, UNTRIED] = np.nan
 
 
@@ -281,7 +281,7 @@ def note_extremes(first: int, total: int, oldest: int, experience: Experience, m
 
 
 @kernel
-def take_in(first: int, total: int, experience: Experience, model: Model) -> None:
+def add_rows(first: int, total: int, experience: Experience, model: Model) -> None:
     """Add the live rows from `first` to `total` - 1, which the model does not have yet."""
     store_rows, values, actions = experience.rows, experience.values, experience.actions
     graph_vertices, observation_vertex = experience.vertices, experience.observation_vertex
@@ -294,8 +294,8 @@ def take_in(first: int, total: int, experience: Experience, model: Model) -> Non
         observation, next_observation = store_rows[slot, OBSERVATION], store_rows[slot, NEXT_OBSERVATION]
         source = np.int64(observation_vertex[observation] - 1)
         successor = np.int64(observation_vertex[next_observation] - 1)
-        know_vertex(source, observation, graph_vertices, vertices, numbers, stamps)
-        know_vertex(successor, next_observation, graph_vertices, vertices, numbers, stamps)
+        note_vertex(source, observation, graph_vertices, vertices, numbers, stamps)
+        note_vertex(successor, next_observation, graph_vertices, vertices, numbers, stamps)
         action = np.int64(actions[slot]) - counters[FIRST_ACTION]
         pair = find_or_make_pair(source, action, vertices, tried, numbers, pairs, pair_numbers, counters)
         reward = values[slot, REWARD]
@@ -320,7 +320,7 @@ def follow(oldest: int, total: int, experience: Experience, model: Model) -> Non
     Overwritten rows are removed first: a vertex may have been released and its place reused since.
     """
     first = max(model.counters[SYNCED], oldest)
-    take_out(first, total, model)
+    remove_rows(first, total, model)
     note_extremes(first, total, oldest, experience, model)
-    take_in(first, total, experience, model)
+    add_rows(first, total, experience, model)
     model.counters[SYNCED] = total

@@ -6,7 +6,7 @@
                           SEEN                    the number of an observation of it
     tried[vertex]         a bit for each of the first 64 actions that has rows
     numbers[vertex]       VALUE                   V; NaN for a vertex that is newer than the last renewal
-                          TOLD                    V as its predecessors know it
+                          PROPAGATED              V as its predecessors know it
                           UNTRIED                 the best value of an untried action; -inf if there is none
     stamps[vertex]        the graph's stamp of the vertex + 1: differs from that of a later one in its place
     pairs[pair]           VERTEX  ACTION  COUNT   a state, an action, and how many rows they have
@@ -62,7 +62,7 @@ FALLEN = 2
 UNSETTLED = 4
 # Columns of numbers.
 VALUE = 0
-TOLD = 1
+PROPAGATED = 1
 UNTRIED = 2
 NUMBER_COLUMNS = 3
 # Columns of pairs.

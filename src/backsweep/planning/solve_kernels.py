@@ -41,11 +41,11 @@ from backsweep.planning.model_kernels import (
     NEXT_OF_PAIR,
     NEXT_PAIR,
     PAIR,
+    PROPAGATED,
     REWARDS,
     ROWS,
     SMALLEST_STEP,
     SUCCESSOR,
-    TOLD,
     UNSETTLED,
     UNTRIED,
     VALUE,
@@ -212,15 +212,15 @@ def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model:
             continue
         vertices[vertex, MARK] &= ~CHANGED
         best = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
-        value, told = numbers[vertex, VALUE], numbers[vertex, TOLD]
-        if np.isnan(value) or best < value - tolerance or value < told - tolerance:
+        value, propagated = numbers[vertex, VALUE], numbers[vertex, PROPAGATED]
+        if np.isnan(value) or best < value - tolerance or value < propagated - tolerance:
             if not vertices[vertex, MARK] & FALLEN:
                 vertices[vertex, MARK] |= FALLEN
                 waiting[fallen] = vertex
                 fallen += 1
         else:
             numbers[vertex, VALUE] = max(best, value)
-            if numbers[vertex, VALUE] > told + tolerance:
+            if numbers[vertex, VALUE] > propagated + tolerance:
                 put(vertex, value_bucket(best, bounds), links, heads, highest)
     model.counters[CHANGED_COUNT] = unsettled
     return fallen
@@ -253,7 +253,7 @@ def collapse(fallen: int, tolerance: float, model: Model, queue: Queue) -> int:
     for i in range(fallen):
         vertex = waiting[i]
         numbers[vertex, VALUE] = -np.inf
-        numbers[vertex, TOLD] = -np.inf
+        numbers[vertex, PROPAGATED] = -np.inf
         if queue.links[vertex, BUCKET]:
             leave_bucket(np.int64(vertex), queue.links, queue.heads)
     return fallen
@@ -284,7 +284,7 @@ def rise(
             vertex = take_highest(links, heads, highest)
             continue
         passed += 1
-        numbers[vertex, TOLD] = numbers[vertex, VALUE]
+        numbers[vertex, PROPAGATED] = numbers[vertex, VALUE]
         link = vertices[vertex, FIRST_INTO]
         while link:
             pair = np.int64(arcs[link - 1, PAIR])
@@ -293,7 +293,7 @@ def rise(
                 candidate = renew_candidate(pair, discount, numbers, pairs, pair_numbers, arcs)
                 if candidate > numbers[before, VALUE]:
                     numbers[before, VALUE] = candidate
-                    if not candidate <= numbers[before, TOLD] + tolerance:
+                    if not candidate <= numbers[before, PROPAGATED] + tolerance:
                         put(before, value_bucket(candidate, bounds), links, heads, highest)
             link = arcs[link - 1, NEXT_INTO]
         vertex = take_highest(links, heads, highest)
@@ -307,7 +307,7 @@ def lowest_start(discount: float, low: float, smallest_step: float) -> float:
 
 
 @inlined
-def go_on_with_unsettled(
+def queue_unsettled(
     vertices: NDArray[np.int32],
     changed: NDArray[np.int32],
     counters: NDArray[np.int64],
@@ -337,7 +337,7 @@ def settle(fallen: int, discount: float, tolerance: float, most: int, low: float
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
     links, heads, highest = queue.links, queue.heads, queue.highest
-    go_on_with_unsettled(vertices, model.changed, model.counters, links, heads, highest)
+    queue_unsettled(vertices, model.changed, model.counters, links, heads, highest)
     for i in range(fallen):
         vertex = np.int64(queue.waiting[i])
         vertices[vertex, MARK] &= ~FALLEN
@@ -355,8 +355,8 @@ def settle(fallen: int, discount: float, tolerance: float, most: int, low: float
         updates += 1
         value = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
         numbers[vertex, VALUE] = value
-        if not abs(value - numbers[vertex, TOLD]) <= tolerance:
-            numbers[vertex, TOLD] = value
+        if not abs(value - numbers[vertex, PROPAGATED]) <= tolerance:
+            numbers[vertex, PROPAGATED] = value
             link = vertices[vertex, FIRST_INTO]
             while link:
                 pair = np.int64(arcs[link - 1, PAIR])

@@ -1,7 +1,7 @@
 """Replay: transitions go in, batches come out.
 
-parts      its components          filling    adding transitions         autoreset    how environments reset
-reading    batches and priorities  replay     the whole class            checking     argument checks
+components  its components          filling    adding transitions   autoreset          how environments reset
+reading     batches and priorities  replay     the whole class      argument_checks    checks of arguments
 """
 
 from backsweep.replay.components import ReplayMachinery

@@ -184,7 +184,7 @@ def add_chunk(replay: ReplayComponents, chunk: Chunk, lanes: NDArray[np.int64]) 
                 replay._add_staged()  # type: ignore[attr-defined]
                 sampler.added(first, store.total)
             except BaseException:
-                # As in `Replay.add`: what the store has, the sampler must hear of.
+                # As in `Replay.add`: the sampler must know all rows of the store.
                 if store.total != first:
                     with uninterrupted():
                         sampler.added(first, store.total)
@@ -198,7 +198,7 @@ def chunk_from_arrays(arrays: Mapping[str, NDArray[Any]], replay: ReplayComponen
     Raises
     ------
     ContentsError
-        If it is not: a store follows what it is given without another look.
+        If it is not: a store uses what it is given without further checks.
     """
     names = set(Chunk.__dataclass_fields__)
     need(set(arrays) == names, f"a chunk has the arrays {sorted(names)}, not {sorted(arrays)}")

@@ -291,12 +291,12 @@ class ReplayComponents:
         return {name: component for name, component in components.items() if component is not None}
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
-        """Return what the components do not hold: which lanes have ended, and the counts of what was passed over."""
+        """Return what the components do not hold: which lanes have ended, and the counts of skipped rows."""
         counts = {"late_priority_updates": self._stale_updates, "truncations_left_out": self._left_out}
         return {"ended": self._autoreset.ended}, counts
 
     def load_state(self, arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
-        """Go on from what `state` returned; the components and the encoder have been loaded."""
+        """Continue from what `state` returned; the components and the encoder have been loaded."""
         ended = arrays["ended"]
         late, left_out = values["late_priority_updates"], values.get("truncations_left_out", 0)
         need(

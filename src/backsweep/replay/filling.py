@@ -73,7 +73,7 @@ class Filling(ReplayComponents):
                 try:
                     done = add_arguments(id(arguments), self._add_table)
                     if done & ADDED:
-                        self._follow(first, first + self._num_envs, done & SOME_ENDED != 0, None)
+                        self._notify(first, first + self._num_envs, done & SOME_ENDED != 0, None)
                 except BaseException:
                     self._catch_up(first, None)
                     raise
@@ -102,7 +102,7 @@ class Filling(ReplayComponents):
         try:
             self._add_staged()
             self._left_out = left_out
-            self._follow(first, store.total, some_end, chosen)
+            self._notify(first, store.total, some_end, chosen)
         except BaseException:
             if store.total != first:
                 self._left_out = left_out
@@ -110,19 +110,19 @@ class Filling(ReplayComponents):
             raise
         return staging.numbers.copy() if chosen is None else staging.numbers[chosen]
 
-    def _follow(self, first: int, last: int, some_end: bool, lanes: NDArray[np.int64] | None) -> None:
-        """Tell everything else of the store's rows first..last-1. Repeating it is harmless."""
+    def _notify(self, first: int, last: int, some_end: bool, lanes: NDArray[np.int64] | None) -> None:
+        """Notify the listeners of the store's new rows first..last-1. Repeating it is harmless."""
         for added in self._listeners:
             added(first, last)
         if some_end or self._autoreset.some_ended:
             self._autoreset.note_ends(self._store, lanes)
 
     def _catch_up(self, first: int, lanes: NDArray[np.int64] | None) -> None:
-        """Follow after an interrupt. Ctrl-C can come between any two steps; all must know of what the store has."""
+        """Notify the listeners after an interrupt: Ctrl-C can come between any two steps."""
         last = self._store.total
         if last != first:
             with uninterrupted():
-                self._follow(first, last, True, lanes)
+                self._notify(first, last, True, lanes)
 
     def _add_staged(self) -> None:
         """Add the staged transitions to both store and graph, or to neither."""
@@ -153,7 +153,7 @@ class Filling(ReplayComponents):
         *,
         lane: int = 0,
     ) -> Rows:
-        """Add a trajectory, or a part of one, to a lane and return its row numbers.
+        """Add a trajectory, or a piece of one, to a lane and return its row numbers.
 
         Parameters
         ----------

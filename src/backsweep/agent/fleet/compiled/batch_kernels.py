@@ -39,7 +39,7 @@ def part_of(arrays: Table, number: int) -> codes.Part:
 
 @inlined
 def sampler_addresses(arrays: Table, number: int) -> Addresses:
-    """Return the row of the arrays that a part's kind has: a tree's, or a sweep's."""
+    """Return the addresses of the arrays that a part's kind has: a tree's, or a sweep's."""
     return arrays[codes.PARTS + codes.BUNDLES_PER_PART * number + 1]
 
 

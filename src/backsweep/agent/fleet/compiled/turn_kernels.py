@@ -151,7 +151,7 @@ def current_row(arrays: Table) -> int:
 
 
 @inlined
-def check_room(step: int, arrays: Table) -> None:
+def check_device_rows(step: int, arrays: Table) -> None:
     """Stop the run if an observation has a number that the device has no row for."""
     ints, fresh = unpack(codes.RunArrays, arrays[codes.RUN]).ints, unpack(Staged, arrays[STAGED]).fresh
     for i in range(ints[codes.RUN_NEW]):
@@ -173,7 +173,7 @@ def turn_run(what: int, step: int, steps: int, epsilon: float, arrays: Table) ->
         for ahead in range(steps):
             if ints[codes.RUN_STATE] == codes.GOING:
                 step_run(step + ahead, epsilon, arrays)
-                check_room(step + ahead, arrays)
+                check_device_rows(step + ahead, arrays)
         if ints[codes.RUN_STATE] == codes.GOING:
             unpack(codes.Batch, arrays[codes.BATCH]).current[0] = current_row(arrays)
     if ints[codes.RUN_STATE] == codes.GOING and what & codes.DRAW:
