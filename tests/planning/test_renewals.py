@@ -201,7 +201,7 @@ def test_progress_is_told_and_the_network_is_asked_in_batches() -> None:
     replay = Replay(gym.spaces.Discrete(50), gym.spaces.Discrete(2), 100, values=GraphValues())
     for state in range(24):
         replay.add(state, 0, 0.0, state + 1, False, False)
-    propagated: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     sizes: list[int] = []
 
     def q_values(states: Any) -> Any:
@@ -209,10 +209,10 @@ def test_progress_is_told_and_the_network_is_asked_in_batches() -> None:
         return np.zeros((len(states), 2))
 
     renewal = replay.renew_values(
-        q_values, batch_size=10, progress=lambda done, all_of_them: propagated.append((done, all_of_them))
+        q_values, batch_size=10, progress=lambda done, all_of_them: reported.append((done, all_of_them))
     )
     assert sizes == [10, 10, 5]
-    assert propagated == [(10, 25), (20, 25), (25, 25)]
+    assert reported == [(10, 25), (20, 25), (25, 25)]
     assert renewal.asked == 25
 
 

@@ -6,7 +6,7 @@ There are several ways to compute the same convolution, and which is fastest dep
     mixed     torch's convolutions forward, patches and matrix products back
     direct    torch's convolutions both forward and back
 
-They differ in the order of their sums, so results agree but for rounding. `fastest` measures them.
+They differ in the order of their sums, so results agree but for rounding. `convolution_choice` measures them.
 """
 
 from __future__ import annotations
