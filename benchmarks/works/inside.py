@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.store.ingest import add_staged
+from backsweep.store.ingest_kernels import add_staged
 from backsweep.store.store_kernels import SKIP
 from benchmarks.libraries.base import Wanted
 from benchmarks.libraries.ours import Ours

@@ -38,4 +38,3 @@ class Encoder(Protocol):
 
     def build(self, space: gym.Space[Any], generator: np.random.Generator) -> LiveEncoder:
         """Return the encoder for `space`; all its randomness comes from `generator`."""
-        ...

@@ -273,11 +273,9 @@ class VertexValues(Protocol):
 
     def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return V of live vertices."""
-        ...
 
     def action_values(self, vertex: Vertex) -> NDArray[np.float64]:
         """Return Q of each action of a live vertex."""
-        ...
 
 
 class GraphView:

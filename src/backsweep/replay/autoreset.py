@@ -44,7 +44,6 @@ class Stages(Protocol):
 
     def last_successor(self, lane: int) -> NDArray[np.uint64] | None:
         """Return the words of the observation that a lane's last step led to; None if unknown."""
-        ...
 
 
 class Autoreset:

@@ -129,11 +129,9 @@ class Sampler(Protocol):
     @property
     def needs_graph(self) -> bool:
         """Whether the live sampler uses the graph."""
-        ...
 
     def build(self, experience: Experience, generator: np.random.Generator) -> LiveSampler:
         """Return the live sampler for one replay; all its randomness comes from `generator`."""
-        ...
 
 
 def graph_draws(sampler: Sampler) -> GraphDraws:

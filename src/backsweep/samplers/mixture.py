@@ -173,7 +173,6 @@ class LiveMixture(LiveSampler):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use."""
         return sum(part.nbytes for part in self.parts)
 
     def state(self) -> SamplerState:

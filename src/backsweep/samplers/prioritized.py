@@ -157,7 +157,6 @@ class LivePrioritized(LiveSampler):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use."""
         return self.tree.nbytes
 
     def state(self) -> SamplerState:

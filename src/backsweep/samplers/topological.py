@@ -136,7 +136,6 @@ class LiveTopological(LiveSampler):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use."""
         return self.sweep.nbytes + self.window.nbytes
 
     def state(self) -> SamplerState:

@@ -34,11 +34,9 @@ class ReadListener(Protocol):
 
     def begin(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take all arrays before anything is read into them: their shapes and dtypes are known."""
-        ...
 
     def arrived(self, name: str) -> None:
         """Take note that all of an array has been read and matches its digests."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

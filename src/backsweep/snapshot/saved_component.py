@@ -26,7 +26,6 @@ class SavedComponent(Protocol):
 
     def all_arrays(self) -> dict[str, tuple[NDArray[Any], int]]:
         """Return every array that a save must hold, by name, with the length of its used part."""
-        ...
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the used part of every array that a save must hold."""
@@ -41,15 +40,12 @@ class SavedComponent(Protocol):
 
         Before a step all earlier steps of every component have passed, and the same step of the components before it.
         """
-        ...
 
     def build_tables(self) -> None:
         """Build what is not saved and needs only correct sizes: it runs while the other steps of the check do."""
-        ...
 
     def finish_loading(self) -> None:
         """Check and build the rest, after all steps of the check of every component."""
-        ...
 
 
 def arrays_below(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

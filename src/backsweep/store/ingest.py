@@ -21,8 +21,6 @@ from backsweep.store.ingest_kernels import (
     KEY_OF_NUMBER,
     NO_GRAPH,
     Keys,
-    add_arguments,
-    add_staged,
 )
 from backsweep.store.store import Store
 
@@ -67,15 +65,3 @@ def tables_for(store: Store, graph: Graph | None, encoder: LiveEncoder) -> Table
     if forms:
         forms[0].numbers[KEY_KIND] = code
     return code, address_table([*store.bundles, None if graph is None else graph.bundle, keys, *forms])
-
-
-__all__ = [
-    "KEY_OF_BYTES",
-    "KEY_OF_NUMBER",
-    "NO_GRAPH",
-    "Tables",
-    "add_arguments",
-    "add_staged",
-    "key_kind",
-    "tables_for",
-]

@@ -52,7 +52,6 @@ class AtariOptions(GameOptions):
     """Whether losing a life ends the episode."""
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
         checked_int("noop_max", self.noop_max, 0)
         checked_flag("terminal_on_life_loss", self.terminal_on_life_loss)

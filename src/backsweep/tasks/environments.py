@@ -52,27 +52,21 @@ class Environments(Protocol):
 
     def reset(self) -> NDArray[Any]:
         """Start an episode in every environment."""
-        ...
 
     def step(self, actions: NDArray[np.int64]) -> Outcome:
         """Step every environment; those whose episode ends start the next one."""
-        ...
 
     def state(self) -> State:
         """Return the state of the environments, as arrays and plain JSON values."""
-        ...
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Restore a state that `state` returned."""
-        ...
 
     def picture(self) -> NDArray[np.uint8]:
         """Return an RGB image of the first environment."""
-        ...
 
     def close(self) -> None:
         """Release the environments' resources."""
-        ...
 
 
 class TaskEnvironments:

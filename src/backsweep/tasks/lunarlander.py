@@ -21,7 +21,6 @@ class LunarLanderOptions(TaskOptions):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """The actions, in order."""
         return ("nothing", "left engine", "main engine", "right engine")
 
     @property

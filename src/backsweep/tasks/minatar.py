@@ -61,7 +61,6 @@ class MinAtarOptions(GameOptions):
     """Whether games become harder over time, as in the package."""
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
         checked_flag("difficulty_ramping", self.difficulty_ramping)
 

@@ -60,7 +60,6 @@ class GameOptions(TaskOptions):
     """Probability that the previous action is repeated."""
 
     def __post_init__(self) -> None:
-        """Check the options."""
         checked_choice("game", self.game, tuple(self.ACTION_NAMES))
         checked_chance("sticky_action_chance", self.sticky_action_chance)
         super().__post_init__()

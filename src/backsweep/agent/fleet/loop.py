@@ -29,48 +29,37 @@ class Source(Protocol):
     @property
     def step(self) -> int:
         """The number of steps of each run so far."""
-        ...
 
     @property
     def updates(self) -> int:
         """The number of updates so far."""
-        ...
 
     def wait(self) -> None:
         """Wait for the pending results of the networks."""
-        ...
 
     def act_at_random(self, last: int) -> bool:
         """Take all steps up to `last` that need no network at once; return whether there were any."""
-        ...
 
     def act(self) -> None:
         """Request the best actions from the networks, unless all actions are random."""
-        ...
 
     def move(self, learns: bool) -> None:
         """Execute the actions and store the transitions; `learns` tells whether an update follows."""
-        ...
 
     def prepare_to_learn(self) -> None:
         """Prepare the first update of a turn: reward scales and graph values."""
-        ...
 
     def draw(self, first: bool) -> None:
         """Draw a batch for every run, and request the targets that are computed before the update."""
-        ...
 
     def update(self) -> None:
         """Learn from the batches."""
-        ...
 
     def copy_target(self) -> None:
         """Copy the target networks; graph values that depend on them are due."""
-        ...
 
     def settle(self) -> None:
         """Finish pending work, so that the runs can be inspected."""
-        ...
 
 
 def turns(source: Source, last: int) -> Iterator[None]:

@@ -81,15 +81,12 @@ class Evaluates(Protocol):
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
         """Return the values (R, B, A) of prepared observations."""
-        ...
 
     def forward_with_tape(self, parameters: Parameters, prepared: torch.Tensor) -> tuple[torch.Tensor, Tape]:
         """Return the values (R, B, A) and what `backward` needs."""
-        ...
 
     def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
         """Write the gradient of every parameter into `out`, given the gradient (R, B, A) of the values."""
-        ...
 
 
 class Arithmetic:

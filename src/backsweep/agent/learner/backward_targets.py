@@ -26,7 +26,6 @@ class Values(Protocol):
 
     def __call__(self, observations: Any, *, target: bool) -> NDArray[np.floating]:
         """Return the values."""
-        ...
 
 
 class BackwardTargets:

@@ -91,7 +91,6 @@ class DistinctTape(Tape):
     """(R, n)."""
 
     def first(self, rows: int, of: int) -> DistinctTape:
-        """Return the tape of the first `rows` of the `of` rows that went in."""
         assert self.index is not None
         index = self.index[:, : self.index.shape[1] // of * rows]
         counts = (index.numpy().max(axis=1) + 1).tolist()

@@ -136,7 +136,6 @@ class Rule(Protocol):
 
     def decide(self, evidence: Evidence) -> Verdict:
         """Return the verdict; "not run" without evidence."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

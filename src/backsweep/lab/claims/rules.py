@@ -118,7 +118,6 @@ class Alike(PairedRule):
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The variants that the rule needs."""
         return self.labels
 
     def judge(self, groups: Groups) -> Verdict:
@@ -170,11 +169,9 @@ class NotBehind(Alike):
     """The first variant is at most the margin worse than each of the others."""
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs to compare."""
         return [(self.labels[0], other) for other in self.labels[1:]]
 
     def text(self, first: str, second: str) -> str:
-        """Return the claim about a pair, in words."""
         return f"{title_of(first)} not behind {title_of(second)}"
 
     def away(self, difference: Interval) -> float:

@@ -55,7 +55,6 @@ class PairedRule(TrainingRule):
     """A rule about runs with the same seeds: finds the tasks where all that is compared has some, and judges them."""
 
     def decide(self, evidence: Evidence) -> Verdict:
-        """Return the verdict about the runs of the evidence."""
         groups, missing = runs_for(evidence, self.variants, self.tasks, self.compared)
         return self.judge(groups) if groups else missing
 
@@ -90,7 +89,6 @@ class Comparison(PairedRule):
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The variants that the rule needs."""
         return (self.winner, *self.others)
 
 

@@ -21,7 +21,6 @@ class ChainOptions(TaskOptions):
     """"index" (the state's number) or "one_hot" (a vector of N floats)."""
 
     def __post_init__(self) -> None:
-        """Check the options."""
         object.__setattr__(self, "length", checked_int("length", self.length, 2))
         if self.max_steps is None:
             object.__setattr__(self, "max_steps", 10 * self.length**2)
@@ -30,7 +29,6 @@ class ChainOptions(TaskOptions):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """The actions, in order."""
         return ("forward", "backward")
 
     @property

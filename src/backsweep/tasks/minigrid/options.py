@@ -53,7 +53,6 @@ class MiniGridOptions(TaskOptions):
     """Side of the observed image in pixels."""
 
     def __post_init__(self) -> None:
-        """Check the options."""
         checked_choice("level", self.level, LEVELS)
         high = UNLOCK_ROOM if self.level == "unlock" else None
         size = checked_int("size", self.size, SMALLEST[self.level], high)

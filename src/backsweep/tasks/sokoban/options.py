@@ -27,7 +27,6 @@ class SokobanOptions(TaskOptions):
     """Side of the observed image in pixels."""
 
     def __post_init__(self) -> None:
-        """Check the options."""
         checked_int("height", self.height, 3, 1000)
         checked_int("width", self.width, 3, 1000)
         checked_int("boxes", self.boxes, 1, 62)
@@ -47,7 +46,6 @@ class SokobanOptions(TaskOptions):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """The actions, in order."""
         return codes.ACTION_NAMES[1:] if self.actions == "paper" else codes.ACTION_NAMES
 
     @property

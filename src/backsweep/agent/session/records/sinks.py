@@ -14,11 +14,9 @@ class Sink(Protocol):
 
     def write(self, record: Record) -> None:
         """Take one record."""
-        ...
 
     def close(self) -> None:
         """Finish."""
-        ...
 
 
 def scalars(record: Record) -> dict[str, float]:
