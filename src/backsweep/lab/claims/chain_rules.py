@@ -96,7 +96,7 @@ def _median(times: tuple[float, ...], happened: tuple[bool, ...], names: tuple[s
     return median_interval(times, happened, generator=named_generator(0, "median", *names))
 
 
-def rows_of_medians(evidence: Evidence) -> Table:
+def medians_by_setting(evidence: Evidence) -> Table:
     """Return the table of medians: every method in every setting."""
     entries = []
     for setting, method in itertools.product(all_settings(), METHODS):
@@ -131,7 +131,7 @@ class ThirtyBackups:
         if not tabular_records(evidence, **FIRST):
             return NOT_RUN
         checks = [check for initial in INITIALS for check in self.checks(evidence, initial=initial, **FIRST)]
-        table = rows_of_medians(evidence)
+        table = medians_by_setting(evidence)
         elsewhere = [
             f"{batch} per backup: {'holds' if all(check.holds for check in found) else 'does not hold'}"
             for batch in BATCHES[1:]
