@@ -60,6 +60,8 @@ def drive(replay: Replay, kind: str, rows: int, seed: int, plans: bool = True) -
             batch = replay.sample(8)
             replay.update_priorities(batch.row, batch.reward - 1.0)
             replay.episode(int(batch.row[0]))
+        if plans and step % 3 == 2:
+            assert 0 <= replay.explore(observation(kind, number), step / rows) < 3
         if plans and step % 16 == 15:
             replay.renew_values(
                 lambda seen: np.zeros((len(next(iter(seen.values())) if isinstance(seen, dict) else seen), 3))
