@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from functools import cache
+from typing import Any, Literal, TypeGuard, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -29,6 +30,17 @@ def need_fields(configuration: Any, holds: Callable[[Any], bool], expected: str,
 def need_choice(configuration: Any, name: str, *choices: str) -> None:
     """Refuse a field that is none of several words."""
     need_fields(configuration, lambda value: value in choices, f"one of {choices}", name)
+
+
+def need_choices(configuration: Any) -> None:
+    """Refuse every field whose type is `Literal` and whose value is none of its words."""
+    for name, choices in _choices(configuration.__class__).items():
+        need_choice(configuration, name, *choices)
+
+
+@cache
+def _choices(kind: type) -> dict[str, tuple[str, ...]]:
+    return {name: get_args(hint) for name, hint in get_type_hints(kind).items() if get_origin(hint) is Literal}
 
 
 def need_flags(configuration: Any, *names: str) -> None:

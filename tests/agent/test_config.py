@@ -197,6 +197,24 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
         paper_config("nchain-20", **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("value", ["nonsense", "Graph", "", None, 1, True, []])
+@pytest.mark.parametrize(
+    "name", ["settings", "encoder", "mix_with", "untried", "explore", "trees", "optimiser", "dtype"]
+)
+def test_words_that_are_no_choice_are_refused_and_not_taken_for_another(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be one of"):
+        paper_config("nchain-20", **{name: value})
+
+
+def test_sessions_and_scales_that_are_no_choice_are_refused() -> None:
+    for name in ("engine", "convolutions_by"):
+        with pytest.raises(ValueError, match=f"{name} must be one of"):
+            SessionConfig(**{name: "nonsense"})
+    for scale in ("nonsense", True, None, float("nan"), float("inf"), 0.0, [1.0]):
+        with pytest.raises(ValueError, match="reward_scale must be 'auto' or above 0"):
+            paper_config("nchain-20", reward_scale=scale)
+
+
 def test_more_refusals() -> None:
     with pytest.raises(TypeError, match="did you mean 'batch_size'"):
         paper_config("nchain-20", batchsize=3)

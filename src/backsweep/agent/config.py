@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from backsweep.checks import is_number, need_choices
+
 OptionValue = bool | int | float | str
 
 
@@ -172,6 +174,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        need_choices(self)
         if (self.task is None) == (self.env is None):
             raise ValueError(
                 "give either a task or --env, not both" if self.task else "give a task, or --env and an id"
@@ -197,7 +200,7 @@ class RunConfig:
         for name in shares.split():
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in 0..1, got {getattr(self, name)!r}")
-        if self.reward_scale != "auto" and not self.reward_scale > 0:
+        if self.reward_scale != "auto" and not (is_number(self.reward_scale) and self.reward_scale > 0):
             raise ValueError(f"reward_scale must be 'auto' or above 0, got {self.reward_scale!r}")
         for name in ("convolutions", "linear", "cell"):
             object.__setattr__(self, name, tuple(map(_frozen, getattr(self, name))))
@@ -271,6 +274,7 @@ class SessionConfig:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        need_choices(self)
         if self.checkpoint_interval < 0:
             raise ValueError(f"checkpoint_interval must be 0 or more, got {self.checkpoint_interval}")
         if self.threads < 1:
