@@ -11,9 +11,11 @@ from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.executor import Executor, reason_against_fused
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import OptimiserSettings
+from backsweep.agent.learner.recorded_learner import RecordedLearner
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.value_programs import CHUNK
 from fused_networks import ODD, ROWS, check_gradients, observations_for, off
+from random_batches import random_batch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -255,3 +257,26 @@ def test_recorded_values_of_episodes_are_those_of_the_networks() -> None:
         np.testing.assert_allclose(target, executor.values(runs, rows, target=True), rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(online, executor.values(runs, rows, target=False), rtol=1e-5, atol=1e-5)
         updated(executor, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("network", [VECTOR, TABLE, ODD, MINIGRID], ids=["vector", "table", "odd", "minigrid"])
+def test_recorded_programs_over_the_hosts_observations(network: Network, dtype: str) -> None:
+    """In float32 the fused kernels compute images, in blocks, with the precision of TF32."""
+    runs, size = 3, 16
+    first = random_batch(network, 0, size)
+    settings = LearnerSettings(optimiser=OptimiserSettings(learning_rate=1e-4), dtype=dtype, device="cuda")
+    driven = Learner(network, TargetRule(), settings, range(runs))
+    alone = Learner(network, TargetRule(), settings, range(runs))
+    recorded = RecordedLearner(driven, size, first.observation.shape[1:], first.observation.dtype)
+    for update in range(10):
+        batches = [random_batch(network, 100 * update + run, size) for run in range(runs)]
+        found, expected = recorded.update(batches).td_error, alone.update(batches).td_error
+        assert off(found, expected) < (0.02 if dtype == "float32" else 1e-6)
+        if update % 4 == 3:
+            recorded.copy_target()
+            alone.copy_target()
+    seen = np.stack([batch.observation[:1] for batch in batches])
+    values = np.stack([alone.values(run, seen[run]) for run in range(runs)])
+    chosen = np.take_along_axis(values, recorded.greedy(seen)[..., None], -1)[..., 0]
+    assert (values.max(-1) - chosen).max() < 0.01 * np.abs(values).max()

@@ -10,38 +10,12 @@ from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import Optimiser, OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule
-from backsweep.jit.random_streams import named_generator
-from backsweep.types import Batch
+from random_batches import random_batch
 
 VECTOR = Network("vector", (4,), 3, (), (16,))
 IMAGE = Network("image", (20, 20, 3), 3, ((8, 4, 2), (8, 3, 2)), (16,), 1 / 255)
 TABLE = Network("table", (6,), 3)
 RULES = [TargetRule(), TargetRule(kind="discor"), TargetRule(kind="discor", error_target=False)]
-
-
-def _batch(network: Network, seed: int, size: int = 8) -> Batch:
-    generator = named_generator(seed, "batch")
-
-    def observations() -> np.ndarray:
-        if network.form == "image":
-            return generator.integers(0, 256, (size, *network.input_shape), np.uint8)
-        if network.form == "table":
-            return generator.integers(0, network.input_shape[0], size)
-        return generator.normal(size=(size, *network.input_shape)).astype(np.float32)
-
-    terminated = generator.random(size) < 0.3
-    return Batch(
-        observation=observations(),
-        action=generator.integers(0, network.actions, size),
-        reward=generator.normal(size=size).astype(np.float32),
-        next_observation=observations(),
-        terminated=terminated,
-        discount=np.where(terminated, 0, 0.99).astype(np.float32),
-        weight=generator.random(size).astype(np.float32),
-        row=np.arange(size),
-        source=np.zeros(size, np.int64),
-        steps=np.ones(size, np.int64),
-    )
 
 
 def _settings(**optimiser: object) -> LearnerSettings:
@@ -55,7 +29,7 @@ def test_a_run_learns_what_it_would_learn_alone(network: Network, rule: TargetRu
     fleet = Learner(network, rule, _settings(clip_norm=0.1), seeds)
     alone = [Learner(network, rule, _settings(clip_norm=0.1), (seed,)) for seed in seeds]
     for update in range(6):
-        batches = [_batch(network, 100 * update + run) for run in range(3)]
+        batches = [random_batch(network, 100 * update + run) for run in range(3)]
         errors = fleet.update(batches).td_error
         for run, learner in enumerate(alone):
             single = learner.update([batches[run]]).td_error[0]
@@ -85,7 +59,7 @@ def test_updates_are_torchs(kind: str) -> None:
         "sgd": lambda: torch.optim.SGD(leaves.values(), lr=0.01),
     }[kind]()
     for update in range(5):
-        batch = _batch(VECTOR, update)
+        batch = random_batch(VECTOR, update)
         rows = torch.arange(8)
         with torch.no_grad():
             best = values(leaves, batch.next_observation).argmax(dim=1)
@@ -111,7 +85,7 @@ def test_gradient_clipping_is_per_run_and_torchs() -> None:
 
 
 def test_known_targets_take_the_place_of_the_one_step_ones() -> None:
-    batch = _batch(TABLE, 0)
+    batch = random_batch(TABLE, 0)
     plain = Learner(TABLE, TargetRule(kind="backward"), _settings(), (0,)).update([batch]).td_error[0]
     known = np.full((1, 8), np.nan)
     known[0, :3] = 5.0
@@ -125,7 +99,7 @@ def test_known_targets_take_the_place_of_the_one_step_ones() -> None:
 def test_the_target_moves_only_when_copied() -> None:
     learner = Learner(VECTOR, TargetRule(), _settings(), (0,))
     before = learner.target.clone()
-    learner.update([_batch(VECTOR, 0)])
+    learner.update([random_batch(VECTOR, 0)])
     assert torch.equal(learner.target, before)
     assert not torch.equal(learner.online, before)
     learner.copy_target()
@@ -138,7 +112,7 @@ def test_discor_temperature_follows_the_predictions() -> None:
     assert learner.errors.temperature.tolist() == [10.0, 10.0]
     learner.copy_target()  # nothing predicted yet: the temperature stays
     assert learner.errors.temperature.tolist() == [10.0, 10.0]
-    learner.update([_batch(TABLE, 0), _batch(TABLE, 1)])
+    learner.update([random_batch(TABLE, 0), random_batch(TABLE, 1)])
     learner.copy_target()
     # A table of zeros behind a softplus predicts log 2 everywhere.
     assert learner.errors.temperature.tolist() == pytest.approx([np.log(2)] * 2)
@@ -147,10 +121,10 @@ def test_discor_temperature_follows_the_predictions() -> None:
 def test_a_learner_goes_on_exactly_from_its_state() -> None:
     first = Learner(IMAGE, TargetRule(kind="discor"), _settings(), (0, 1))
     second = Learner(IMAGE, TargetRule(kind="discor"), _settings(), (8, 9))
-    first.update([_batch(IMAGE, 0), _batch(IMAGE, 1)])
+    first.update([random_batch(IMAGE, 0), random_batch(IMAGE, 1)])
     second.load_state(*first.state())
     for learner in (first, second):
-        learner.update([_batch(IMAGE, 2), _batch(IMAGE, 3)])
+        learner.update([random_batch(IMAGE, 2), random_batch(IMAGE, 3)])
         learner.copy_target()
     torch.testing.assert_close(first.online, second.online, rtol=1e-12, atol=1e-14)
     for ours, its in zip(first.take_statistics(), second.take_statistics(), strict=True):
@@ -162,17 +136,17 @@ def test_a_learner_goes_on_exactly_from_its_state() -> None:
 def test_runs_that_have_finished_can_go() -> None:
     learner = Learner(VECTOR, TargetRule(kind="discor"), _settings(), (0, 1, 2))
     alone = Learner(VECTOR, TargetRule(kind="discor"), _settings(), (2,))
-    learner.update([_batch(VECTOR, run) for run in range(3)])
-    alone.update([_batch(VECTOR, 2)])
+    learner.update([random_batch(VECTOR, run) for run in range(3)])
+    alone.update([random_batch(VECTOR, 2)])
     learner.keep([2])
-    learner.update([_batch(VECTOR, 7)])
-    alone.update([_batch(VECTOR, 7)])
+    learner.update([random_batch(VECTOR, 7)])
+    alone.update([random_batch(VECTOR, 7)])
     torch.testing.assert_close(learner.online, alone.online, rtol=1e-9, atol=1e-12)
 
 
 def test_greedy_and_values_agree() -> None:
     learner = Learner(IMAGE, TargetRule(), _settings(), (0, 1))
-    observations = np.stack([_batch(IMAGE, run).observation for run in range(2)])
+    observations = np.stack([random_batch(IMAGE, run).observation for run in range(2)])
     actions = learner.greedy(observations)
     for run in range(2):
         values = learner.values(run, observations[run])

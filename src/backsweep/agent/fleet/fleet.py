@@ -16,9 +16,10 @@ from backsweep.agent.fleet.run import Run
 from backsweep.agent.fleet.schedule import Schedule
 from backsweep.agent.learner.convolution_choice import fastest_path
 from backsweep.agent.learner.convolutions import Path
-from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+from backsweep.agent.learner.double_dqn import Learner, LearnerSettings, UpdateResult
 from backsweep.agent.learner.networks import Network, network_for
 from backsweep.agent.learner.optimisers import OptimiserSettings
+from backsweep.agent.learner.recorded_learner import RecordedLearner
 from backsweep.agent.learner.rules import TargetRule, common_rule
 from backsweep.agent.methods import method_for
 from backsweep.replay import Replay
@@ -74,6 +75,7 @@ class Fleet:
         self.step = 0
         """Environment steps that every run has taken."""
         self.schedule = Schedule(self.shared)
+        self._recorded: RecordedLearner | None = None
 
     def choose_actions(self) -> list[NDArray[np.int64]]:
         """Return every run's actions: random ones by its own schedule and generator, else its network's best."""
@@ -81,7 +83,7 @@ class Fleet:
         if all(random.all() for random, _ in drawn):
             return [actions for _, actions in drawn]
         seen = self.runs[0].observations[None] if len(drawn) == 1 else np.stack([run.observations for run in self.runs])
-        best = self.learner.greedy(seen)
+        best = self._programs().greedy(seen)
         return [np.where(random, actions, best[run]) for run, (random, actions) in enumerate(drawn)]
 
     def passes(self, interval: int) -> bool:
@@ -94,9 +96,24 @@ class Fleet:
             self.learner.scales[index] = run.estimate_reward_scale()
             run.renew_values(partial(self.learner.values, index, target=True))
 
+    def update(self, batches: Sequence[Batch]) -> UpdateResult:
+        """Update the networks on one batch per run."""
+        return self._programs().update(batches, self.given_targets(batches), self.tried_values(batches))
+
+    def _programs(self) -> Learner | RecordedLearner:
+        """Return what computes acts and updates: recorded programs where each call would take many launches."""
+        if not records_programs(self.learner.device, self.shared):
+            return self.learner
+        if self._recorded is None:
+            space = self.runs[0].envs.observation_space
+            self._recorded = RecordedLearner(
+                self.learner, self.shared.batch_size, space.shape or (), np.dtype(space.dtype)
+            )
+        return self._recorded
+
     def copy_target(self) -> None:
         """Copy the target networks; graph values that depend on them are due."""
-        self.learner.copy_target()
+        (self._recorded or self.learner).copy_target()
         for run in self.runs:
             run.values_due = run.method.values is not None
 
@@ -137,9 +154,15 @@ class Fleet:
         self.runs = [self.runs[index] for index in kept]
         if kept:
             self.learner.keep(kept)
+            self._recorded = None
         for run in dropped:
             run.envs.close()
         return dropped
+
+
+def records_programs(device: torch.device, config: RunConfig) -> bool:
+    """Return whether acts and updates of plain environments are recorded; a recorded act has one environment a run."""
+    return device.type == "cuda" and config.num_envs == 1
 
 
 def check_same(configs: Sequence[RunConfig]) -> None:

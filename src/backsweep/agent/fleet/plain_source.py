@@ -71,8 +71,7 @@ class PlainSource:
     def update(self) -> None:
         """Update the networks, and the priorities with the TD errors."""
         fleet = self._fleet
-        targets, tried = fleet.given_targets(self._batches), fleet.tried_values(self._batches)
-        result = fleet.learner.update(self._batches, targets, tried)
+        result = fleet.update(self._batches)
         self.clock.lap("network")
         for index, (run, batch) in reversed(list(enumerate(zip(fleet.runs, self._batches, strict=True)))):
             td_error = result.td_error[index]

@@ -64,6 +64,19 @@ class DeviceObservations:
         blocks = found.view(*index.shape, height // block, width // block, block, block, channels)
         return blocks.transpose(-4, -3).reshape(found.shape)
 
+    def put(self, first: int, rows: torch.Tensor) -> None:
+        """Put observations (n, *shape), in pixel order on this device, at the rows from `first` on."""
+        self._empty = False
+        words = rows.reshape(len(rows), -1).view(self._words.dtype)
+        self._words[first : first + len(rows)] = self._as_stored(words)
+
+    def _as_stored(self, words: torch.Tensor) -> torch.Tensor:
+        """Return the words (n, words of a row) of observations in pixel order as `_words` holds them."""
+        if self.block == 1:
+            return words
+        _, down, across, block, _ = self._words.shape
+        return words.view(BLOCK_WORD).view(len(words), down, block, across, -1).transpose(2, 3)
+
     def _fits(self, word: torch.dtype) -> bool:
         return self._row_bytes % word.itemsize == 0
 
@@ -100,13 +113,30 @@ class DeviceObservations:
         views.host_places[:] = places
         views.host_rows[:] = observations
         views.on_device.copy_(views.on_host, non_blocking=True)
-        rows = views.device_rows
-        if self.block > 1:
-            _, down, across, block, _ = self._words.shape
-            rows = rows.view(BLOCK_WORD).view(len(places), down, block, across, -1).transpose(2, 3)
-        self._words.index_copy_(0, views.device_places, rows)
+        self._words.index_copy_(0, views.device_places, self._as_stored(views.device_rows))
         if slot.free is not None:
             slot.free.record()
+
+
+class RowRange:
+    """Consecutive rows that are filled from the host again and again, each time in one copy.
+
+    Fill `host` (n, *shape) only when the device is done with the last copy.
+    """
+
+    def __init__(self, observations: DeviceObservations, first: int, count: int) -> None:
+        self._observations, self._first = observations, first
+        on_gpu = observations.device.type == "cuda"
+        shape, dtype = (count, *observations.shape), _torch_dtype(observations.dtype)
+        self._host = torch.zeros(shape, dtype=dtype, pin_memory=on_gpu)
+        self._device = self._host.to(observations.device)
+        self.host: NDArray[Any] = self._host.numpy()
+
+    def send(self) -> None:
+        """Copy the rows to the device, in the order of the current stream."""
+        if self._device is not self._host:
+            self._device.copy_(self._host, non_blocking=True)
+        self._observations.put(self._first, self._device)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from backsweep.agent.learner.arithmetic import Arithmetic, PreparedRows
-from backsweep.agent.learner.device_observations import DeviceObservations
+from backsweep.agent.learner.device_observations import DeviceObservations, RowRange
 from backsweep.agent.learner.double_dqn import AllCorrections, Learner
 from backsweep.agent.learner.memory_estimate import bytes_per_row
 from backsweep.agent.learner.networks import Network, in_network_order
@@ -148,6 +148,11 @@ class Executor:
         if len(places):
             with self._in_stream:
                 self.observations.write(places, in_network_order(self.learner.network, observations))
+
+    def send(self, rows: RowRange) -> None:
+        """Enqueue the copy of some rows of observations, in the network's order, to the device."""
+        with self._in_stream:
+            rows.send()
 
     def act(self) -> None:
         """Enqueue the computation of the best action of each run."""

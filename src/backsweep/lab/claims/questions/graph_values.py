@@ -129,8 +129,8 @@ G2 = Question(
     title="What does each part of graph values give?",
     question=(
         "The method has six parts: scaled rewards, a wider gap between actions, the network's value of actions that "
-        "were never tried, rows drawn by priority, exploring by the graph, and values planned on it. Take away one at a "
-        "time: what is lost? And would it help to draw half of the rows by sweeps?"
+        "were never tried, rows drawn by priority, exploring by the graph, and values planned on it. Take away one at "
+        "a time: what is lost? And would it help to draw half of the rows by sweeps?"
     ),
     claim="Every part helps: without it, less is learned.",
     metric=(
@@ -173,9 +173,7 @@ _TITLES = {
     **{task: f"{task} with goals that do not end the episode" for task in ENDLESS_TASKS},
 }
 _OTHERS = ("uer", "n-step")
-_IN_OTHER_WORLDS = tuple(
-    replace(variant, on=_ON) for variant in (ours("graph"), *(ours(method) for method in _OTHERS))
-)
+_IN_OTHER_WORLDS = tuple(replace(variant, on=_ON) for variant in (ours("graph"), *(ours(method) for method in _OTHERS)))
 
 G3 = Question(
     id="G3",
