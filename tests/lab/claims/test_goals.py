@@ -211,6 +211,7 @@ def test_parts_of_the_method_are_compared_with_all_of_it(tmp_path: Path) -> None
         "without gap": 0.7,
         "untried never": 0.8,
         "without priorities": 0.6,
+        "without exploring": 0.5,
         "without graph": None,
     }
     for task in MINIGRID[:2]:
@@ -219,7 +220,7 @@ def test_parts_of_the_method_are_compared_with_all_of_it(tmp_path: Path) -> None
             write(tmp_path, "G2", label, task, step_curve(at))
     answer = answer_to(tmp_path, "G2")
     assert answer.verdict.headline == "holds on 2 of 7 tasks"
-    assert len(answer.verdict.checks) == 5
+    assert len(answer.verdict.checks) == 6
     leads = {
         row["against"]: row["difference"].estimate
         for row in answer.verdict.table
@@ -267,7 +268,7 @@ def test_trials_are_shown_and_decide_nothing(tmp_path: Path) -> None:
         write(tmp_path, "T1", label, MINIGRID[0], step_curve(at), seeds=2, first=10_000)
     answer = answer_to(tmp_path, "T1")
     assert answer.verdict.headline == "no verdict"
-    assert answer.verdict.summary == "3 of 45 trials on 1 of 7 tasks, 6 runs."
+    assert answer.verdict.summary == "3 of 46 trials on 1 of 7 tasks, 6 runs."
     rows = {row["method"]: row for row in answer.verdict.table}
     assert rows["graph, gap 10"]["mean steps, no more than the run has"].estimate == 300_000
     assert len(answer.sources) == 3
