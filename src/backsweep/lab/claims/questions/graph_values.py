@@ -236,7 +236,7 @@ _TRIALS = (
     *_trials("ebu", "diffusion", (0.25, 0.5, 1.0)),
     *_trials("n-step", "n_step", (3, 5, 10)),
     *_trials("ceer", "graph_share", (0.2, 0.5, 0.8)),
-    *_trials("ceer", "ceer_imitation", (0.1, 1.0)),
+    *_trials("ceer", "ceer_imitation", (0.1, 1.0, 10.0)),
     *_trials("graph-backup", "backup_depth", (5, 10, 20)),
     *_trials("erlam", "erlam_weight", (0.1, 0.5, 1.0)),
     *_trials("gap", "advantage", (0.5, 0.8, 0.95)),
@@ -252,7 +252,7 @@ T1 = Question(
         "which it stays at 0.9 or above, on seeds 10000 and up."
     ),
     decided_by=(
-        "Nothing is decided. Three trials of its constant for each method. CEER has two more with its cross-entropy, "
+        "Nothing is decided. Three trials of its constant for each method. CEER has three more with its cross-entropy, "
         "which were added after its runs. graph has more about which rows it draws "
         "(uniformly, by priority, by sweeps from all ends or from good ones), how often its values are renewed, and "
         "how random actions are chosen; Graph Backup has one more about that."
