@@ -1,4 +1,4 @@
-"""The command line: one entry point, to which each part of the package adds its commands."""
+"""The command line: one entry point, to which each package adds its commands."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ EXTRAS = {
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser with the commands of every part."""
+    """Return the parser with the commands of every package."""
     parser = argparse.ArgumentParser(
         prog="backsweep",
         description="Experience replay for value-based deep RL that plans on the graph of stored transitions.",
     )
     parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for part in (demo, tasks_cli, inspection_cli, trainer_cli, view_cli, experiments_cli, report_cli, compile_ahead):
-        part.add_commands(commands)
+    for module in (demo, tasks_cli, inspection_cli, trainer_cli, view_cli, experiments_cli, report_cli, compile_ahead):
+        module.add_commands(commands)
     return parser
 
 

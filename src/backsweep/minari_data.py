@@ -61,12 +61,12 @@ def add_minari(replay: Replay, dataset: Any, actions: Callable[[NDArray[Any]], N
             start = 0
             for end in np.flatnonzero(ended).tolist():
                 terminated = bool(episode.terminations[end])
-                part = slice(start, end + 1)
+                span = slice(start, end + 1)
                 rows.append(
                     replay.extend(
                         _at(episode.observations, slice(start, end + 2)),
-                        _at(taken, part),
-                        host_array(episode.rewards)[part],
+                        _at(taken, span),
+                        host_array(episode.rewards)[span],
                         terminated,
                         # Data that stops without a flag was truncated: the next episode does not continue it.
                         bool(episode.truncations[end]) or not terminated,

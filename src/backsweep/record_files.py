@@ -100,9 +100,9 @@ def check_finished_records(folder: Path) -> None:
 def update(digest: xxhash.xxh3_128, file: IO[bytes], most: int) -> int:
     """Add at most the next `most` bytes of a file to a digest; return how many there were."""
     left = most
-    while left and (part := file.read(min(left, PIECE))):
-        digest.update(part)
-        left -= len(part)
+    while left and (chunk := file.read(min(left, PIECE))):
+        digest.update(chunk)
+        left -= len(chunk)
     return most - left
 
 

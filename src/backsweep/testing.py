@@ -138,13 +138,13 @@ class SamplerContract:
 
     def test_global_generators_are_left_alone(self) -> None:
         """Neither numpy's nor Python's global generator is used or seeded."""
-        before = json.dumps([random.getstate(), [str(part) for part in np.random.get_state()]])  # noqa: NPY002
+        before = json.dumps([random.getstate(), [str(word) for word in np.random.get_state()]])  # noqa: NPY002
         replay = self.make_replay()
         for step in self.steps(50):
             replay.add(*step)
             batch = replay.sample(5)
             replay.update_priorities(batch.row, batch.reward)
-        after = json.dumps([random.getstate(), [str(part) for part in np.random.get_state()]])  # noqa: NPY002
+        after = json.dumps([random.getstate(), [str(word) for word in np.random.get_state()]])  # noqa: NPY002
         assert before == after
 
     def test_one_configuration_serves_two_replays(self) -> None:

@@ -16,9 +16,9 @@ def map_tree(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     if isinstance(tree, (gym.spaces.Dict, gym.spaces.Tuple)):
         tree = tree.spaces
     if isinstance(tree, dict):
-        return {name: map_tree(function, part, *(other[name] for other in others)) for name, part in tree.items()}
+        return {name: map_tree(function, inner, *(other[name] for other in others)) for name, inner in tree.items()}
     if isinstance(tree, tuple):
-        return tuple(map_tree(function, *parts) for parts in zip(tree, *others, strict=True))
+        return tuple(map_tree(function, *inners) for inners in zip(tree, *others, strict=True))
     return function(tree, *others)
 
 
@@ -27,7 +27,7 @@ def leaves(tree: Any) -> Iterator[Any]:
     if isinstance(tree, (gym.spaces.Dict, gym.spaces.Tuple)):
         tree = tree.spaces
     if isinstance(tree, (dict, tuple)):
-        for part in tree.values() if isinstance(tree, dict) else tree:
-            yield from leaves(part)
+        for inner in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(inner)
     else:
         yield tree

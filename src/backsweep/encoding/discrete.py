@@ -19,8 +19,8 @@ _DISCRETE = (gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBina
 
 def is_discrete(space: gym.Space[Any]) -> bool:
     """Return whether `DiscreteKey` can number the states of `space`."""
-    parts = list(leaves(space))
-    return all(isinstance(part, _DISCRETE) for part in parts) and math.prod(map(_count, parts)) < 2**62
+    leaf_spaces = list(leaves(space))
+    return all(isinstance(leaf, _DISCRETE) for leaf in leaf_spaces) and math.prod(map(_count, leaf_spaces)) < 2**62
 
 
 def _count(space: gym.Space[Any]) -> int:
@@ -46,10 +46,10 @@ class DiscreteKey:
                 f"DiscreteKey needs Discrete, MultiDiscrete or MultiBinary observations with fewer than 2**62 states, "
                 f"got {space}; ExactBytes works with any space"
             )
-        radices = [_radices(part) for part in leaves(space)]
+        radices = [_radices(leaf) for leaf in leaves(space)]
         digits = np.concatenate(radices)
         values = np.concatenate([[1], np.cumprod(digits[:-1])]).astype(np.int64)
-        sizes = [len(part) for part in radices]
+        sizes = [len(leaf) for leaf in radices]
         return LiveDiscreteKey(np.split(values, np.cumsum(sizes)[:-1]))
 
 

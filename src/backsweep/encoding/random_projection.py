@@ -67,26 +67,26 @@ class LiveRandomProjection(LiveEncoder):
         """M in units of 2**-20; of an observation that is one array, the array that kernels read."""
         return self._blocks[0] if len(self._blocks) == 1 else np.concatenate(self._blocks, axis=1)
 
-    def planes(self, part: int = 0) -> NDArray[np.int16]:
+    def planes(self, leaf: int = 0) -> NDArray[np.int16]:
         """Return a block of the matrix as kernels need it that project bytes; it lives as long as the matrix."""
-        if part not in self._planes:
-            self._planes[part] = planes_of(self._blocks[part])
-        return self._planes[part]
+        if leaf not in self._planes:
+            self._planes[leaf] = planes_of(self._blocks[leaf])
+        return self._planes[leaf]
 
     def encode(self, observations: Observations) -> NDArray[np.int64]:
         """Return the projected keys, shape (batch, dim)."""
-        parts = list(leaves(observations))
-        keys = np.zeros((len(parts[0]), self.words), np.int64)
-        for part, values in enumerate(parts):
-            self._project(values.reshape(len(values), -1), part, keys)
+        leaf_arrays = list(leaves(observations))
+        keys = np.zeros((len(leaf_arrays[0]), self.words), np.int64)
+        for leaf, values in enumerate(leaf_arrays):
+            self._project(values.reshape(len(values), -1), leaf, keys)
         return keys
 
-    def _project(self, flat: NDArray[Any], part: int, keys: NDArray[np.int64]) -> None:
+    def _project(self, flat: NDArray[Any], leaf: int, keys: NDArray[np.int64]) -> None:
         """Add the projection of one array of each observation to its key."""
-        block = self._blocks[part]
+        block = self._blocks[leaf]
         if flat.dtype == np.uint8:
             places = np.arange(len(flat), dtype=np.int32)[:, None]
-            random_projection_kernels.project_bytes(np.ascontiguousarray(flat), places, block, self.planes(part), keys)
+            random_projection_kernels.project_bytes(np.ascontiguousarray(flat), places, block, self.planes(leaf), keys)
         elif flat.dtype.kind == "f":
             numbers = np.ascontiguousarray(flat, dtype=np.float64)
             if numbers.size and max(numbers.max(), -numbers.min()) > LARGEST_NUMBER:

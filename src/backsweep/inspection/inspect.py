@@ -147,7 +147,7 @@ def without_text(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     space = env.observation_space
     if not isinstance(space, gym.spaces.Dict):
         return env
-    kept = [name for name, part in space.spaces.items() if part.dtype is None or part.dtype.kind != "U"]
+    kept = [name for name, inner in space.spaces.items() if inner.dtype is None or inner.dtype.kind != "U"]
     if not kept or len(kept) == len(space.spaces):
         return env
     filtered: gym.Env[Any, Any] = gym.wrappers.FilterObservation(env, kept)

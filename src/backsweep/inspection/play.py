@@ -56,9 +56,9 @@ class _Moments:
             encoder: encoder.build(space, named_generator(seed, "encoder")) for encoder in encoders_for(space)
         }
         self.keys: dict[Encoder, list[NDArray[np.int64]]] = {encoder: [] for encoder in self._live}
-        parts = list(leaves(space))
-        floats = all(np.dtype(part.dtype).kind == "f" for part in parts)
-        few = sum(math.prod(part.shape or ()) for part in parts) <= MOST_NUMBERS
+        leaf_spaces = list(leaves(space))
+        floats = all(np.dtype(leaf.dtype).kind == "f" for leaf in leaf_spaces)
+        few = sum(math.prod(leaf.shape or ()) for leaf in leaf_spaces) <= MOST_NUMBERS
         self.numbers: list[NDArray[np.float64]] | None = [] if floats and few else None
         self.count = 0
 

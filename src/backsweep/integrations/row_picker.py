@@ -45,12 +45,12 @@ def hash_of(observation: Any) -> NDArray[np.int64]:
 
 def _feed(observation: Any, digest: Any) -> None:
     if hasattr(observation, "items"):
-        for name, part in sorted(observation.items()):
+        for name, inner in sorted(observation.items()):
             digest.update(str(name).encode())
-            _feed(part, digest)
+            _feed(inner, digest)
     elif isinstance(observation, (tuple, list)):
-        for part in observation:
-            _feed(part, digest)
+        for inner in observation:
+            _feed(inner, digest)
     else:
         array = np.ascontiguousarray(host_array(observation))
         digest.update(f"{array.dtype}{array.shape}".encode())

@@ -75,10 +75,10 @@ class ArchivedRun:
     def from_line(cls, line: bytes) -> ArchivedRun:
         """Return the run that a line describes; raise ValueError if it is invalid."""
         data = json_object(line)
-        parts: list[Any] = [data.get(name) for name in ("config", "finished", "records")]
-        if not all(isinstance(part, dict) for part in parts):
+        fields: list[Any] = [data.get(name) for name in ("config", "finished", "records")]
+        if not all(isinstance(value, dict) for value in fields):
             raise ValueError("not a run: configuration, end and records must be objects")
-        config, finished, records = parts
+        config, finished, records = fields
         check_config(config)
         for kind, held in records.items():
             _check_columns(kind, held)

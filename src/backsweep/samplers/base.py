@@ -1,6 +1,6 @@
 """What a sampler is.
 
-A sampler has two parts. The *configuration* is a frozen dataclass that may be given to any
+A sampler is two objects. The *configuration* is a frozen dataclass that may be given to any
 number of replays. The *live sampler*, built from it, belongs to one replay and holds the mutable state. Live samplers
 see rows and vertices, never observations.
 """

@@ -93,9 +93,9 @@ def encoded(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> byte
     specs = {name: spec_of(name, array) for name, array in arrays.items()}
     described = [[name, spec.code, list(spec.shape)] for name, spec in specs.items()]
     text = json.dumps({"data": dict(data), "arrays": described}, separators=(",", ":")).encode()
-    parts = [TEXT_LENGTH.pack(len(text)), text]
-    parts += [np.ascontiguousarray(array, specs[name].dtype).tobytes() for name, array in arrays.items()]
-    body = b"".join(parts)
+    contents = [TEXT_LENGTH.pack(len(text)), text]
+    contents += [np.ascontiguousarray(array, specs[name].dtype).tobytes() for name, array in arrays.items()]
+    body = b"".join(contents)
     start = START.pack(MAGIC, VERSION, len(body), xxhash.xxh3_128_digest(body))
     return start + xxhash.xxh3_128_digest(start) + body
 

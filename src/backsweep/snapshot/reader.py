@@ -69,7 +69,7 @@ def read_snapshot(
     kind, versions
         What it must be a snapshot of, and the versions of the contents that the caller understands.
     into
-        For some arrays: a function of shape and dtype that returns the array to fill (part of a larger one, or a
+        For some arrays: a function of shape and dtype that returns the array to fill (a slice of a larger one, or a
         memory-mapped one), chunk by chunk. Functions of unknown names are never called. After an error, the contents of
         these arrays are undefined.
     memory
@@ -191,18 +191,18 @@ def _load_segment(
     image = buffer.take(segment.size)
     _read_checked(path, segment, (image,))
     _check_header(path, image[: len(header)], header)
-    for piece, part in zip(segment.pieces, views(image, len(header), segment.pieces, specs), strict=True):
-        rows_of(arrays[piece.array], piece)[...] = part
+    for piece, view in zip(segment.pieces, views(image, len(header), segment.pieces, specs), strict=True):
+        rows_of(arrays[piece.array], piece)[...] = view
 
 
-def _read_checked(path: Path, segment: Segment, parts: tuple[NDArray[np.uint8], ...]) -> None:
-    """Read a segment into consecutive parts and check its size and digest."""
+def _read_checked(path: Path, segment: Segment, buffers: tuple[NDArray[np.uint8], ...]) -> None:
+    """Read a segment into consecutive buffers and check its size and digest."""
     size, digest = 0, xxhash.xxh3_128()
     try:
         with open(path, "rb") as file:
-            for part in parts:
-                size += file.readinto(part.data)
-                digest.update(part.data)
+            for buffer in buffers:
+                size += file.readinto(buffer.data)
+                digest.update(buffer.data)
     except OSError as error:
         raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", RESTORE) from error
     if size != segment.size:

@@ -70,8 +70,8 @@ class SegmentBuffer:
         header, data_bytes = header_of(pieces, specs)
         image = self.take(len(header) + data_bytes)
         image[: len(header)] = np.frombuffer(header, np.uint8)
-        for piece, part in zip(pieces, views(image, len(header), pieces, specs), strict=True):
-            part[...] = rows_of(np.asarray(arrays[piece.array]), piece)
+        for piece, view in zip(pieces, views(image, len(header), pieces, specs), strict=True):
+            view[...] = rows_of(np.asarray(arrays[piece.array]), piece)
         return image
 
 

@@ -95,15 +95,15 @@ class Layout:
             raise ValueError(f"{self.argument}_space: {name} is an empty {type(space).__name__} and holds no data")
         if isinstance(space, gym.spaces.Dict):
             entries = {}
-            for key, part in space.spaces.items():
-                entries[key], offset = self._place(part, f"{name}[{key!r}]", offset, check)
+            for key, inner in space.spaces.items():
+                entries[key], offset = self._place(inner, f"{name}[{key!r}]", offset, check)
             return entries, offset
         if isinstance(space, gym.spaces.Tuple):
-            parts = []
-            for index, part in enumerate(space.spaces):
-                placed, offset = self._place(part, f"{name}[{index}]", offset, check)
-                parts.append(placed)
-            return tuple(parts), offset
+            placed_inner = []
+            for index, inner in enumerate(space.spaces):
+                placed, offset = self._place(inner, f"{name}[{index}]", offset, check)
+                placed_inner.append(placed)
+            return tuple(placed_inner), offset
         supported = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
         if not isinstance(space, supported):
             raise TypeError(
@@ -122,10 +122,10 @@ class Layout:
         return map_tree(lambda field: self._view(raw, field), self._tree)
 
     def _view(self, raw: NDArray[np.uint8], field: Field) -> NDArray[Any]:
-        part = raw[:, field.offset : field.offset + field.nbytes]
+        stored = raw[:, field.offset : field.offset + field.nbytes]
         if field.nbytes == 0:
             return np.empty((len(raw), *field.shape), field.dtype)
-        return part.view(field.dtype).reshape(len(raw), *field.stored_shape)  # splits the last axis: never a copy
+        return stored.view(field.dtype).reshape(len(raw), *field.stored_shape)  # splits the last axis: never a copy
 
     def as_given(self, views: Any) -> Any:
         """Return arrays from `views` in the shape of the space: themselves, or copies where frames come last there."""
@@ -147,13 +147,13 @@ class Layout:
                 raise TypeError(f"{name} must be a dict with the keys {list(tree)}, got {type(value).__name__}")
             if set(value) != set(tree):
                 raise ValueError(f"{name} must have the keys {list(tree)}, got {list(value)}")
-            return {key: self._check(part, value[key], batch, f"{name}[{key!r}]") for key, part in tree.items()}
+            return {key: self._check(inner, value[key], batch, f"{name}[{key!r}]") for key, inner in tree.items()}
         if isinstance(tree, tuple):
             if not isinstance(value, tuple) or len(value) != len(tree):
                 raise TypeError(f"{name} must be a tuple of {len(tree)} parts, got {value!r:.200}")
             return tuple(
-                self._check(part, item, batch, f"{name}[{i}]")
-                for i, (part, item) in enumerate(zip(tree, value, strict=True))
+                self._check(inner, item, batch, f"{name}[{i}]")
+                for i, (inner, item) in enumerate(zip(tree, value, strict=True))
             )
         return _check_array(tree, value, batch, name, self._cast)
 

@@ -228,11 +228,11 @@ class Staging:
 def write_tree(staged: Any, value: Any, place: Any) -> None:
     """Copy checked arrays into staging arrays of the same form."""
     if isinstance(staged, dict):
-        for key, part in staged.items():
-            write_tree(part, value[key], place)
+        for key, inner in staged.items():
+            write_tree(inner, value[key], place)
     elif isinstance(staged, tuple):
-        for part, item in zip(staged, value, strict=True):
-            write_tree(part, item, place)
+        for inner, item in zip(staged, value, strict=True):
+            write_tree(inner, item, place)
     else:
         staged[place] = value
 

@@ -125,5 +125,5 @@ def _check_observations(store: Store, seen: NDArray[np.int64]) -> None:
     if layout.is_checked:
         step = max(CHUNK // layout.words, 2)
         for start in range(0, len(seen), step):
-            part = store.observation_words(seen[start : start + step])
-            layout.check(layout.views(part), len(part), "observation")
+            words = store.observation_words(seen[start : start + step])
+            layout.check(layout.views(words), len(words), "observation")

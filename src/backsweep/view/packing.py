@@ -18,14 +18,14 @@ KINDS |= {"uint8": "Uint8Array"}
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, dict[str, Any]]:
     """Return the arrays as one block, and a table with each one's type in JavaScript, offset and shape."""
-    parts, table, place = [], {}, 0
+    blocks, table, place = [], {}, 0
     for name, array in arrays.items():
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         table[name] = {"type": KINDS[array.dtype.name], "at": place, "shape": list(array.shape)}
         data = little.tobytes()
-        parts.append(data + bytes(-len(data) % ALIGNMENT))
-        place += len(parts[-1])
-    return b"".join(parts), table
+        blocks.append(data + bytes(-len(data) % ALIGNMENT))
+        place += len(blocks[-1])
+    return b"".join(blocks), table
 
 
 def packed_text(data: bytes) -> str:

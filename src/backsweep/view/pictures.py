@@ -54,8 +54,8 @@ def picture_leaf(space: gym.Space[Any]) -> list[Any] | None:
         items = list(enumerate(space.spaces))
     else:
         return [] if isinstance(space, gym.spaces.Box) and _image_axes(space) is not None else None
-    for key, part in items:
-        rest = picture_leaf(part)
+    for key, inner in items:
+        rest = picture_leaf(inner)
         if rest is not None:
             return [key, *rest]
     return None

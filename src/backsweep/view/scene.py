@@ -123,11 +123,11 @@ def _state_arrays(replay: Replay, facts: Facts, kept: Indices, draws: Indices) -
     elif len(kept):
         seen = np.where(observation < 0, observation.max(initial=0), observation)
         views = store.observations(seen)
-        flat = [part.reshape(len(kept), -1)[:, :MOST_NUMBERS].astype(np.float32) for part in leaves(views)]
+        flat = [leaf.reshape(len(kept), -1)[:, :MOST_NUMBERS].astype(np.float32) for leaf in leaves(views)]
         numbers_shown = np.concatenate(flat, axis=1)[:, :MOST_NUMBERS]
         numbers_shown[observation < 0] = np.nan
         arrays["numbers"] = np.ascontiguousarray(numbers_shown)
-        words["numbers"] = sum(part[0].size for part in leaves(views))
+        words["numbers"] = sum(leaf[0].size for leaf in leaves(views))
     return arrays, words
 
 

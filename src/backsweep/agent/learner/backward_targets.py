@@ -121,8 +121,8 @@ def new_walk(batch: int, longest: int, steps: int) -> Walk:
 
 def rest_of(walk: Walk) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
     """Return the rest of a walk: rows, newest first, their targets, and which are skipped."""
-    part = slice(walk.position[PLACE], walk.position[COUNT])
-    return walk.rows[part].copy(), walk.targets[part].copy(), walk.left_out[part].copy()
+    rest = slice(walk.position[PLACE], walk.position[COUNT])
+    return walk.rows[rest].copy(), walk.targets[rest].copy(), walk.left_out[rest].copy()
 
 
 def set_rest(walk: Walk, rows: NDArray[Any], targets: NDArray[Any], left_out: NDArray[Any]) -> None:

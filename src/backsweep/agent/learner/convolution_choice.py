@@ -76,8 +76,8 @@ def measure(network: Network, batch_size: int, rounds: int = ROUNDS) -> dict[Pat
 
 def _key(network: Network, batch_size: int) -> str:
     capability = torch.backends.cpu.get_cpu_capability()
-    parts = (_processor(), capability, f"torch {torch.__version__}", f"{torch.get_num_threads()} threads")
-    return ", ".join((*parts, f"batch {batch_size}", repr(network)))
+    facts = (_processor(), capability, f"torch {torch.__version__}", f"{torch.get_num_threads()} threads")
+    return ", ".join((*facts, f"batch {batch_size}", repr(network)))
 
 
 def _processor() -> str:

@@ -231,11 +231,11 @@ class Executor:
         """Return the values (n, T, A) of device rows (n, T) by networks with the parameters (n, size)."""
         learner = self.learner
         at_once = self._runs_at_once(index.shape[1])
-        parts = []
+        values = []
         for start in range(0, len(flat), at_once):
             views = learner.network.layout.views(flat[start : start + at_once])
-            parts.append(self._arithmetic.network.forward(views, self._prepared(index[start : start + at_once])))
-        found: NDArray[np.floating] = torch.cat(parts).cpu().numpy()
+            values.append(self._arithmetic.network.forward(views, self._prepared(index[start : start + at_once])))
+        found: NDArray[np.floating] = torch.cat(values).cpu().numpy()
         return found
 
     def _runs_at_once(self, steps: int) -> int:

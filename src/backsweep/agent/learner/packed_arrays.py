@@ -37,11 +37,11 @@ class PackedArrays:
         """The host's arrays as tensors, for kernels that reach into the host's memory themselves."""
         self.device: dict[str, torch.Tensor] = {}
         for name, (shape, dtype) in arrays.items():
-            part = slice(places[name], places[name] + math.prod(shape) * np.dtype(dtype).itemsize)
-            self.host[name] = self._host.numpy()[part].view(dtype).reshape(shape)
+            place = slice(places[name], places[name] + math.prod(shape) * np.dtype(dtype).itemsize)
+            self.host[name] = self._host.numpy()[place].view(dtype).reshape(shape)
             torch_dtype = torch.from_numpy(self.host[name]).dtype
-            self.pinned[name] = self._host[part].view(torch_dtype).view(shape)
-            self.device[name] = self._device[part].view(torch_dtype).view(shape)
+            self.pinned[name] = self._host[place].view(torch_dtype).view(shape)
+            self.device[name] = self._device[place].view(torch_dtype).view(shape)
 
     def send(self, move: Move = copy) -> None:
         """Copy from the host to the device, in the order of the current stream."""

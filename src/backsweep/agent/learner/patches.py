@@ -82,11 +82,11 @@ def paste_patches(patches: torch.Tensor, active: torch.Tensor, stage: Convolutio
         on = np.ascontiguousarray(active.reshape(runs * batch, -1).numpy())
         patches_kernels.paste_active(flat, *stage._shape, on, grid.view(runs * batch, -1).numpy())
         return grid
-    parts = patches.reshape(runs, batch, stage.out_height, stage.out_width, stage.kernel, stage.kernel, stage.channels)
+    pieces = patches.reshape(runs, batch, stage.out_height, stage.out_width, stage.kernel, stage.kernel, stage.channels)
     grid = patches.new_zeros(shape)
     stride = stage.stride
     tall, wide = stride * (stage.out_height - 1) + 1, stride * (stage.out_width - 1) + 1
     for i in range(stage.kernel):
         for j in range(stage.kernel):
-            grid[:, :, i : i + tall : stride, j : j + wide : stride] += parts[:, :, :, :, i, j]
+            grid[:, :, i : i + tall : stride, j : j + wide : stride] += pieces[:, :, :, :, i, j]
     return grid * (active.view(shape) > 0)

@@ -44,8 +44,8 @@ def _collisions(task: str, seed: int, dimensions: Sequence[int]) -> Iterator[dic
         for dim, encoder in encoders.items():
             keys[dim].append(encoder.encode(observations))
     _, first_of = np.unique(np.array(looks, dtype="V16"), return_index=True)
-    for dim, parts in keys.items():
-        distinct = np.unique(np.concatenate(parts)[first_of], axis=0)
+    for dim, batches in keys.items():
+        distinct = np.unique(np.concatenate(batches)[first_of], axis=0)
         yield {
             "kind": "collisions",
             "task": task,
