@@ -118,11 +118,11 @@ class GraphArrays(NamedTuple):
 
 @inlined
 def hash_key(key: NDArray[np.int64]) -> np.uint64:
-    """Hash the words of a key."""
+    """Hash the words of a key: a polynomial of the words, mixed once."""
     code = np.uint64(0)
     for i in range(key.shape[0]):
-        code = mix(code + GOLDEN + np.uint64(key[i]))
-    return code
+        code = (code + np.uint64(key[i])) * GOLDEN
+    return mix(code)
 
 
 @inlined

@@ -139,10 +139,11 @@ def remove_row(slot: int, graph_at: Addresses) -> None:
     if edges[edge, E_COUNT] == 0:
         start, place, before = vertices[target, START], edges[edge, PLACE], vertices[target, COUNT]
         vertices[target, COUNT] -= 1
-        moved = pool[start + vertices[target, COUNT]]
-        pool[start + place] = moved
-        move_count(moved, place, graph)
-        edges[moved, PLACE] = place
+        if place != before - 1:
+            moved = pool[start + before - 1]
+            pool[start + place] = moved
+            move_count(moved, place, graph)
+            edges[moved, PLACE] = place
         if before > 1:
             remove_edge_entry(edge, edges, graph.edge_table)
         if before == 2:

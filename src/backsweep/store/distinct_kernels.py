@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import Addresses, BoolVector, Int32Vector, Int64Vector, WordMatrix, WordVector, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import EMPTY, after, entry, home, insert, may_be, most_passed, number_in, remove
+from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import mix
 
 # Counters of a record table.
@@ -32,6 +33,7 @@ RECORDS_LIVE = 2
 RECORD_COUNTERS = 3
 
 CHANGED_BLOCK = 64
+WORDS_OF_A_LINE = 8
 
 
 class Records(NamedTuple):
@@ -146,6 +148,17 @@ def release(number: int, kept: Records) -> bool:
     counters[RECORDS_FREE] = number + 1
     counters[RECORDS_LIVE] -= 1
     return True
+
+
+@inlined
+def prefetch_if_last_use(number: int, kept: Records) -> None:
+    """Prefetch all of a record that is about to be released and overwritten by a new one.
+
+    A large record is many cache lines, and a processor that starts to write them waits for each.
+    """
+    if kept.uses[number] == 1:
+        for word in range(0, kept.records.shape[1], WORDS_OF_A_LINE):
+            prefetch(kept.records, number, word)
 
 
 @kernel

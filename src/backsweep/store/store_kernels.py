@@ -51,6 +51,7 @@ from backsweep.store.distinct_kernels import (
     hash_record,
     intern,
     intern_stack,
+    prefetch_if_last_use,
     release,
     release_stack,
     same_record,
@@ -304,6 +305,8 @@ def add_hashed_rows(arrays: Table) -> int:
             staging.fresh[new, 0] = num_envs + lane
             staging.fresh[new, 1] = successor
             new += 1
+            if counters[LIVE] == capacity - 1 and stacks.records.shape[1] == 0:
+                prefetch_if_last_use(rows[next_slot, OBSERVATION], frames)  # where the next new one goes
         count_use(successor, frames, stacks)
 
         rows[slot, NEXT] = -1
