@@ -85,13 +85,13 @@ docs: $(READY) ## Build the documentation into site/index.html and run its code
 	$(BIN)/backsweep report results --out site/report.html
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_examples.py tests/test_site.py
 
-bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peers
+bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peers, for this kind of processor
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.tasks
 	$(BIN)/python -m benchmarks.trainer
 	$(BIN)/python -m benchmarks.updates
-	$(BIN)/python -m benchmarks.reporting --out benchmarks/results/reporting.json
-	$(BIN)/python -m benchmarks.integrations --out benchmarks/results/integrations.json
+	$(BIN)/python -m benchmarks.reporting
+	$(BIN)/python -m benchmarks.integrations
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.exploring
 	$(BIN)/python -m benchmarks.view

@@ -1,12 +1,12 @@
-"""The chart of docs/performance.md: every library over the floor, as an SVG."""
+"""The chart of docs/performance.md: every library over the floor, on each kind of processor, as an SVG."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 from xml.sax.saxutils import escape
 
 from benchmarks.libraries import PEERS
+from benchmarks.records import Records
 
 GROUPS: tuple[tuple[str, str, tuple[tuple[str, str], ...], str], ...] = (
     (
@@ -36,30 +36,32 @@ GROUPS: tuple[tuple[str, str, tuple[tuple[str, str], ...], str], ...] = (
 
 LEFT, WIDTH, BAR, GAP, HEAD = 190, 760, 15, 4, 26
 LOWEST, HIGHEST = 1 / 32, 128.0
-OURS, THEIRS = "#2458a6", "#b7bdc6"
+OURS, THEIRS = ("#2458a6", "#6f9ad6", "#a9c4ea"), ("#9aa2ad", "#c3c9d1", "#dde1e6")
+"""Colours of our bars and of the peers', for the first kind of processor, the second and the rest."""
 
 
-def chart(found: dict[str, dict[str, Any]]) -> str:
+def chart(records: Records) -> str:
     """Return the chart as the text of an SVG file; what was not measured is left out."""
     lines: list[str] = []
     top = 34
     for title, number, ours, prefix in GROUPS:
         bars = [(name, cell, OURS) for name, cell in ours] + [(peer, f"{prefix}{peer}", THEIRS) for peer in PEERS]
-        known = [
-            (name, found[cell]["numbers"][number], colour) for name, cell, colour in bars if _has(found, cell, number)
-        ]
+        known = [(name, _values(records, cell, number), colours) for name, cell, colours in bars]
+        known = [bar for bar in known if any(value is not None for value in bar[1])]
         if not known:
             continue
         lines.append(f'<text x="0" y="{top + 12}" font-weight="600">{escape(title)}</text>')
         top += HEAD - 6
-        for name, value, colour in known:
-            lines += _bar(name, value, colour, top)
+        for name, values, colours in known:
+            lines += _bar(name, values, colours, top)
             top += BAR + GAP
         top += 14
+    named = list(records)
+    key = f"upper bars {named[0]}, lower bars {' and '.join(named[1:])}; " if len(named) > 1 else ""
     one = _place(1.0)
     axis = [
         f'<line x1="{one:.1f}" y1="24" x2="{one:.1f}" y2="{top - 10}" stroke="#c0392b" stroke-width="1.5"/>',
-        f'<text x="{one:.1f}" y="16" text-anchor="middle" fill="#c0392b">1 x: plain numpy, or one frame</text>',
+        '<text x="0" y="16" fill="#c0392b">1 x: plain numpy, or one frame</text>',
     ]
     return "\n".join(
         [
@@ -69,26 +71,34 @@ def chart(found: dict[str, dict[str, Any]]) -> str:
             f'<rect x="-10" y="0" width="{WIDTH + 20}" height="{top}" fill="#ffffff"/>',
             *lines,
             *axis,
-            f'<text x="{WIDTH}" y="16" text-anchor="end" fill="#555">shorter is better; logarithmic</text>',
+            f'<text x="{WIDTH}" y="16" text-anchor="end" fill="#555">{key}shorter is better; logarithmic</text>',
             "</svg>",
             "",
         ]
     )
 
 
-def _has(found: dict[str, dict[str, Any]], cell: str, number: str) -> bool:
-    return number in found.get(cell, {}).get("numbers", {})
+def _values(records: Records, cell: str, number: str) -> list[float | None]:
+    return [record["cells"].get(cell, {}).get("numbers", {}).get(number) for record in records.values()]
 
 
 def _place(value: float) -> float:
     share = math.log(min(max(value, LOWEST), HIGHEST) / LOWEST) / math.log(HIGHEST / LOWEST)
-    return LEFT + share * (WIDTH - LEFT - 50)
+    return LEFT + share * (WIDTH - LEFT - 80)
 
 
-def _bar(name: str, value: float, colour: str, top: int) -> list[str]:
-    end = _place(value)
-    return [
-        f'<text x="{LEFT - 6}" y="{top + 12}" text-anchor="end" fill="#333">{escape(name)}</text>',
-        f'<rect x="{LEFT}" y="{top}" width="{end - LEFT:.1f}" height="{BAR}" fill="{colour}"/>',
-        f'<text x="{end + 5:.1f}" y="{top + 12}" fill="#333">{value:.2f}</text>',
-    ]
+def _bar(name: str, values: list[float | None], colours: tuple[str, ...], top: int) -> list[str]:
+    """Return one line of the chart: a name, a bar for each processor, and the numbers."""
+    lines = [f'<text x="{LEFT - 6}" y="{top + 12}" text-anchor="end" fill="#333">{escape(name)}</text>']
+    height = BAR / len(values)
+    for index, value in enumerate(values):
+        if value is not None:
+            place, width = top + index * height, _place(value) - LEFT
+            colour = colours[min(index, len(colours) - 1)]
+            lines.append(
+                f'<rect x="{LEFT}" y="{place:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'
+            )
+    end = max(_place(value) for value in values if value is not None)
+    shown = ", ".join("-" if value is None else f"{value:.2f}" for value in values)
+    lines.append(f'<text x="{end + 5:.1f}" y="{top + 12}" fill="#333">{shown}</text>')
+    return lines

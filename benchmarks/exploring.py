@@ -10,7 +10,6 @@ row into the model.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,13 @@ import gymnasium as gym
 import numpy as np
 
 from backsweep import GraphValues, Replay
-from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks.machine import facts
+from benchmarks.records import TITLES, Block, Records, keep, kind_here
 from benchmarks.report import caption
 from benchmarks.timing import Effort, compare, timed_calls
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "performance-planning.md"
-NUMBERS = ROOT / "benchmarks" / "results" / "exploring.json"
-BEGIN, END = "<!-- exploring: begin -->", "<!-- exploring: end -->"
+NAME = "exploring"
 STATES, ACTIONS, ROWS = 10_000, 6, 100_000
 
 
@@ -62,15 +59,29 @@ def measure(kind: str, effort: Effort) -> dict[str, Any]:
     return {"observation": kind, **compare(block, lambda count: timed_calls(actions.sample, count), effort)}
 
 
-def table(results: dict[str, Any]) -> str:
+def table(records: Records) -> str:
     """Return the results as markdown."""
-    lines = ["| | `explore` | 99th percentile | `action_space.sample()` |", "| --- | ---: | ---: | ---: |"]
-    for one in results["calls"]:
-        what = "40x40x3 images" if one["observation"] == "obs40" else "states as numbers"
-        lines.append(
-            f"| {what} | {one['median_us']:.1f} us | {one['p99_us']:.1f} us | {one['floor_median_us']:.1f} us |"
-        )
-    return "\n".join([*lines, "", caption(results["machine"])])
+    lines = ["| | processor | `explore` | 99th percentile | `action_space.sample()` |"]
+    lines.append("| --- | --- | ---: | ---: | ---: |")
+    for kind, title in (("obs40", "40x40x3 images"), ("number", "states as numbers")):
+        for processor, record in records.items():
+            (one,) = (call for call in record["calls"] if call["observation"] == kind)
+            lines.append(
+                f"| {title} | {processor} | {one['median_us']:.1f} us | {one['p99_us']:.1f} us | "
+                f"{one['floor_median_us']:.1f} us |"
+            )
+    return "\n\n".join(["\n".join(lines), *(caption(record["machine"]) for record in records.values())])
+
+
+BLOCKS = (
+    Block(
+        NAME,
+        ROOT / "docs" / "performance-planning.md",
+        "<!-- exploring: begin -->",
+        "<!-- exploring: end -->",
+        table,
+    ),
+)
 
 
 def main() -> int:
@@ -80,11 +91,11 @@ def main() -> int:
     quick = parser.parse_args().quick
     effort = Effort(20, 0.1, 3) if quick else Effort(200, 5.0)
     machine = {**facts(), "quick": quick}
-    results = {"machine": machine, "calls": [measure(kind, effort) for kind in ("obs40", "number")]}
-    print(table(results))
+    record = {"machine": machine, "calls": [measure(kind, effort) for kind in ("obs40", "number")]}
+    print(table({TITLES[kind_here()]: record}))
     if not quick:
-        rewrite_between(PAGE, BEGIN, END, table(results))
-        NUMBERS.write_text(json.dumps(results, indent=2) + "\n")
+        keep(NAME, record)
+        BLOCKS[0].write()
     return 0
 
 

@@ -22,12 +22,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.report.marked_text import rewrite_between
-from benchmarks.machine import facts
+from benchmarks.machine import facts, measured_on
+from benchmarks.records import TITLES, Block, Records, keep, kind_here
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "performance.md"
-BEGIN, END = "<!-- benchmarks.first_use begin -->", "<!-- benchmarks.first_use end -->"
+NAME = "first-use"
 AIM = 5.0
 PROGRAM = """
 import json, time
@@ -100,20 +99,44 @@ def first_use(python: Path, place: Path) -> dict[str, tuple[float, float]]:
     return found
 
 
-def table(shipped: list[dict[str, tuple[float, float]]], compiled: dict[str, tuple[float, float]] | None) -> str:
-    """Return the table as Markdown."""
-    titles = ["from the start of the process to", "with the wheel's kernels", "CPU"]
-    titles += [] if compiled is None else ["compiled on first use", "CPU"]
-    lines = [f"| {' | '.join(titles)} |", "| --- |" + " ---: |" * (len(titles) - 1)]
-    for name in shipped[0]:
-        runs = [shipped] if compiled is None else [shipped, [compiled]]
-        cells = [statistics.median(run[name][column] for run in some) for some in runs for column in (0, 1)]
+def medians(runs: list[dict[str, tuple[float, float]]]) -> dict[str, list[float]]:
+    """Return the medians of some processes: seconds on the clock and of the processor, by mark."""
+    return {name: [statistics.median(run[name][column] for run in runs) for column in (0, 1)] for name in runs[0]}
+
+
+def table(records: Records) -> str:
+    """Return the table as Markdown, with two columns for each kind of processor."""
+    ways = {"shipped": "with the wheel's kernels", "compiled": "compiled on first use"}
+    columns = [(kind, way) for way in ways for kind, record in records.items() if record.get(way)]
+    titles = [title for kind, way in columns for title in (f"{ways[way]}, {kind}", "CPU")]
+    lines = [f"| from the start of the process to | {' | '.join(titles)} |", "| --- |" + " ---: |" * len(titles)]
+    for name in next(iter(records.values()))["shipped"]:
+        pairs = [records[kind][way][name] for kind, way in columns]
         if name == "kernels compiled":
-            shown = [text for count in cells[::2] for text in (f"{count:.0f}", "")]
+            shown = [text for count, _ in pairs for text in (f"{count:.0f}", "")]
         else:
-            shown = [f"{seconds:.1f} s" for seconds in cells]
+            shown = [f"{seconds:.1f} s" for pair in pairs for seconds in pair]
         lines.append(f"| {name} | {' | '.join(shown)} |")
-    return "\n".join(lines)
+    return "\n\n".join(["\n".join(lines), *map(_told, records.values())])
+
+
+def _told(record: dict[str, Any]) -> str:
+    return (
+        f"{measured_on(record['machine'])} The wheel has {record['megabytes']:.1f} MB; it was built in "
+        f"{record['building']:.0f} s and installed with numpy, numba and gymnasium in {record['installing']:.0f} s. "
+        f"Medians of {record['processes']} processes; aim: the first batch within {AIM:.0f} s of the processor."
+    )
+
+
+BLOCKS = (
+    Block(
+        NAME,
+        ROOT / "docs" / "performance.md",
+        "<!-- benchmarks.first_use begin -->",
+        "<!-- benchmarks.first_use end -->",
+        table,
+    ),
+)
 
 
 def main() -> int:
@@ -128,25 +151,23 @@ def main() -> int:
         place = Path(folder)
         wheel, building = build(place)
         python, installing = install(place, wheel)
-        shipped = [first_use(python, place) for _ in range(options.runs)]
-        size = wheel.stat().st_size / 1e6
-        compiled = None
+        record: dict[str, Any] = {
+            "machine": machine,
+            "megabytes": wheel.stat().st_size / 1e6,
+            "building": building,
+            "installing": installing,
+            "processes": options.runs,
+            "shipped": medians([first_use(python, place) for _ in range(options.runs)]),
+        }
         if not options.shipped_only:
             (kernels,) = (place / "venv").glob("lib/python*/site-packages/backsweep/compiled")
             kernels.rename(place / "compiled")
-            compiled = first_use(python, place)
-    last = statistics.median(run["first batch"][1] for run in shipped)
-    told = (
-        f"Measured on {machine['date']}: {machine['cpu']}, {machine['cores']} cores, load {machine['load']} at the "
-        f"start, Python {machine['python']}. The wheel has {size:.1f} MB; it was built in {building:.0f} s and "
-        f"installed with numpy, numba and gymnasium in {installing:.0f} s. Medians of {options.runs} processes; aim: "
-        f"the first batch within {AIM:.0f} s of the processor."
-    )
-    text = f"{table(shipped, compiled)}\n\n{told}"
-    print(text)
+            record["compiled"] = medians([first_use(python, place)])
+    print(table({TITLES[kind_here()]: record}))
     if not options.keep:
-        rewrite_between(PAGE, BEGIN, END, text)
-    return 0 if last <= AIM else 1
+        keep(NAME, record)
+        BLOCKS[0].write()
+    return 0 if record["shipped"]["first batch"][1] <= AIM else 1
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A step is: add one transition, sample 64, report their TD errors.
 
-python -m benchmarks.integrations [--out benchmarks/results/integrations.json]
+python -m benchmarks.integrations
 
 Both are timed in turns, in blocks of calls, so that a busy machine slows them down alike. Frameworks that are not
 installed are left out.
@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -23,6 +21,7 @@ import numpy as np
 
 from backsweep import Prioritized, Uniform
 from benchmarks.machine import facts
+from benchmarks.records import keep
 from benchmarks.timing import Effort, compare, timed_calls
 
 ROWS, FILLED, BATCH = 50_000, 5_000, 64
@@ -178,9 +177,8 @@ FRAMEWORKS: dict[str, tuple[str, Callable[[bool], Step]]] = {
 
 def main() -> None:
     """Measure, print a table and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=None)
-    out = parser.parse_args().out
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    machine = facts()
     results: dict[str, Any] = {}
     print("| framework | rows | its own buffer, us per step | backsweep's, us per step | ratio |")
     print("| --- | --- | --- | --- | --- |")
@@ -195,8 +193,7 @@ def main() -> None:
         results[name] = found
         rows = (make.__doc__ or "").split()[0].lower()
         print(f"| {name} | {rows} | {found['floor_median_us']:.0f} | {found['median_us']:.0f} | {found['ratio']:.2f} |")
-    if out is not None:
-        out.write_text(json.dumps({"machine": facts(), "results": results}, indent=1) + "\n")
+    keep("integrations", {"machine": machine, "results": results})
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ def facts() -> dict[str, Any]:
     """Return the facts about this machine for the JSON and the table's caption."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "cpu": _cpu(),
+        "cpu": cpu_field("model name") or platform.processor() or "unknown",
+        "vectors": _vectors(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.machine()}",
@@ -28,20 +29,31 @@ def facts() -> dict[str, Any]:
     }
 
 
+def processor(machine: dict[str, Any]) -> str:
+    """Return the processor's name, its vector instructions and cores, as far as they were recorded."""
+    parts = [machine["cpu"], machine.get("vectors"), f"{machine['cores']} cores" if "cores" in machine else None]
+    return ", ".join(part for part in parts if part)
+
+
 def measured_on(machine: dict[str, Any]) -> str:
     """Return when and where numbers were measured, as the last sentence of a caption."""
-    return (
-        f"Measured on {machine['date']}: {machine['cpu']}, {machine['cores']} cores, load {machine['load']} at the "
-        f"start, Python {machine['python']}."
-    )
+    load = f", load {machine['load']} at the start" if "load" in machine else ""
+    return f"Measured on {machine['date']}: {processor(machine)}{load}, Python {machine['python']}."
 
 
-def _cpu() -> str:
+def cpu_field(name: str) -> str:
+    """Return what the system says about the first processor; nothing where it does not say it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
-        return platform.processor() or "unknown"
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+        return ""
+    return next((line.split(":", 1)[1].strip() for line in lines if line.partition(":")[0].strip() == name), "")
+
+
+def _vectors() -> str | None:
+    """Return the widest vector instructions, which the processor's name often does not tell."""
+    flags = cpu_field("flags").split()
+    return next((title for flag, title in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in flags), None)
 
 
 def _revision() -> str | None:

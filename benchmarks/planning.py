@@ -28,17 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep import GraphValues, Replay, Topological, Uniform
+from backsweep.lab.report.marked_text import rewrite_between
 from backsweep.planning import follow_kernels, solve_kernels, target_kernels
 from backsweep.planning.model_kernels import CHANGED_COUNT, VALUE, Model
 from backsweep.planning.planner import Planner
 from benchmarks.machine import facts, idlest_core
 from benchmarks.planning_kernels import solve_first_in_first_out
-from benchmarks.report import caption, write_between_marks
+from benchmarks.records import TITLES, Block, Records, keep, kind_here
+from benchmarks.report import caption
 from benchmarks.timing import Effort, compare, timed_calls
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "performance-planning.md"
-NUMBERS = ROOT / "benchmarks" / "results" / "planning.json"
+NAME, BEGIN, END = "planning", "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 MOVES = np.array([[0, 1], [1, 0], [0, -1], [-1, 0]])
 WALKERS, NEW_ROWS, NEW_WALKERS, CELLS_PER_GOAL = 1_000, 1_000, 10, 500
 DISCOUNT, BOUNDS, NOISE = 0.99, (-1.0, 1.0), 0.1
@@ -244,37 +245,59 @@ def measure_sample(kind: str, sampler: Any, effort: Effort) -> dict[str, Any]:
     return {"observation": kind, "sampler": type(sampler).__name__, **found}
 
 
-def tables(results: dict[str, Any]) -> str:
-    """Return the results as markdown."""
-    lines = [caption(results["machine"]) + f" Load {results['load_after']} at the end.", ""]
-    lines += [
-        "| vertices | rows | moves | all new: taking rows in | solving | 1,000 rows | 1,000 rows, network changed |",
-        "| ---: | ---: | --- | ---: | ---: | ---: | ---: |",
+def tables(records: Records) -> str:
+    """Return the results as markdown, with a row for each kind of processor."""
+    heads = [f"{caption(record['machine'])} Load {record['load_after']} at the end." for record in records.values()]
+    return "\n\n".join([*heads, _renewals(records), _orders(records), _samples(records)]) + "\n"
+
+
+def _renewals(records: Records) -> str:
+    lines = [
+        "| vertices | rows | moves | processor | all new: taking rows in | solving | 1,000 rows "
+        "| 1,000 rows, network changed |",
+        "| ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    for case in results["renewals"]:
+    for processor, case in _by_case(records, "renewals"):
         full = case["full"]
         lines.append(
-            f"| {case['vertices']:,} | {case['rows']:,} | {_moves(case)} | {full['rows']:,.0f} ms | "
+            f"| {case['vertices']:,} | {case['rows']:,} | {_moves(case)} | {processor} | {full['rows']:,.0f} ms | "
             f"{full['solving']:,.0f} ms | {_milliseconds(case['unchanged'])} | {_milliseconds(case['changed'])} |"
         )
-    lines += [
-        "",
-        "| vertices | moves | what changed | own order: updates | time | first in first out: updates | time |",
-        "| ---: | --- | --- | ---: | ---: | ---: | ---: |",
+    return "\n".join(lines)
+
+
+def _orders(records: Records) -> str:
+    lines = [
+        "| vertices | moves | what changed | processor | own order: updates | time | first in first out: updates "
+        "| time |",
+        "| ---: | --- | --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    for case in results["renewals"]:
-        for name, one in case["orders"].items():
-            own = f"{one['own_updates']:,.0f} | {one['own']:,.1f} ms"
-            plain = f"{one['plain_updates']:,.0f} | {one['plain']:,.1f} ms"
-            lines.append(f"| {case['vertices']:,} | {_moves(case)} | {name} | {own} | {plain} |")
-    lines += ["", "| `sample(64)` | with targets | without | ratio |", "| --- | ---: | ---: | ---: |"]
-    for one in results["samples"]:
+    for cases in zip(*(record["renewals"] for record in records.values()), strict=True):
+        for name in cases[0]["orders"]:
+            for processor, case in zip(records, cases, strict=True):
+                one = case["orders"][name]
+                own = f"{one['own_updates']:,.0f} | {one['own']:,.1f} ms"
+                plain = f"{one['plain_updates']:,.0f} | {one['plain']:,.1f} ms"
+                lines.append(f"| {case['vertices']:,} | {_moves(case)} | {name} | {processor} | {own} | {plain} |")
+    return "\n".join(lines)
+
+
+def _samples(records: Records) -> str:
+    lines = ["| `sample(64)` | processor | with targets | without | ratio |", "| --- | --- | ---: | ---: | ---: |"]
+    for processor, one in _by_case(records, "samples"):
         what = "40x40x3 images" if one["observation"] == "obs40" else "states as numbers"
         lines.append(
-            f"| `{one['sampler']}`, {what} | {one['median_us']:.1f} us | {one['floor_median_us']:.1f} us | "
+            f"| `{one['sampler']}`, {what} | {processor} | {one['median_us']:.1f} us | "
+            f"{one['floor_median_us']:.1f} us | "
             f"{one['ratio']:.2f} ({one['ratio_low']:.2f} to {one['ratio_high']:.2f}) |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
+
+
+def _by_case(records: Records, part: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return each case of a part with the processor, those of one case next to each other."""
+    cases = zip(*(record[part] for record in records.values()), strict=True)
+    return [pair for of_one in cases for pair in zip(records, of_one, strict=True)]
 
 
 def _moves(case: dict[str, Any]) -> str:
@@ -285,15 +308,17 @@ def _milliseconds(renewal: dict[str, float]) -> str:
     return f"{renewal['all']:.1f} ms (rows {renewal['rows']:.1f}, solving {renewal['solving']:.1f})"
 
 
+BLOCKS = (Block(NAME, ROOT / "docs" / "performance-planning.md", BEGIN, END, tables),)
+
+
 def main() -> int:
     """Measure, print, and rewrite the page."""
     parser = argparse.ArgumentParser(description="What graph values cost.")
     parser.add_argument("--quick", action="store_true", help="small and short; nothing is rewritten unless asked for")
-    parser.add_argument("--docs", type=Path, help="the page whose tables are rewritten")
-    parser.add_argument("--json", type=Path, help="where the numbers go")
+    parser.add_argument("--docs", type=Path, help="a page to write the tables of this run into")
+    parser.add_argument("--json", type=Path, help="where to write the numbers too")
     arguments = parser.parse_args()
     quick = arguments.quick
-    docs, numbers = arguments.docs or (None if quick else PAGE), arguments.json or (None if quick else NUMBERS)
     machine = {**facts(), "quick": quick}
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {idlest_core()})
@@ -309,12 +334,15 @@ def main() -> int:
         ],
     }
     results["load_after"] = round(os.getloadavg()[0], 2)
-    text = tables(results)
+    text = tables({TITLES[kind_here()]: results})
     print(text)
-    if docs is not None:
-        write_between_marks(docs, text)
-    if numbers is not None:
-        numbers.write_text(json.dumps(results, indent=2) + "\n")
+    if arguments.docs is not None:
+        rewrite_between(arguments.docs, BEGIN, END, text)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+    if not quick:
+        keep(NAME, results)
+        BLOCKS[0].write()
     return 0
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from backsweep.lab.report.marked_text import rewrite_between
+from benchmarks.machine import processor
 from benchmarks.plan import Cell, Row
+from benchmarks.records import Records
 
 MISS = "**misses**"
 HEADLINES = (
@@ -30,43 +30,53 @@ SHORTEST = HEADLINES[2:4] + HEADLINES[5:6] + HEADLINES[9:11]
 """Those of them that the README shows."""
 
 
-def details(results: dict[str, Any], cells: list[Cell], rows: list[Row]) -> str:
-    """Return every table."""
-    found: dict[str, dict[str, Any]] = results["cells"]
-    parts = [
-        caption(results["machine"], list(found.values())),
-        _main_table(found, [row for row in rows if row.cell in found]),
-        "### Every library",
-        _peer_table(found, cells),
-        "### How cost grows",
-        _growth_table(found),
-        "### Inside a call",
-        _inside_table(found),
-    ]
+def details(records: Records, cells: list[Cell], rows: list[Row]) -> str:
+    """Return every table: the targets of all processors together, then the rest for each."""
+    parts = [*captions(records), _main_table(records, [row for row in rows if _known(records, row)])]
+    for kind, record in records.items():
+        found = record["cells"]
+        parts += [
+            f"### Every library, {kind}",
+            _peer_table(found, cells),
+            f"### How cost grows, {kind}",
+            _growth_table(found),
+            f"### Inside a call, {kind}",
+            _inside_table(found),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
-def summary(results: dict[str, Any], rows: list[Row], shown: Sequence[tuple[str, str]] = HEADLINES) -> str:
+def summary(records: Records, rows: list[Row], shown: Sequence[tuple[str, str]] = HEADLINES) -> str:
     """Return a short table: some rows, and how many targets are missed."""
-    found: dict[str, dict[str, Any]] = results["cells"]
-    known = [row for row in rows if row.cell in found]
-    judged = [row for row in known if _target(found, row) is not None]
-    short = [row for row in judged if misses(found, row)]
+    chosen = [row for row in rows if (row.cell, row.number) in shown and _known(records, row)]
+    missed = []
+    for kind, record in records.items():
+        judged = [row for row in rows if row.cell in record["cells"] and _target(record["cells"], row) is not None]
+        short = sum(misses(record["cells"], row) for row in judged)
+        missed.append(f"{short} of {len(judged)} on {kind}")
     return (
-        f"{_main_table(found, [row for row in known if (row.cell, row.number) in shown], short=True)}\n\n"
+        f"{_main_table(records, chosen, short=True)}\n\n"
         f"1 x is a plain `np.take` of the same rows, or a plain row store; obs40 is an image of 40x40x3 bytes. "
-        f"{len(short)} of all {len(judged)} targets are missed.\n"
+        f"Of all targets, these are missed: {', '.join(missed)}.\n"
     )
 
 
-def headlines(results: dict[str, Any], rows: list[Row]) -> str:
+def headlines(records: Records, rows: list[Row]) -> str:
     """Return what the README shows."""
-    machine = results["machine"]
-    latest = max(cell.get("date", machine["date"]) for cell in results["cells"].values())
+    places = []
+    for record in records.values():
+        machine = record["machine"]
+        latest = max(cell.get("date", machine["date"]) for cell in record["cells"].values())
+        places.append(f"{latest}, {processor(machine)}")
     return (
-        f"{summary(results, rows, SHORTEST)}Measured on {latest}, {machine['cpu']}, {machine['cores']} cores. "
+        f"{summary(records, rows, SHORTEST)}Measured on {'; '.join(places)}. "
         "More, with a chart: [docs/performance.md](docs/performance.md).\n"
     )
+
+
+def captions(records: Records) -> list[str]:
+    """Return for each processor when and where its numbers were measured."""
+    return [caption(record["machine"], list(record["cells"].values())) for record in records.values()]
 
 
 def caption(machine: dict[str, Any], cells: Sequence[dict[str, Any]] = ()) -> str:
@@ -82,29 +92,35 @@ def caption(machine: dict[str, Any], cells: Sequence[dict[str, Any]] = ()) -> st
         loads = [cell.get("load", machine["load"]) for cell in cells]
         load = f"{min(loads)} to {max(loads)} meanwhile"
     return (
-        f"Measured on {when}: {machine['cpu']}, {machine['cores']} cores, load {load}, {machine['system']}, "
+        f"Measured on {when}: {processor(machine)}, load {load}, {machine['system']}, "
         f"Python {machine['python']}, {versions}.{kind}"
     )
 
 
-def _main_table(found: dict[str, dict[str, Any]], rows: list[Row], *, short: bool = False) -> str:
-    lines = [
-        f"| work | target | ours | {'median' if short else 'median, p99'} | best peer |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+def _known(records: Records, row: Row) -> bool:
+    return any(row.cell in record["cells"] for record in records.values())
+
+
+def _main_table(records: Records, rows: list[Row], *, short: bool = False) -> str:
+    titles = ["work", "target", *(f"ours, {kind}" for kind in records), *(f"best peer, {kind}" for kind in records)]
+    lines = [f"| {' | '.join(titles)} |", "|" + " --- |" * len(titles)]
     for row in rows:
-        cell = found[row.cell]
-        numbers = cell.get("numbers")
-        target = _said_target(found, row)
-        if numbers is None:
-            lines.append(f"| {row.work} | {target} | {_reason(cell)} | | {_best_peer(found, row)} |")
-            continue
-        ours = _amount(numbers[row.number], row.unit)
-        if misses(found, row):
-            ours = f"{ours} {MISS}"
-        times = _times(numbers, row.number, short=short)
-        lines.append(f"| {row.work} | {target} | {ours} | {times} | {_best_peer(found, row)} |")
+        every = [record["cells"] for record in records.values()]
+        ours = [_ours(found, row, short=short) for found in every]
+        peers = [_best_peer(found, row) for found in every]
+        lines.append(f"| {' | '.join([row.work, _said_target(records, row), *ours, *peers])} |")
     return "\n".join(lines)
+
+
+def _ours(found: dict[str, dict[str, Any]], row: Row, *, short: bool) -> str:
+    cell = found.get(row.cell)
+    if cell is None:
+        return "-"
+    numbers = cell.get("numbers")
+    if numbers is None:
+        return _reason(cell)
+    times = _times(numbers, row.number, short=short)
+    return _amount(numbers[row.number], row.unit) + f" ({times})" * bool(times) + f" {MISS}" * misses(found, row)
 
 
 def misses(found: dict[str, dict[str, Any]], row: Row) -> bool:
@@ -123,14 +139,18 @@ def _target(found: dict[str, dict[str, Any]], row: Row) -> float | None:
     return target
 
 
-def _said_target(found: dict[str, dict[str, Any]], row: Row) -> str:
-    target = _target(found, row)
-    if target is None:
+def _said_target(records: Records, row: Row) -> str:
+    targets = {kind: _target(record["cells"], row) for kind, record in records.items()}
+    known = {kind: target for kind, target in targets.items() if target is not None}
+    if not known:
         return "-"
     if row.unit == "yes":
         return "yes"
-    whose = f" ({found[row.at_most]['library']})" if row.at_most else ""
-    return f"<= {_amount(target, row.unit)}{whose}"
+    if not row.at_most:
+        return f"<= {_amount(next(iter(known.values())), row.unit)}"
+    library = next(record["cells"][row.at_most]["library"] for kind, record in records.items() if kind in known)
+    said = ", ".join(f"{_amount(target, row.unit)} on {kind}" for kind, target in known.items())
+    return f"<= {library}: {said}"
 
 
 def _amount(value: float, unit: str) -> str:
@@ -227,14 +247,3 @@ def _inside_table(found: dict[str, dict[str, Any]]) -> str:
         values = [cell["numbers"].get(part) for cell in columns.values()]
         lines.append(f"| {part} | {' | '.join('-' if value is None else f'{value:.2f}' for value in values)} |")
     return "\n".join(lines)
-
-
-BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
-
-
-def write_between_marks(path: Path, text: str) -> None:
-    """Put the tables into a document, in place of those of the last run."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# Performance\n\n{BEGIN}\n{END}\n")
-    rewrite_between(path, BEGIN, END, text)

@@ -26,6 +26,7 @@ from backsweep.lab.claims.registry import QUESTIONS
 from backsweep.lab.runs.jobs import run_configuration
 from benchmarks.machine import facts
 from benchmarks.opening import seconds_to_open
+from benchmarks.records import file_of
 
 EVALUATIONS = 30
 
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Make the runs and the report, and print how long that took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1_000)
-    parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
+    parser.add_argument("--out", type=Path, default=file_of("reporting"), help="write the numbers here as JSON")
     parser.add_argument("--browser", action="store_true", help="open the page in Chromium, five times")
     asked = parser.parse_args(arguments)
     generator = np.random.default_rng(0)
@@ -82,8 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         opening = seconds_to_open(root / "report" / "index.html") if asked.browser else None
     found = {"runs": count, "pictures": pictures, "seconds": round(seconds, 1), "opening": opening, "machine": facts()}
     print(f"{count} runs, {pictures} pictures: {seconds:.1f} s")
-    if asked.out is not None:
-        asked.out.write_text(json.dumps(found, indent=2) + "\n")
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text(json.dumps(found, indent=2) + "\n")
     return 0
 
 

@@ -1,9 +1,9 @@
 """Measure everything and write the tables: ``python -m benchmarks.run``.
 
-A whole run writes docs/performance.md, docs/performance-details.md and the README (between their marks), the chart and
-benchmarks/results/replay.json. A run of some cells, or a smoke run, only prints, unless it is told where to write.
---again writes all of that from the numbers of the last whole run. With --update the cells that are run take the
-place of those in the JSON of the last whole run; every cell says when it was measured, and under which load.
+A whole run writes the record of this kind of processor, and from the records of all kinds docs/performance.md,
+docs/performance-details.md, the README (between their marks) and the chart. A run of some cells, or a smoke run, only
+prints, unless it is told where to write. With --update the cells that are run take the place of those in the record;
+every cell says when it was measured, and under which load.
 """
 
 from __future__ import annotations
@@ -19,17 +19,39 @@ import time
 from pathlib import Path
 from typing import Any
 
+from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks import machine
 from benchmarks.chart import chart
 from benchmarks.libraries import OURS
 from benchmarks.plan import Cell, plan, scaled_down
-from benchmarks.report import caption, details, headlines, summary, write_between_marks
+from benchmarks.records import TITLES, Block, Records, file_of, keep, kind_here, read
+from benchmarks.report import captions, details, headlines, summary
 
 ROOT = Path(__file__).resolve().parent.parent
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
 LONGEST_CELL = 300.0
+NAME, BEGIN, END = "replay", "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
+CHART = ROOT / "docs" / "images" / "performance.svg"
+
+
+def page(records: Records) -> str:
+    """Return the chart and the short table of the page that is meant to be read."""
+    picture = "![times and memory of each library, as multiples of the floor](images/performance.svg)"
+    return "\n\n".join([picture, *captions(records), summary(records, plan()[1])])
+
+
+BLOCKS = (
+    Block(NAME, ROOT / "docs" / "performance.md", BEGIN, END, page),
+    Block(NAME, ROOT / "docs" / "performance-details.md", BEGIN, END, lambda records: details(records, *plan())),
+    Block(NAME, ROOT / "README.md", BEGIN, END, lambda records: headlines(records, plan()[1])),
+)
+
+
+def write_chart() -> None:
+    """Draw the chart from the records."""
+    CHART.write_text(chart(read(NAME)))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,36 +62,32 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen:
         print(f"no cell matches {options.only!r}; cells are named like {cells[0].name!r}", file=sys.stderr)
         return 2
-    if options.again:
-        chosen = []
-    results: dict[str, Any] = {"machine": {**machine.facts(), "quick": options.quick}, "cells": {}}
-    if options.update or options.again:
-        results = json.loads(options.json.read_text())
+    found: dict[str, Any] = {}
     started = time.perf_counter()
-    if chosen:
-        _warm_up()
+    machine_facts = {**machine.facts(), "quick": options.quick}
+    _warm_up()
     for number, cell in enumerate(chosen, 1):
         print(
             f"[{number}/{len(chosen)}] {time.perf_counter() - started:4.0f} s  {cell.name}", file=sys.stderr, flush=True
         )
-        results["cells"][cell.name] = _run_cell(cell, options)
-    if not (options.update or options.again):
-        results["machine"]["seconds"] = round(time.perf_counter() - started)
-    text = details(results, cells, rows)
+        found[cell.name] = _run_cell(cell, options)
+    seconds = round(time.perf_counter() - started)
+    results: dict[str, Any] = {"machine": {**machine_facts, "seconds": seconds}, "cells": found}
+    if options.update and file_of(NAME).exists():
+        results = json.loads(file_of(NAME).read_text())
+        results["cells"].update(found)
+    text = details({TITLES[kind_here()]: results}, cells, rows)
     if options.json is not None:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results, indent=1) + "\n")
     if options.docs is not None:
-        write_between_marks(options.docs, text)
+        rewrite_between(options.docs, BEGIN, END, text)
     if options.whole:
-        page, images = ROOT / "docs" / "performance.md", ROOT / "docs" / "images"
-        (images / "performance.svg").write_text(chart(results["cells"]))
-        picture = "![times and memory of each library, as multiples of the floor](images/performance.svg)"
-        about = caption(results["machine"], list(results["cells"].values()))
-        write_between_marks(page, f"{picture}\n\n{about}\n\n{summary(results, rows)}")
-        write_between_marks(ROOT / "README.md", headlines(results, rows))
+        keep(NAME, results)
+        for block in BLOCKS:
+            block.write()
+        write_chart()
     print(text)
-    ours = [result for result in results["cells"].values() if result["library"] == OURS]
+    ours = [result for result in found.values() if result["library"] == OURS]
     return 1 if any("failed" in result for result in ours) else 0
 
 
@@ -77,18 +95,14 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke run of a few cells; its numbers mean nothing")
     parser.add_argument("--only", nargs="+", metavar="PATTERN", help="cells that match any, e.g. 'sample/*' or 'add'")
-    parser.add_argument("--update", action="store_true", help="with --only: renew these cells of the last whole run")
-    parser.add_argument("--again", action="store_true", help="measure nothing, write the last whole run's tables")
+    parser.add_argument("--update", action="store_true", help="with --only: renew these cells of the record")
     parser.add_argument("--core", type=int, help="the core to pin cells to; by default the idlest, for each cell")
-    parser.add_argument("--json", type=Path, help="where to write the numbers")
-    parser.add_argument("--docs", type=Path, help="the document whose tables are rewritten")
+    parser.add_argument("--json", type=Path, help="where to write the numbers too")
+    parser.add_argument("--docs", type=Path, help="a document to write the tables of this run into")
     options = parser.parse_args(arguments)
     if options.update and (options.quick or options.only is None):
         parser.error("--update needs --only, and cannot go with --quick")
     options.whole = not options.quick and (options.only is None or options.update)
-    if options.whole:
-        options.json = options.json or ROOT / "benchmarks" / "results" / "replay.json"
-        options.docs = options.docs or ROOT / "docs" / "performance-details.md"
     return options
 
 

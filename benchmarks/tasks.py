@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -26,12 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.lab.report.marked_text import rewrite_between
+from benchmarks.machine import facts, measured_on
+from benchmarks.records import TITLES, Block, Records, keep, kind_here
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "performance-tasks.md"
-NUMBERS = ROOT / "docs" / "performance-tasks.json"
-BEGIN, END = "<!-- benchmarks.tasks begin -->", "<!-- benchmarks.tasks end -->"
+NAME = "tasks"
 
 TASKS = (
     "minigrid/doorkey",
@@ -213,25 +210,30 @@ def measure_task(task: str, rounds: int, seconds: float) -> Result:
     )
 
 
-def as_markdown(results: list[Result]) -> str:
-    """Return the results as a table."""
+def table(records: Records) -> str:
+    """Return the results as a table, with a row for each task and kind of processor."""
     lines = [
-        "| task | package, steps/s | one lane, steps/s | ratio | 64 lanes, steps/s | ratio |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| task | processor | package, steps/s | one lane, steps/s | ratio | 64 lanes, steps/s | ratio |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    lines += [
-        f"| {one.task} | {one.package:,.0f} | {one.single:,.0f} | {one.single_ratio:,.0f} | "
-        f"{one.lanes:,.0f} | {one.lanes_ratio:,.0f} |"
-        for one in results
-    ]
-    return "\n".join(lines)
+    for found in zip(*(record["results"] for record in records.values()), strict=True):
+        for processor, one in zip(records, (Result(**each) for each in found), strict=True):
+            lines.append(
+                f"| {one.task} | {processor} | {one.package:,.0f} | {one.single:,.0f} | {one.single_ratio:,.0f} | "
+                f"{one.lanes:,.0f} | {one.lanes_ratio:,.0f} |"
+            )
+    return "\n\n".join(["\n".join(lines), *(measured_on(record["machine"]) for record in records.values())])
 
 
-def write_results(results: list[Result], page: Path = PAGE, numbers: Path = NUMBERS) -> None:
-    """Rewrite the marked block of the page, and the numbers next to it as JSON."""
-    rewrite_between(page, BEGIN, END, as_markdown(results))
-    record = {"python": platform.python_version(), "results": [asdict(one) for one in results]}
-    numbers.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+BLOCKS = (
+    Block(
+        NAME,
+        ROOT / "docs" / "performance-tasks.md",
+        "<!-- benchmarks.tasks begin -->",
+        "<!-- benchmarks.tasks end -->",
+        table,
+    ),
+)
 
 
 def main() -> int:
@@ -246,10 +248,13 @@ def main() -> int:
         print(measure_here(task, way, arguments.seconds))
         return 0
     rounds, seconds = (1, 0.2) if arguments.quick else (3, 1.0)
+    machine = facts()
     results = [measure_task(task, rounds, seconds) for task in TASKS]
-    print(as_markdown(results))
+    record = {"machine": machine, "results": [asdict(one) for one in results]}
+    print(table({TITLES[kind_here()]: record}))
     if not arguments.quick:
-        write_results(results)
+        keep(NAME, record)
+        BLOCKS[0].write()
     below = [one.task for one in results if not one.passed]
     if below:
         print(f"below the floor: {', '.join(below)}", file=sys.stderr)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -28,12 +27,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.report.marked_text import rewrite_between
+from benchmarks.machine import facts, measured_on
+from benchmarks.records import TITLES, Block, Records, keep, kind_here
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "performance-training.md"
-NUMBERS = ROOT / "docs" / "performance-training.json"
-BEGIN, END = "<!-- benchmarks.trainer begin -->", "<!-- benchmarks.trainer end -->"
+NAME = "trainer"
 
 WARMUP = 1_000
 CONTESTANTS = ("ours same", "sb3 same", "ours own", "sb3 own")
@@ -191,42 +189,54 @@ def in_fresh_process(contestant: str, steps: int) -> dict[str, float]:
     return result
 
 
-def table(rounds: list[dict[str, dict[str, float]]]) -> tuple[str, bool, dict[str, Any]]:
-    """Return the table as Markdown, whether every floor is reached, and the numbers."""
+def middle(record: dict[str, Any], contestant: str, name: str) -> float:
+    """Return the median of a number over the rounds."""
+    return statistics.median(entry[contestant][name] for entry in record["rounds"])
 
-    def middle(contestant: str, name: str) -> float:
-        return statistics.median(entry[contestant][name] for entry in rounds)
 
+def ratio_of(record: dict[str, Any], where: str) -> float:
+    """Return how many times as fast as Stable-Baselines3 we are: the median of the rounds' ratios."""
+    return statistics.median(
+        entry[f"ours {where}"]["rate"] / entry[f"sb3 {where}"]["rate"] for entry in record["rounds"]
+    )
+
+
+def passed(record: dict[str, Any]) -> bool:
+    """Return whether every floor is reached."""
+    fast = all(ratio_of(record, where) >= floor for where, floor in FLOORS.items())
+    return fast and middle(record, "ours own", "overhead") <= MOST_OVERHEAD
+
+
+def table(records: Records) -> str:
+    """Return the tables as Markdown: the ratios, and where a step's time goes."""
     lines = [
-        "| environment | ours, steps/s | Stable-Baselines3, steps/s | ratio | at least |",
-        "| --- | --- | --- | --- | --- |",
+        "| environment | processor | ours, steps/s | Stable-Baselines3, steps/s | ratio | at least |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
-    numbers: dict[str, Any] = {"machine": platform.processor() or platform.machine(), "rounds": rounds}
-    passed = True
     for where, floor in FLOORS.items():
-        ratios = [entry[f"ours {where}"]["rate"] / entry[f"sb3 {where}"]["rate"] for entry in rounds]
-        ratio = statistics.median(ratios)
-        passed &= ratio >= floor
-        numbers[f"{where}_ratio"] = ratio
         title = "the same object" if where == "same" else "ours, and the minigrid package's"
-        ours, theirs = middle(f"ours {where}", "rate"), middle(f"sb3 {where}", "rate")
-        lines.append(f"| {title} | {ours:,.0f} | {theirs:,.0f} | {ratio:.2f} | {floor} |")
-    overhead = middle("ours own", "overhead")
-    passed &= overhead <= MOST_OVERHEAD
-    numbers["overhead"] = overhead
-    lines += [
-        "",
-        "| part of a step | share |",
-        "| --- | --- |",
-        *(f"| {part} | {middle('ours own', part):.1%} |" for part in ("network", "replay", "environment")),
-        f"| the loop itself (at most {MOST_OVERHEAD:.0%}) | {overhead:.1%} |",
-    ]
-    return "\n".join(lines), passed, numbers
+        for processor, record in records.items():
+            ours, theirs = middle(record, f"ours {where}", "rate"), middle(record, f"sb3 {where}", "rate")
+            ratio = ratio_of(record, where)
+            short = " **misses**" * (ratio < floor)
+            lines.append(f"| {title} | {processor} | {ours:,.0f} | {theirs:,.0f} | {ratio:.2f}{short} | {floor} |")
+    lines += ["", f"| part of a step | {' | '.join(records)} |", "| --- |" + " --- |" * len(records)]
+    names = {part: part for part in ("network", "replay", "environment")}
+    for part, title in {**names, "overhead": f"the loop itself (at most {MOST_OVERHEAD:.0%})"}.items():
+        shares = (f"{middle(record, 'ours own', part):.1%}" for record in records.values())
+        lines.append(f"| {title} | {' | '.join(shares)} |")
+    return "\n\n".join(["\n".join(lines), *(measured_on(record["machine"]) for record in records.values())])
 
 
-def rewrite(text: str) -> None:
-    """Write the table between the marked lines of the page."""
-    rewrite_between(PAGE, BEGIN, END, text)
+BLOCKS = (
+    Block(
+        NAME,
+        ROOT / "docs" / "performance-training.md",
+        "<!-- benchmarks.trainer begin -->",
+        "<!-- benchmarks.trainer end -->",
+        table,
+    ),
+)
 
 
 def main() -> int:
@@ -243,13 +253,14 @@ def main() -> int:
         print(json.dumps(measure(options.cell, options.steps)))
         return 0
     rounds, steps = (1, 200) if options.quick else (options.rounds, options.steps)
+    machine = facts()
     results = [{name: in_fresh_process(name, steps) for name in CONTESTANTS} for _ in range(rounds)]
-    text, passed, numbers = table(results)
-    print(text)
+    record = {"machine": machine, "rounds": results}
+    print(table({TITLES[kind_here()]: record}))
     if not options.quick:
-        rewrite(text)
-        NUMBERS.write_text(json.dumps(numbers, indent=2) + "\n")
-    return 0 if passed or options.quick else 1
+        keep(NAME, record)
+        BLOCKS[0].write()
+    return 0 if passed(record) or options.quick else 1
 
 
 if __name__ == "__main__":

@@ -23,18 +23,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import torch
 
-from backsweep import Replay, Uniform
-from backsweep.agent.learner.convolutions import PATHS
-from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
-from backsweep.agent.learner.networks import network_for
-from backsweep.agent.learner.rules import TargetRule
-from backsweep.lab.report.marked_text import rewrite_between
-from benchmarks.machine import facts
+from benchmarks.machine import facts, measured_on
+from benchmarks.records import TITLES, Block, Records, keep, kind_here
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance-training.md"
-BEGIN, END = "<!-- benchmarks.updates begin -->", "<!-- benchmarks.updates end -->"
+NAME, THEIRS = "updates", "Stable-Baselines3"
 BATCH, ROWS = 64, 5_000
 NATURE = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 DATA = {"DoorKey played at random": "backsweep/DoorKey-v0", "images that never repeat": "RandomImages-v0"}
@@ -75,6 +69,12 @@ def make(name: str) -> Any:
 
 def our_updates(name: str) -> dict[str, Callable[[], None]]:
     """Return an update by each of our paths, from one replay."""
+    from backsweep import Replay, Uniform
+    from backsweep.agent.learner.convolutions import PATHS
+    from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
+    from backsweep.agent.learner.networks import network_for
+    from backsweep.agent.learner.rules import TargetRule
+
     env = make(name)
     replay = Replay(env.observation_space, env.action_space, ROWS, Uniform())
     env.action_space.seed(0)
@@ -95,6 +95,8 @@ def our_updates(name: str) -> dict[str, Callable[[], None]]:
 
 def compiled_update(name: str) -> Callable[[], None]:
     """Return an update written with torch.nn and compiled, from a buffer in tensors."""
+    import torch
+
     env = make(name)
     generator = torch.Generator().manual_seed(0)
     images = torch.stack([torch.from_numpy(env.reset(seed=seed)[0].copy()) for seed in range(500)]).permute(0, 3, 1, 2)
@@ -146,9 +148,9 @@ def sb3_update(name: str) -> Callable[[], None]:
     return lambda: model.train(1, BATCH)
 
 
-def measure(name: str, rounds: int, aged: int) -> dict[str, tuple[float, float]]:
-    """Return for each path the ratio to Stable-Baselines3, and its milliseconds."""
-    updates = {"Stable-Baselines3": sb3_update(name), **our_updates(name), "torch.compile": compiled_update(name)}
+def measure(name: str, rounds: int, aged: int) -> dict[str, dict[str, float]]:
+    """Return for each path its milliseconds, and how many times as fast as Stable-Baselines3's it is."""
+    updates = {THEIRS: sb3_update(name), **our_updates(name), "torch.compile": compiled_update(name)}
     for update in updates.values():
         for _ in range(aged):
             update()
@@ -158,29 +160,29 @@ def measure(name: str, rounds: int, aged: int) -> dict[str, tuple[float, float]]
             start = time.thread_time()
             update()
             times[path].append(time.thread_time() - start)
-    theirs = times["Stable-Baselines3"]
+    theirs = times[THEIRS]
     return {
-        path: (
-            statistics.median(base / own for base, own in zip(theirs, mine, strict=True)),
-            1e3 * statistics.median(mine),
-        )
+        path: {
+            "ms": 1e3 * statistics.median(mine),
+            "ratio": statistics.median(base / own for base, own in zip(theirs, mine, strict=True)),
+        }
         for path, mine in times.items()
     }
 
 
-def table(results: dict[str, dict[str, tuple[float, float]]]) -> str:
-    """Return the table as Markdown."""
-    titles = " | ".join(f"{title}, ms | times as fast as SB3" for title in results)
-    lines = [f"| update by | {titles} |", "| --- |" + " --- |" * (2 * len(results))]
-    for path in next(iter(results.values())):
-        cells = " | ".join(f"{found[path][1]:.1f} | {found[path][0]:.2f}" for found in results.values())
-        lines.append(f"| {path} | {cells} |")
-    day = time.strftime("%Y-%m-%d")
-    machine = facts()
-    where = (
-        f"{machine['cpu']}, one thread, load {machine['load']} on {machine['cores']} cores, torch {torch.__version__}"
-    )
-    return "\n".join([*lines, "", f"Measured on {day}, {where}."])
+def table(records: Records) -> str:
+    """Return the table as Markdown, with a column for each kind of data and of processor."""
+    columns = [(title, processor) for title in DATA for processor in records]
+    lines = ["| update by | " + " | ".join(f"{title}, {processor}" for title, processor in columns) + " |"]
+    lines.append("| --- |" + " --- |" * len(columns))
+    for path in next(iter(next(iter(records.values()))["updates"].values())):
+        found = (records[processor]["updates"][title][path] for title, processor in columns)
+        shown = " | ".join(f"{one['ms']:.1f} ms, {one['ratio']:.2f} x" for one in found)
+        lines.append(f"| {path} | {shown} |")
+    return "\n\n".join(["\n".join(lines), *(measured_on(record["machine"]) for record in records.values())])
+
+
+BLOCKS = (Block(NAME, PAGE, "<!-- benchmarks.updates begin -->", "<!-- benchmarks.updates end -->", table),)
 
 
 def main() -> int:
@@ -189,12 +191,17 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int, default=150)
     options = parser.parse_args()
+
+    import torch
+
     torch.set_num_threads(1)
     rounds, aged = (5, 10) if options.quick else (options.rounds, AGED)
-    text = table({title: measure(name, rounds, aged) for title, name in DATA.items()})
-    print(text)
+    machine = facts()
+    record = {"machine": machine, "updates": {title: measure(name, rounds, aged) for title, name in DATA.items()}}
+    print(table({TITLES[kind_here()]: record}))
     if not options.quick:
-        rewrite_between(PAGE, BEGIN, END, text)
+        keep(NAME, record)
+        BLOCKS[0].write()
     return 0
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import socket
@@ -27,12 +26,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks.machine import facts, measured_on
+from benchmarks.records import TITLES, Block, Records, keep, kind_here
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "see_your_graph.md"
-NUMBERS = ROOT / "benchmarks" / "results" / "view.json"
+NAME = "view"
 BEGIN, END = "<!-- benchmarks.view begin -->", "<!-- benchmarks.view end -->"
 MOST_SLOWER = 0.03
 SOFTWARE_GL = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
@@ -155,19 +154,29 @@ def measure_live(rounds: int, steps: int) -> dict[str, float]:
     return {"ratio": statistics.median(ratios[1:]), "rounds": rounds, "steps": steps, "pictures": pictures}
 
 
-def table(numbers: dict[str, Any]) -> str:
-    """Return the table for the documentation."""
-    page, live = numbers["page"], numbers["live"]
-    rows = [
-        f"| page of {page['states']:,.0f} states | made in {page['make_s']:.1f} s, {page['megabytes']:.1f} MB |",
-        f"| the same page, drawn in Chromium without a GPU | {page['open_s']:.1f} s |" if "open_s" in page else "",
-        f"| watching a run, at most {1 + MOST_SLOWER:.2f} x | {live['ratio']:.3f} x the processor time of a step |",
-    ]
-    text = (
-        f"The run: DoorKey, graph values, {live['steps']:,.0f} steps, {live['rounds']:.0f} rounds, "
-        f"{live['pictures']:.0f} pictures of the graph. {measured_on(numbers['machine'])}"
-    )
-    return "\n".join(["| what | cost |", "| --- | --- |", *filter(None, rows), "", text])
+def table(records: Records) -> str:
+    """Return the table for the documentation, with a column for each kind of processor."""
+    rows: dict[str, list[str]] = {}
+    captions = []
+    for numbers in records.values():
+        page, live = numbers["page"], numbers["live"]
+        drawn = f"{page['open_s']:.1f} s" if "open_s" in page else "-"
+        for what, cost in {
+            f"page of {page['states']:,.0f} states": f"made in {page['make_s']:.1f} s, {page['megabytes']:.1f} MB",
+            "the same page, drawn in Chromium without a GPU": drawn,
+            f"watching a run, at most {1 + MOST_SLOWER:.2f} x": f"{live['ratio']:.3f} x the processor time of a step",
+        }.items():
+            rows.setdefault(what, []).append(cost)
+        captions.append(
+            f"The run: DoorKey, graph values, {live['steps']:,.0f} steps, {live['rounds']:.0f} rounds, "
+            f"{live['pictures']:.0f} pictures of the graph. {measured_on(numbers['machine'])}"
+        )
+    lines = [f"| what | {' | '.join(records)} |", "| --- |" + " --- |" * len(records)]
+    lines += [f"| {what} | {' | '.join(costs)} |" for what, costs in rows.items()]
+    return "\n\n".join(["\n".join(lines), *captions])
+
+
+BLOCKS = (Block(NAME, PAGE, BEGIN, END, table),)
 
 
 def main() -> int:
@@ -183,10 +192,10 @@ def main() -> int:
         "page": measure_page(2_000 if quick else 100_000),
         "live": measure_live(1 if quick else options.rounds, 1_500 if quick else options.steps),
     }
-    print(table(numbers))
+    print(table({TITLES[kind_here()]: numbers}))
     if not quick:
-        NUMBERS.write_text(json.dumps(numbers, indent=2) + "\n")
-        rewrite_between(PAGE, BEGIN, END, table(numbers))
+        keep(NAME, numbers)
+        BLOCKS[0].write()
     return 0 if numbers["live"]["ratio"] <= 1 + MOST_SLOWER else 1
 
 
