@@ -191,14 +191,15 @@ def in_fresh_process(contestant: str, steps: int) -> dict[str, float]:
 
 def middle(record: dict[str, Any], contestant: str, name: str) -> float:
     """Return the median of a number over the rounds."""
-    return statistics.median(entry[contestant][name] for entry in record["rounds"])
+    found: list[float] = [entry[contestant][name] for entry in record["rounds"]]
+    return statistics.median(found)
 
 
 def ratio_of(record: dict[str, Any], where: str) -> float:
     """Return how many times as fast as Stable-Baselines3 we are: the median of the rounds' ratios."""
-    return statistics.median(
-        entry[f"ours {where}"]["rate"] / entry[f"sb3 {where}"]["rate"] for entry in record["rounds"]
-    )
+    pairs = [(entry[f"ours {where}"]["rate"], entry[f"sb3 {where}"]["rate"]) for entry in record["rounds"]]
+    ratios: list[float] = [ours / theirs for ours, theirs in pairs]
+    return statistics.median(ratios)
 
 
 def passed(record: dict[str, Any]) -> bool:

@@ -12,7 +12,8 @@ So each half of a batch is one slice:
               [------ observations ----]
                                 [------ successors -----]
 
-A successor whose value does not matter (its target is given, or the episode ended) is not evaluated.
+A successor whose value does not matter (its target is given, or the episode ended) is not evaluated. Images that differ
+may still have equal parts; see `shared_patches`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from backsweep.agent.learner import distinct_images_kernels
 from backsweep.agent.learner.arithmetic import Arithmetic, Evaluates
 from backsweep.agent.learner.convolutions import DirectNetwork, Path, network_by
 from backsweep.agent.learner.networks import Network, Parameters, Tape
+from backsweep.agent.learner.shared_patches import SharedNetwork, SharedPatches, SharedTape, share_patches
 from backsweep.jit.random_streams import named_generator
 
 MOST_VIEWS = 8  # sets of parameters whose runs' views are kept; a learner has three, with error networks six
@@ -36,11 +38,11 @@ MOST_VIEWS = 8  # sets of parameters whose runs' views are kept; a learner has t
 class DistinctImages:
     """The distinct images of the last batch, prepared for the first layer; each run has its own number of them."""
 
-    def __init__(self, network: Network | DirectNetwork) -> None:
-        self._network = network
+    def __init__(self, network: Network, computed: Network | DirectNetwork) -> None:
+        self._network, self._computed = network, computed
         self._weights = np.zeros(0, np.uint64)
-        self.runs: list[torch.Tensor] = []
-        """Of each run: what the network's `prepare` returns for its distinct images."""
+        self.runs: list[torch.Tensor | SharedPatches] = []
+        """Of each run: its shared patches, or what the network's `prepare` returns for its distinct images."""
         self.counts: list[int] = []
         """How many distinct images each run has."""
 
@@ -61,13 +63,16 @@ class DistinctImages:
                 words[run], self._weights, wanted[run], half, order, index[run]
             )
             rows = observations[run : run + 1, torch.from_numpy(order[:found])]
-            self.runs.append(self._network.prepare(rows, dtype))
+            shared = share_patches(rows, self._network, dtype)
+            self.runs.append(self._computed.prepare(rows, dtype) if shared is None else shared)
             self.counts.append(found)
         return torch.from_numpy(index)
 
-    def slice(self, run: int, low: int, high: int) -> torch.Tensor:
+    def slice(self, run: int, low: int, high: int) -> torch.Tensor | SharedPatches:
         """Return the prepared images low..high-1 of a run."""
         prepared = self.runs[run]
+        if isinstance(prepared, SharedPatches):
+            return prepared.slice(low, high)
         each = prepared.shape[1] // self.counts[run]
         return prepared[:, each * low : each * high]
 
@@ -101,8 +106,9 @@ class DistinctTape(Tape):
 class DistinctNetwork:
     """A network whose inputs are the index (R, n) of rows in `DistinctImages`."""
 
-    def __init__(self, network: Evaluates, images: DistinctImages) -> None:
-        self._network, self._images = network, images
+    def __init__(self, network: Network, path: Path, images: DistinctImages) -> None:
+        self._computed: Evaluates = network_by(network, path)
+        self._shared, self._images = SharedNetwork(network), images
         self._views: dict[int, tuple[Parameters, list[dict[str, torch.Tensor]]]] = {}
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
@@ -117,7 +123,11 @@ class DistinctNetwork:
         values, tapes = [], []
         for run, (first, last) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
             images = self._images.slice(run, first, last)
-            found, tape = self._network.forward_with_tape(self._of_run(parameters, run), images)
+            of_run = self._of_run(parameters, run)
+            if isinstance(images, SharedPatches):
+                found, tape = self._shared.forward_with_tape(of_run, images)
+            else:
+                found, tape = self._computed.forward_with_tape(of_run, images)
             values.append(found[:, shifted[run]])
             tapes.append((tape, last - first))
         return values[0] if len(values) == 1 else torch.cat(values), DistinctTape(runs=tuple(tapes), index=shifted)
@@ -129,7 +139,8 @@ class DistinctNetwork:
         for run, (of_run, count) in enumerate(tape.runs):
             summed = gradient.new_zeros(1, count, gradient.shape[-1])
             summed[0].index_add_(0, tape.index[run], gradient[run])
-            self._network.backward(self._of_run(parameters, run), of_run, summed, self._of_run(out, run))
+            network = self._shared if isinstance(of_run, SharedTape) else self._computed
+            network.backward(self._of_run(parameters, run), of_run, summed, self._of_run(out, run))
 
     def _of_run(self, parameters: Parameters, run: int) -> Parameters:
         """Return one run's views of stacked parameters. They are made once: making them takes longer than a layer."""
@@ -151,11 +162,10 @@ class DistinctArithmetic(Arithmetic):
     def __init__(self, network: Network, error_network: Network | None, path: Path = "patches") -> None:
         super().__init__(network, error_network)
         self.path = path
-        computed = network_by(network, path)
-        self.images = DistinctImages(computed)
-        self._learning = DistinctNetwork(computed, self.images)
+        self.images = DistinctImages(network, network_by(network, path))
+        self._learning = DistinctNetwork(network, path, self.images)
         if error_network is not None:
-            self.error_network = DistinctNetwork(network_by(error_network, path), self.images)
+            self.error_network = DistinctNetwork(error_network, path, self.images)
 
     @property
     def learning_network(self) -> Evaluates:
