@@ -62,20 +62,18 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen:
         print(f"no cell matches {options.only!r}; cells are named like {cells[0].name!r}", file=sys.stderr)
         return 2
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {"machine": {**machine.facts(), "quick": options.quick}, "cells": {}}
+    if options.update and file_of(NAME).exists():
+        results = json.loads(file_of(NAME).read_text())
     started = time.perf_counter()
-    machine_facts = {**machine.facts(), "quick": options.quick}
     _warm_up()
     for number, cell in enumerate(chosen, 1):
         print(
             f"[{number}/{len(chosen)}] {time.perf_counter() - started:4.0f} s  {cell.name}", file=sys.stderr, flush=True
         )
-        found[cell.name] = _run_cell(cell, options)
-    seconds = round(time.perf_counter() - started)
-    results: dict[str, Any] = {"machine": {**machine_facts, "seconds": seconds}, "cells": found}
-    if options.update and file_of(NAME).exists():
-        results = json.loads(file_of(NAME).read_text())
-        results["cells"].update(found)
+        results["cells"][cell.name] = _run_cell(cell, options)
+        if options.update:
+            keep(NAME, results)  # what was measured stays if the rest is interrupted
     text = details({TITLES[kind_here()]: results}, cells, rows)
     if options.json is not None:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
@@ -87,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
             block.write()
         write_chart()
     print(text)
-    ours = [result for result in found.values() if result["library"] == OURS]
+    ours = [results["cells"][cell.name] for cell in chosen if cell.library == OURS]
     return 1 if any("failed" in result for result in ours) else 0
 
 
