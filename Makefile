@@ -5,6 +5,7 @@ MINUTES ?= 5
 VENV := .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo-ready
 BENCH_READY := $(VENV)/.bench-ready
 INTEGRATIONS_READY := $(VENV)/.integrations-ready
 BROWSER_READY := $(VENV)/.browser-ready
@@ -19,8 +20,16 @@ help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml constraints.txt
+	@echo "Installing into $(VENV): some minutes, the first time only."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(DEMO_READY)
+
+# The demo needs less than the tests do.
+$(DEMO_READY): pyproject.toml constraints.txt
+	@echo "Installing into $(VENV): some minutes, the first time only."
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[report]'
 	@touch $@
 
 $(BENCH_READY): $(READY)
@@ -44,7 +53,7 @@ $(LIBRARY_READY): pyproject.toml constraints.txt
 	$(LIBRARY)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[tests]'
 	@touch $@
 
-demo: $(READY) ## Show the sweep's order, train every method on NChain and two on MiniGrid, draw the curves
+demo: $(DEMO_READY) ## Train uniform, TER and graph values on a small task and draw who solves it when
 	$(BIN)/backsweep demo
 
 test: $(READY) ## Run the test suite, then the kernels' tests interpreted and with bounds checks

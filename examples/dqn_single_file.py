@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from backsweep import GraphValues, Mixture, Replay, Topological, Uniform
+from backsweep import GraphValues, Prioritized, Replay
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--env", default="CartPole-v1")
@@ -44,7 +44,7 @@ optimizer = torch.optim.Adam(q_net.parameters(), lr=args.learning_rate)
 replay = Replay.for_envs(
     envs,
     args.capacity,
-    Mixture([(0.5, Topological(roots=8, predecessors=1)), (0.5, Uniform())]),
+    Prioritized(),
     values=GraphValues(),
     gamma=args.gamma,
     seed=args.seed,
@@ -76,7 +76,8 @@ returns, finished = np.zeros(args.num_envs), []
 for step in range(0, args.steps, args.num_envs):
     epsilon = max(0.02, 1 - step / args.epsilon_steps)
     greedy = q_values(q_net, observations).argmax(dim=1).numpy()
-    actions = np.where(rng.random(args.num_envs) < epsilon, rng.integers(num_actions, size=args.num_envs), greedy)
+    explored = replay.explore(observations, rng.random(args.num_envs))  # random, but rather what is new
+    actions = np.where(rng.random(args.num_envs) < epsilon, explored, greedy)
     following, rewards, terminated, truncated, _ = envs.step(actions)
     replay.add(observations, actions, rewards * args.reward_scale, following, terminated, truncated)
     observations = following

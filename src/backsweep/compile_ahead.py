@@ -33,7 +33,9 @@ TASKS = ("nchain-5", "minigrid/doorkey", "minigrid/unlock", "sokoban/5x5-1")
 def add_commands(subparsers: Any) -> None:
     """Add `compile` to the subparsers of a command line."""
     command = subparsers.add_parser(
-        "compile", help="compile all kernels now instead of on first use", description=__doc__
+        "compile",
+        help="compile all kernels now instead of on first use",
+        description="Compile all kernels now and cache them for this user, for machine images and clusters.",
     )
     command.add_argument("areas", nargs="*", metavar="AREA", help=f"some of {', '.join(AREAS)} only")
     command.add_argument("--here", action="store_true", help="one after another in this process")

@@ -327,6 +327,26 @@ def test_the_callback_logs_and_saves_and_mistakes_are_named(tmp_path: Path) -> N
         ReplayBuffer(10, gym.spaces.Discrete(3), gym.spaces.Discrete(2), n_step=3)
 
 
+def test_n_steps_need_the_gamma_of_the_algorithm() -> None:
+    with pytest.raises(TypeError, match=r"gamma must be given with n_steps=3, and be the algorithm's"):
+        ReplayBuffer(10, gym.spaces.Discrete(3), gym.spaces.Discrete(2), n_steps=3)
+    options = {"replay_buffer_class": ReplayBuffer, "replay_buffer_kwargs": {"n_steps": 3, "gamma": 0.99}}
+    model = DQN("MlpPolicy", corridors(1), gamma=0.9, **options, **small())
+    with pytest.raises(ValueError, match=r"gamma must be the algorithm's, 0.9, with n_steps=3, got 0.99"):
+        model.learn(10, callback=ReplayCallback())
+
+
+def test_priorities_that_are_never_reported_cause_one_warning() -> None:
+    def model() -> DQN:
+        options = {"replay_buffer_class": ReplayBuffer, "replay_buffer_kwargs": {"sampler": Prioritized()}}
+        return DQN("MlpPolicy", corridors(1), train_freq=1, batch_size=4, **options, **small())
+
+    with pytest.warns(UserWarning, match=r"no TD errors came back.*callback=ReplayCallback\(\)") as told:
+        model().learn(300)
+    assert len(told) == 1
+    model().learn(200, callback=ReplayCallback())  # a warning would be an error
+
+
 def test_seeds_give_streams_of_their_own() -> None:
     def rows(seed: int) -> list[int]:
         model = DQN("MlpPolicy", corridors(1), replay_buffer_class=ReplayBuffer, **small(seed=seed))

@@ -163,11 +163,32 @@ def test_actions_are_counted_from_the_start_of_their_space() -> None:
     assert replay.explore(1, 0.0) == 5
 
 
-@pytest.mark.parametrize("unit", [1.0, -0.1, float("nan"), "0.5", True, None])
+def test_several_environments_at_once_are_as_one_by_one() -> None:
+    replay = make()
+    for action in range(ACTIONS - 1):
+        add(replay, Row(0, action, 0.0, action % 2, False))
+    states, units = np.arange(4) % 2, np.linspace(0, 1, 4, endpoint=False)
+    actions = replay.explore(states, units)
+    assert actions.dtype == np.int64
+    assert list(actions) == [replay.explore(state, unit) for state, unit in zip(states, units, strict=True)]
+
+
+def test_several_dict_observations_at_once() -> None:
+    space = gym.spaces.Dict({"place": gym.spaces.Discrete(3), "seen": gym.spaces.Box(0, 1, (2,), np.float32)})
+    replay = Replay(space, gym.spaces.Discrete(2), 10, values=GraphValues())
+    here = {"place": 1, "seen": np.ones(2, np.float32)}
+    replay.add(here, 0, 0.0, here, terminated=False, truncated=False)
+    both = {"place": np.array([1, 1]), "seen": np.ones((2, 2), np.float32)}
+    assert list(replay.explore(both, np.array([0.0, 0.9]))) == [1, 1]
+    with pytest.raises(ValueError, match=r"observation must have a leading axis of 3, as unit has, got shape \(2,\)"):
+        replay.explore(both, np.zeros(3))
+
+
+@pytest.mark.parametrize("unit", [1.0, -0.1, float("nan"), "0.5", True, None, np.array(0.5), np.array([0.2, 1.0])])
 def test_a_wrong_unit_is_refused(unit: Any) -> None:
     replay = make()
-    with pytest.raises(ValueError, match=r"unit must be a number in \[0, 1\), got"):
-        replay.explore(0, unit)
+    with pytest.raises(ValueError, match=r"unit must be a number in \[0, 1\), or an array of them with one axis, got"):
+        replay.explore(np.zeros(2, np.int64), unit)
 
 
 def test_a_replay_without_graph_values_is_refused() -> None:

@@ -34,7 +34,7 @@ class RunConfig:
     ter-single, ter-shuffled, ter-nostitch, ter-pseudo, ter-visits, ebu-mixed, ebu-notimeout."""
     settings: Literal["ours", "paper", "released"] = "paper"
     """Whose settings to follow: what did best on tuning seeds, what the paper states, or what its released code does
-    (D1 to D16, see docs/training.md)."""
+    (D1 to D16, see docs/settings.md)."""
     seed: int = 0
     """Root of all randomness of the run."""
     steps: int = 100_000
@@ -50,9 +50,9 @@ class RunConfig:
     """How states are identified: by the paper's random projection, by an observation's bytes, or by its cell in a
     grid, which merges near states. Tasks whose observations are state numbers need none."""
     dimension: int = 3
-    """TER: dimension of the random projection."""
+    """Encoder projection: dimension of the random projection."""
     cell: tuple[float, ...] = (0.1,)
-    """TER: width of a cell of the grid; one for all numbers of an observation, or one for each."""
+    """Encoder quantized: width of a cell of the grid; one for all numbers of an observation, or one for each."""
     eta: float = 0.5
     """Share of each batch that batch mixing takes from PER, or from uniform replay."""
     mix_with: Literal["per", "uniform"] = "per"

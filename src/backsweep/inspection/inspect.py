@@ -14,7 +14,7 @@ from backsweep.inspection.advice import Verdict, advise
 from backsweep.inspection.measures import Measures, measure_all
 from backsweep.inspection.play import play_randomly
 from backsweep.jit.random_streams import checked_seed
-from backsweep.tasks.environments import gymnasium_env
+from backsweep.tasks.environments import gymnasium_env, is_gymnasium_id
 from backsweep.tasks.make import make_single
 from backsweep.tasks.options import checked_int
 from backsweep.tasks.registry import find_task
@@ -134,11 +134,13 @@ def make_env(name: str) -> gym.Env[Any, Any]:
     """Return the environment of a task or of a Gymnasium id."""
     try:
         task = find_task(name)
-    except ValueError:
+    except ValueError as unknown:
         try:
             return gymnasium_env(name, None, {})
         except ValueError as error:
-            raise ValueError(f"env is not a task ('backsweep tasks' lists them), and {error}") from error
+            near = str(unknown).partition("; ")[2]
+            hint = f"{near} " if near.startswith("did you mean") and not is_gymnasium_id(name) else ""
+            raise ValueError(f"env is not a task ({hint}'backsweep tasks' lists them), and {error}") from error
     return make_single(task.id)
 
 

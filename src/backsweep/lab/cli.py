@@ -15,7 +15,7 @@ FLEET_SIZES = {"process": 1, "fleet": 128, "ray": 1}
 
 def add_commands(subparsers: Any) -> None:
     """Add ``backsweep experiment``; each command sets `run`, from the parsed arguments to an exit code."""
-    parser = subparsers.add_parser("experiment", help="list, show and run the questions")
+    parser = subparsers.add_parser("experiment", help="run the paper's claims and our own questions as experiments")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     listing = commands.add_parser("list", help="all questions, one line each")
@@ -271,7 +271,11 @@ def pack_command(parsed: argparse.Namespace) -> int:
     """Copy finished runs into a results folder."""
     from backsweep.lab.runs.packing import pack
 
+    if missing := [source for source in parsed.source if not source.exists()]:
+        raise ValueError(f"there is no folder {missing[0]}")
     result = pack(parsed.source, parsed.results)
+    if not (result.packed or result.known or result.refused):
+        raise ValueError(f"no runs in {', '.join(map(str, parsed.source))}: runs are folders with a config.json")
     for refusal in result.refused:
         print(f"left out: {refusal}", file=sys.stderr)
     print(

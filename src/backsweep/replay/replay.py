@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
+import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from backsweep.encoding import Encoder
 from backsweep.planning.planner import Progress, QValues, Renewal, checked_bounds
@@ -20,6 +22,8 @@ from backsweep.replay.autoreset import (
 from backsweep.replay.filling import Filling
 from backsweep.replay.reading import Reading
 from backsweep.samplers import Sampler
+from backsweep.store.layout import host_array
+from backsweep.trees import map_tree
 from backsweep.types import Rows
 
 if TYPE_CHECKING:
@@ -136,7 +140,13 @@ class Replay(Filling, Reading):
         with self._lock:
             return self._planner.renew(q_values, bounds, batch_size, progress)
 
-    def explore(self, observation: Any, unit: float) -> int:
+    @overload
+    def explore(self, observation: Any, unit: float) -> int: ...
+
+    @overload
+    def explore(self, observation: Any, unit: NDArray[Any]) -> NDArray[np.int64]: ...
+
+    def explore(self, observation: Any, unit: float | NDArray[Any]) -> int | NDArray[np.int64]:
         """Return a random action after `observation`, preferring what the stored graph knows little about.
 
         Call it instead of drawing a uniform action. Untried actions count 1; tried ones 1 / (1 + visits of the state
@@ -146,9 +156,10 @@ class Replay(Filling, Reading):
         Parameters
         ----------
         observation
-            A single observation.
+            A single observation, or those of several environments with a leading axis.
         unit
-            A random number in [0, 1), by which the action is chosen.
+            A random number in [0, 1), by which the action is chosen; for several observations an array with one number
+            each. The result is then an array of actions.
 
         Examples
         --------
@@ -158,13 +169,32 @@ class Replay(Filling, Reading):
         >>> _ = replay.add(0, 0, 0.0, 0, terminated=False, truncated=False)  # action 0 changes nothing
         >>> {replay.explore(0, unit) for unit in (0.0, 0.4, 0.9)}
         {1}
+        >>> rng = np.random.default_rng(0)
+        >>> replay.explore(np.array([0, 0, 0, 2]), rng.random(4)).tolist()  # four environments
+        [1, 1, 1, 0]
         """
         if self._planner is None:
             raise ValueError("explore needs a replay that plans: make it with values=GraphValues()")
+        if isinstance(unit, np.ndarray) and unit.ndim == 1:
+            return np.array([self.explore(*one) for one in self._each(observation, unit)], np.int64)
         if isinstance(unit, bool) or not isinstance(unit, (float, int, np.floating)) or not 0.0 <= unit < 1.0:
-            raise ValueError(f"unit must be a number in [0, 1), got {unit!r}")
+            raise ValueError(f"unit must be a number in [0, 1), or an array of them with one axis, got {unit!r}")
         with self._lock:
             return self._planner.explore(observation, float(unit))
+
+    def _each(self, observations: Any, units: NDArray[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield the observation of each environment with its unit."""
+
+        def batched(_: gym.Space[Any], seen: Any) -> NDArray[Any]:
+            array = host_array(seen, "observation")
+            if array.shape[:1] != units.shape:
+                expected = f"a leading axis of {len(units)}, as unit has"
+                raise ValueError(f"observation must have {expected}, got shape {array.shape}")
+            return array
+
+        arrays = map_tree(batched, self.observation_space, observations)
+        for place, unit in enumerate(units):
+            yield map_tree(lambda _, seen, at=place: seen[at], self.observation_space, arrays), unit
 
     def view(
         self,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from backsweep.graph.graph import Graph, GraphDraws
 from backsweep.jit.random_streams import generator_state, restore_generator
 from backsweep.store.store import Store
+from backsweep.store.store_kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
 from backsweep.types import Picks, Rows
 
 
@@ -31,7 +32,7 @@ class SamplerState:
 
 
 class Experience:
-    """What a live sampler can see: the range of live rows, and the graph if its configuration needs one."""
+    """What a live sampler can see: the live rows with their rewards and ends, and the graph if it needs one."""
 
     def __init__(self, store: Store, graph: Graph | None) -> None:
         self.store = store
@@ -57,6 +58,23 @@ class Experience:
     def total(self) -> int:
         """The number of rows ever added; the next row gets this serial number."""
         return self.store.total
+
+    def rewards(self, row: Rows) -> NDArray[np.float64]:
+        """Return the rewards of live rows, by serial number."""
+        rewards: NDArray[np.float64] = self.store.values[row % self.capacity, REWARD]
+        return rewards
+
+    def terminated(self, row: Rows) -> NDArray[np.bool_]:
+        """Return which live rows terminated their episode."""
+        return self._flagged(row, TERMINATED)
+
+    def truncated(self, row: Rows) -> NDArray[np.bool_]:
+        """Return which live rows reached a time limit; a row may have terminated in that step as well."""
+        return self._flagged(row, TRUNCATED)
+
+    def _flagged(self, row: Rows, flag: int) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = (self.store.rows[row % self.capacity, FLAGS] & flag) != 0
+        return found
 
     def __len__(self) -> int:
         return len(self.store)

@@ -27,7 +27,7 @@ def add_commands(subparsers: Any) -> None:
 def list_tasks(arguments: argparse.Namespace) -> int:
     """Print the table of tasks."""
     del arguments
-    rows = [("task", "observation", "actions", "steps", "return", "budget", "what it is")]
+    rows = [("task", "observation", "actions", "step limit", "return", "paper's steps", "what it is")]
     for task in TASKS.values():
         bounds = task.return_bounds
         rows.append(

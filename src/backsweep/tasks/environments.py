@@ -10,6 +10,7 @@ the current episode are saved and replayed, which is exact if the environment is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -203,11 +204,24 @@ def make_environments(
     return TaskEnvironments(vector)
 
 
+def is_gymnasium_id(name: str) -> bool:
+    """Return whether a name has what only Gymnasium's ids have: a module in front, or a version at the end."""
+    return re.search(r":|-v\d+$", name) is not None
+
+
 def gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -> gym.Env[Any, Any]:
     """Return the environment of a Gymnasium id; raise an error that says why it cannot be made."""
     try:
         made: gym.Env[Any, Any] = gym.make(name, render_mode=render_mode, **options)
         return made
+    except ModuleNotFoundError as error:
+        module = name.partition(":")[0]
+        if getattr(error.__cause__, "name", None) != module:  # Gymnasium raises it anew, without the name
+            raise
+        raise ValueError(
+            f"{name!r} names the module {module!r}, which cannot be found: install it, or run `python -m backsweep` in "
+            "its folder"
+        ) from error
     except gym.error.Error as error:
         text = f"Gymnasium cannot make {name!r}: {error}"
         if ":" not in name and isinstance(error, (gym.error.NameNotFound, gym.error.NamespaceNotFound)):

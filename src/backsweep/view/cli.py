@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def view_command(arguments: argparse.Namespace) -> int:
     page = graph_page(
         source.replay, title=source.title, action_names=source.action_names, most_states=arguments.most_states
     )
-    name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in source.title)
+    name = re.sub(r"[^\w.-]+", "-", source.title)
     out = arguments.out if arguments.out is not None else Path(f"{name}-graph.html")
     path = page.save(out) if arguments.no_open or not sys.stdout.isatty() else page.open(out)
     shown, states = page.words["shown"], page.words["states"]

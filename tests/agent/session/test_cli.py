@@ -106,9 +106,18 @@ def test_every_knob_is_an_option() -> None:
         (["train", "nchain-10", "--task-options", "length", "1", "--folder", "x"], "length must be"),
         (["train", "nchain-10", "--task-options", "lenght", "9", "--folder", "x"], "did you mean 'length'"),
         (["train", "nchain-10", "--folder", "/proc/nothing/here"], "cannot be written"),
-        (["resume", "nowhere"], "holds no run"),
-        (["evaluate", "nowhere"], "holds no run"),
-        (["watch", "nowhere"], "holds no run"),
+        (["resume", "nowhere"], "there is no folder nowhere"),
+        (["evaluate", "."], "holds no run: there is no config.json in it"),
+        (["watch", __file__], "holds no run: it is not a folder"),
+        (["train", "Nonsense-v9", "--folder", "x"], "cannot make 'Nonsense-v9'"),
+        (["train", "CartPole-v1", "--env", "CartPole-v1"], "not both"),
+        (["inspect", "no_such_module:Keys-v0"], "run `python -m backsweep` in its folder"),
+        (["inspect", "minigrid/dorkey"], "did you mean 'minigrid/doorkey'"),
+        (["inspect", "CartPole-v9"], "Gymnasium cannot make 'CartPole-v9'"),
+        (["experiment", "pack", "nowhere"], "there is no folder nowhere"),
+        (["experiment", "pack", "."], "no runs in ."),
+        (["experiment", "run", "C3", "--tasks", "minigrid/dorkey"], "no task 'minigrid/dorkey' in these questions"),
+        ([], "usage: backsweep"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
@@ -122,6 +131,31 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert main(arguments) != 0
     assert message in capsys.readouterr().err
     assert not (tmp_path / "x" / "config.json").exists()
+
+
+def test_a_gymnasium_id_may_stand_in_a_tasks_place() -> None:
+    config, _ = parse_training(["CartPole-v1", "--steps", "2_000", "--method", "per"])
+    assert (config.task, config.env, config.steps, config.method) == (None, "CartPole-v1", 2_000, "per")
+    config, _ = parse_training(["--seed=3", "--env", "gymnasium:CartPole-v1"])
+    assert (config.env, config.seed) == ("gymnasium:CartPole-v1", 3)
+
+
+def test_the_help_without_a_task_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--help"]) == 0
+    words = capsys.readouterr().out
+    assert "backsweep train CartPole-v1" in words
+    assert len(words.splitlines()) < 30
+    options = re.findall(r"^  (--[a-z-]+)", words, re.MULTILINE)
+    with pytest.raises(SystemExit):
+        main(["train", "nchain-10", "--help"])
+    whole = capsys.readouterr().out
+    assert [option for option in options if option not in whole] == []
+
+
+def test_steps_must_be_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "nchain-10", "--steps", "many"])
+    assert "argument --steps: must be a whole number, got 'many'" in capsys.readouterr().err
 
 
 def test_unknown_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -237,6 +237,6 @@ def test_before_the_first_checkpoint_there_is_nothing_to_resume(tmp_path: Path) 
     create_run(tmp_path / "run", chain())
     with pytest.raises(RunError, match="no checkpoint yet"):
         resume(tmp_path / "run", quiet=True)
-    with pytest.raises(RunError, match="holds no run"):
+    with pytest.raises(RunError, match="there is no folder"):
         resume(tmp_path / "nothing", quiet=True)
     assert issubclass(SnapshotError, ValueError)

@@ -273,7 +273,10 @@ def network_for(
         return Network("vector", (math.prod(shape),), actions, (), tuple(linear), scale)
     if isinstance(observation_space, (gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)):
         return Network("vector", (math.prod(observation_space.shape),), actions, (), tuple(linear))
-    raise ValueError(f"observations must be Box, Discrete, MultiDiscrete or MultiBinary, got {observation_space}")
+    raise ValueError(
+        "observations must be Box, Discrete, MultiDiscrete or MultiBinary "
+        f"(gymnasium.wrappers.FlattenObservation makes one array of others), got {observation_space}"
+    )
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:

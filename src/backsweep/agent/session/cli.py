@@ -14,12 +14,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from backsweep import agent
+from backsweep.tasks.environments import is_gymnasium_id
 
 if TYPE_CHECKING:
     from backsweep.agent import RunConfig, RunResult, SessionConfig
 
 # An option that no argument can begin with: everything after the command is passed on unchanged.
 PASS_ON = "\x00"
+TRAIN_HELP = """usage: backsweep train TASK [OPTIONS]
+
+Train an agent. TASK is one of `backsweep tasks`, such as minigrid/doorkey, or a Gymnasium id with discrete actions,
+such as CartPole-v1. Settings that are not given are those of the task and the method.
+
+  backsweep train minigrid/doorkey --steps 200_000
+  backsweep train CartPole-v1 --method per --seed 3
+  backsweep train minigrid/doorkey --help        every option with its default for that task
+
+the most used options:
+  --steps N             environment steps of the run
+  --seed N              root of all randomness (default: 0)
+  --method METHOD       graph (the default), uer, per, ter, n-step, ...: docs/training.md has a table
+  --settings WHOSE      ours (the default), paper or released
+  --num-envs N          environments stepped in parallel (default: 1)
+  --device DEVICE       cpu (the default) or cuda
+  --threads N           threads of torch (default: 1)
+  --folder FOLDER       the run's folder (default: runs/TASK/METHOD-seedSEED)
+  --live                serve a page that shows the run while it trains
+  --tensorboard         also write TensorBoard files
+
+Ctrl-C writes a checkpoint; `backsweep resume FOLDER` goes on from it.
+"""
 ALLOW_IMPORT = "let an environment named 'module:Id' import its module, which runs its code"
 
 
@@ -33,18 +57,18 @@ def add_commands(subparsers: Any) -> None:
 
     resuming = subparsers.add_parser("resume", help="resume a run from its last checkpoint")
     resuming.add_argument("folder", type=Path, help="the run's folder")
-    resuming.add_argument("--threads", type=int, default=1, help="threads of torch")
-    resuming.add_argument("--device", default="cpu", help="device of the networks")
+    resuming.add_argument("--threads", type=int, default=1, help="threads of torch (default: 1)")
+    resuming.add_argument("--device", default="cpu", help="device of the networks (default: cpu)")
     engines = ("auto", "compiled", "plain")
-    resuming.add_argument("--engine", choices=engines, default="auto", help="how a fleet's runs are stepped")
+    resuming.add_argument("--engine", choices=engines, default="auto", help="how fleets are stepped (default: auto)")
     resuming.add_argument("--fleet-threads", type=int, help="threads that step a fleet's runs (default: all cores)")
-    resuming.add_argument("--groups", type=int, default=2, help="groups of runs that alternate on the device")
+    resuming.add_argument("--groups", type=int, default=2, help="groups of a fleet that alternate (default: 2)")
     resuming.add_argument("--observations-per-run", type=int, help="distinct observations per run on the device")
-    resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between checkpoints")
+    resuming.add_argument("--checkpoint-interval", type=int, default=50_000, help="steps between (default: 50000)")
     resuming.add_argument("--live", action="store_true", help="serve a live page of the run on 127.0.0.1")
     resuming.add_argument("--live-port", type=int, default=0, help="the port of that page (default: a free one)")
     resuming.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
-    resuming.add_argument("--wandb", help="also log to this Weights & Biases project")
+    resuming.add_argument("--wandb", metavar="PROJECT", help="also log to this Weights & Biases project")
     resuming.add_argument("--quiet", action="store_true", help="print nothing but errors")
     resuming.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
     resuming.set_defaults(run=resume_command)
@@ -60,9 +84,9 @@ def add_commands(subparsers: Any) -> None:
     watching = subparsers.add_parser("watch", help="write a GIF of an episode of a run's agent")
     watching.add_argument("folder", type=Path, help="the run's folder")
     watching.add_argument("--out", type=Path, help="output file (default: episode.gif in the run's folder)")
-    watching.add_argument("--episode", type=int, default=0, help="number of the episode; each has its own level")
-    watching.add_argument("--random-chance", type=float, default=0.0, help="probability of a random action")
-    watching.add_argument("--fps", type=int, default=8, help="steps per second")
+    watching.add_argument("--episode", type=int, default=0, help="which episode; each has its level (default: 0)")
+    watching.add_argument("--random-chance", type=float, default=0.0, help="random actions' probability (default: 0)")
+    watching.add_argument("--fps", type=int, default=8, help="steps per second (default: 8)")
     watching.add_argument("--allow-import", action="store_true", help=ALLOW_IMPORT)
     watching.set_defaults(run=watch_command)
 
@@ -70,13 +94,13 @@ def add_commands(subparsers: Any) -> None:
 def train_command(arguments: Sequence[str]) -> int:
     """Parse the options of `train`, and train."""
     from backsweep.agent.session.folder import default_folder
-    from backsweep.agent.session.training import SINGLE, check_session, start
+    from backsweep.agent.session.training import SINGLE, start
 
+    if arguments and set(arguments) <= {"-h", "--help"}:
+        print(TRAIN_HELP, end="")
+        return 0
     config, session = parse_training(arguments)
-    check_session(session)  # before a folder is named that will not be made
     folder = default_folder(config) if session.folder is None else session.folder
-    if not session.quiet:
-        print(f"run folder: {folder}", flush=True)
     return _ending(start(folder, {SINGLE: config}, session), session.quiet)
 
 
@@ -88,20 +112,21 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
     except ImportError as error:
         raise ImportError("training from the command line needs tyro: pip install 'backsweep[train]'") from error
 
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first = argparse.ArgumentParser("backsweep train TASK", add_help=False, allow_abbrev=False)
     for name in ("env", "method", "settings"):
         first.add_argument(f"--{name}")
     first.add_argument("--steps", type=_steps)
     asked, rest = first.parse_known_args(list(arguments))
     task = rest[0] if rest and not rest[0].startswith("-") else None
     if task is None and asked.env is None:
-        if {"-h", "--help"} & set(arguments):
-            task = "nchain-20"
-        else:
-            raise agent.RunError("name a task first, such as minigrid/doorkey, or use --env with a Gymnasium id")
+        raise agent.RunError("name a task first, such as minigrid/doorkey, or a Gymnasium id, such as CartPole-v1")
     named = {name: value for name in ("method", "settings", "steps") if (value := getattr(asked, name)) is not None}
     if task is not None and asked.env is not None:
         raise agent.RunError("give either a task or --env, not both")
+    if task is not None and is_gymnasium_id(task):
+        arguments = [*arguments]
+        arguments[arguments.index(task)] = f"--env={task}"
+        task, asked.env = None, task
     defaults = run_config(task, env=asked.env, **named)
 
     def options(run, session):  # type: ignore[no-untyped-def]
@@ -119,7 +144,10 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
 
 
 def _steps(text: str) -> int:
-    return int(text.replace("_", ""))
+    try:
+        return int(text)  # also 20_000
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}") from None
 
 
 def resume_command(parsed: argparse.Namespace) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +38,8 @@ SEEDS = (0, 1, 2)
 STEPS = 15_000
 SOLVED = 0.9
 NOT_YET = "not yet"
+REPORT_EVERY = 10.0
+"""Seconds between lines that say how far the runs are."""
 WALK = 6_000
 """Random steps whose graph the picture shows."""
 
@@ -70,21 +74,27 @@ def train_quietly(runs: Sequence[tuple[str, int]], steps: int, folder: str) -> l
     """
     configs = {f"{method}-{seed}": demo_config(method, seed, steps) for method, seed in runs}
     train_fleet(configs, folder, engine="plain", quiet=True, checkpoint_interval=0, final_checkpoint=False)
-    curves = []
-    for name in configs:
-        records = read_records(Path(folder) / name, "evaluation")
-        curves.append([(r.step, r.exact_success or 0.0) for r in records if isinstance(r, EvaluationRecord)])
-    return curves
+    return [curve_of(Path(folder) / name) for name in configs]
+
+
+def curve_of(folder: Path) -> Curve:
+    """Return the share of episodes that a run has solved so far, by steps."""
+    try:
+        records = read_records(folder, "evaluation")
+    except (FileNotFoundError, NotADirectoryError):
+        return []  # it has not started
+    return [(r.step, r.exact_success or 0.0) for r in records if isinstance(r, EvaluationRecord)]
 
 
 def run(out: Path, steps: int = STEPS) -> Path:
     """Train all methods, print and draw the results; return the picture's path."""
-    before, after, distance = planned_states()
     print(
         f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} fixed seeds, "
-        f"{steps:,} steps each, the same settings for all.\nAbout two minutes on two cores.",
+        f"{steps:,} steps each, the same settings for all.\n"
+        "About two minutes on two cores; the first time also a minute to compile.",
         flush=True,
     )
+    before, after, distance = planned_states()
     curves: dict[str, list[Curve]] = {method: [] for method in METHODS}
     began = time.monotonic()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -97,18 +107,43 @@ def run(out: Path, steps: int = STEPS) -> Path:
                 pool.submit(train_quietly, share, steps, f"{place}/{worker}"): share
                 for worker, share in enumerate(shares)
             }
-            for done in as_completed(under_way):
-                for (method, seed), curve in zip(under_way[done], done.result(), strict=True):
-                    curves[method].append(curve)
-                    print(f"  {METHODS[method]:13} seed {seed}: {in_words(curve)}", flush=True)
+            waiting = set(under_way)
+            while waiting:
+                finished, waiting = wait(waiting, timeout=REPORT_EVERY, return_when=FIRST_COMPLETED)
+                for done in finished:
+                    for (method, seed), curve in zip(under_way[done], done.result(), strict=True):
+                        curves[method].append(curve)
+                        print(f"  {METHODS[method]:13} seed {seed}: {in_words(curve)}", flush=True)
+                if waiting and not finished:
+                    print(f"  {so_far(shares, Path(place))}", flush=True)
     print(f"\nSteps until {SOLVED:.0%} of episodes are solved, one number for each seed:")
     for method, found in curves.items():
         print(f"  {METHODS[method]:13} {',  '.join(sorted(map(solved_at, found), key=lambda text: (len(text), text)))}")
     path = out / "demo.png"
     draw(curves, before, after, distance, path)
     print(f"\nThe picture: {path} ({time.monotonic() - began:.0f} s of training)")
-    print("Next: backsweep train minigrid/doorkey --steps 200_000, or docs/graph_values.md for your own loop")
+    print(f"Next: {command()} train minigrid/doorkey --steps 200_000, or docs/graph_values.md for your own loop")
     return path
+
+
+def command() -> str:
+    """Return how to call `backsweep` here: with its path if its environment is not active."""
+    return "backsweep" if shutil.which("backsweep") else os.path.relpath(Path(sys.executable).parent / "backsweep")
+
+
+def so_far(shares: Sequence[Sequence[tuple[str, int]]], place: Path) -> str:
+    """Return how far the runs are and how many solve the task now, as text."""
+    newest: dict[str, list[tuple[int, float]]] = {method: [] for method in METHODS}
+    for worker, share in enumerate(shares):
+        for method, seed in share:
+            curve = curve_of(place / str(worker) / f"{method}-{seed}")
+            newest[method].append(curve[-1] if curve else (0, 0.0))
+    step = min(step for found in newest.values() for step, _ in found)
+    solved = (
+        f"{METHODS[method]} {sum(success >= SOLVED for _, success in found)} of {len(found)}"
+        for method, found in newest.items()
+    )
+    return f"step {step:6,}; solved now: {', '.join(solved)}"
 
 
 def solved_at(curve: Curve) -> str:

@@ -99,8 +99,11 @@ def read_config(folder: Path) -> RunConfig:
     path = folder / CONFIG
     try:
         return RunConfig.from_json(json.loads(files.read_whole(path)))
-    except FileNotFoundError:
-        raise RunError(f"{folder} holds no run: there is no {CONFIG} in it") from None
+    except (FileNotFoundError, NotADirectoryError):
+        if not folder.exists():
+            raise RunError(f"there is no folder {folder}") from None
+        what = f"there is no {CONFIG} in it" if folder.is_dir() else "it is not a folder"
+        raise RunError(f"{folder} holds no run: {what}") from None
     except (ValueError, TypeError, OSError) as error:
         raise RunError(f"{path} cannot be read: {error}") from error
 

@@ -109,6 +109,8 @@ def _begin(
 ) -> list[RunResult]:
     if session.restart and (aside := move_aside(folder)) is not None and not session.quiet:
         print(f"the previous run in {folder} is now in {aside}", flush=True)
+    if not session.quiet:
+        print(f"run folder: {folder}", flush=True)
     for name, config in configs.items():
         create_run(folder / name, config, convolutions=fleet.learner.convolutions)
     if list(configs) != [SINGLE]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from backsweep.trees import map_tree
 from backsweep.types import Batch
 
 Samples = ReplayBufferSamples | DictReplayBufferSamples
+PATIENCE = 100
+"""After so many batches without TD errors, a sampler that needs them causes a warning."""
 
 
 class ReplayBuffer(sb3_buffers.ReplayBuffer):
@@ -36,7 +39,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         Chooses the rows of a batch; by default `Uniform()`. `Prioritized` needs a `ReplayCallback`, which applies
         importance weights and returns TD errors.
     n_steps, gamma
-        Combine up to `n_steps` steps into one; `gamma` must then be the algorithm's.
+        Combine up to `n_steps` steps into one; `gamma` must then be given and be the algorithm's.
     seed
         By default derived from the algorithm's seed.
     options
@@ -47,6 +50,9 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
     >>> kwargs = {"sampler": Prioritized()}  # doctest: +SKIP
     >>> model = DQN("MlpPolicy", env, replay_buffer_class=ReplayBuffer, replay_buffer_kwargs=kwargs)  # doctest: +SKIP
     """
+
+    _unreported = 0
+    """Batches drawn since TD errors were last reported."""
 
     def __init__(
         self,
@@ -60,11 +66,16 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         *,
         sampler: Sampler | None = None,
         n_steps: int = 1,
-        gamma: float = 0.99,
+        gamma: float | None = None,
         seed: int | None = None,
         **options: Any,
     ) -> None:
         _check_names(options)
+        if gamma is None and n_steps > 1:
+            raise TypeError(
+                f"gamma must be given with n_steps={n_steps}, and be the algorithm's: "
+                f'replay_buffer_kwargs={{"n_steps": {n_steps}, "gamma": 0.99}}'
+            )
         # The parent's __init__ would allocate the arrays that this class replaces.
         sb3_buffers.BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -79,7 +90,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
             sampler,
             num_envs=n_envs,
             n_step=n_steps,
-            gamma=gamma,
+            gamma=0.99 if gamma is None else gamma,
             autoreset="disabled",  # algorithms replace the next episode's first observations before they add
             check_autoreset="off",
             cast=True,
@@ -144,17 +155,20 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
 
         Needs graph values; `obs` is not normalised.
         """
-        rows = _batched(obs, self.observation_space, self.n_envs)
-
-        def one(env: int) -> Any:
-            return map_tree(lambda _, seen: host_array(seen)[env], self.observation_space, rows)
-
-        return np.array([self.replay.explore(one(env), generator.random()) for env in range(self.n_envs)])
+        seen = _batched(obs, self.observation_space, self.n_envs)
+        return self.replay.explore(seen, generator.random(self.n_envs))
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
         """Return a batch for the algorithm; `last_batch` has row numbers, weights and graph targets."""
         batch = self.replay.sample(batch_size)
         self.last_batch = batch
+        self._unreported += 1
+        if self._unreported == PATIENCE and self.replay.machinery.sampler.uses_priorities:
+            warnings.warn(
+                f"{PATIENCE} batches were drawn and no TD errors came back, so priorities and importance weights have "
+                "no effect: learn(..., callback=ReplayCallback()) reports them",
+                stacklevel=2,
+            )
         self.last_samples = self._to_samples(batch, env)
         return self.last_samples
 
@@ -193,6 +207,7 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         """Report the TD errors of the last batch."""
         if self.last_batch is None:
             raise ValueError("update_priorities needs a batch: call sample first")
+        self._unreported = 0
         self.replay.update_priorities(self.last_batch.row, td_error)
 
     def preload(self, dataset: Any) -> int:

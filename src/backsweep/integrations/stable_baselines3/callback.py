@@ -71,6 +71,12 @@ class ReplayCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         buffer = self.buffer
+        gamma = getattr(self.model, "gamma", None)
+        if buffer.n_steps > 1 and buffer.replay.gamma != gamma:
+            raise ValueError(
+                f"replay_buffer_kwargs: gamma must be the algorithm's, {gamma}, with n_steps={buffer.n_steps}, "
+                f"got {buffer.replay.gamma}"
+            )
         if self._weights and not self._handles:
             assert isinstance(self.model, OffPolicyAlgorithm)
             self._handles = install_weights(self.model, buffer)
@@ -153,7 +159,7 @@ class CriticHooks:
         def weigh(gradient: torch.Tensor) -> torch.Tensor:
             errors.append(gradient.detach().abs() * (len(gradient) * self._scale))
             if len(errors) == len(output):
-                self._buffer.replay.update_priorities(batch.row, torch.stack(errors).mean(dim=0))
+                self._buffer.update_priorities(torch.stack(errors).mean(dim=0))
             return gradient * _weights(batch.weight, gradient)
 
         for values in output:

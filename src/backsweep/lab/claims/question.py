@@ -111,7 +111,7 @@ def subsets(
         for name in names:
             if name not in known:
                 there = ", ".join(map(str, dict.fromkeys(known))) or "none"
-                raise ValueError(f"unknown {what} {name!r}; there are {there}")
+                raise ValueError(f"no {what} {name!r} in these questions at this scale; they have {there}")
     for purpose in {purpose_of(grid.seeds[0]) for grid in grids}:
         if other := [seed for seed in seeds if purpose_of(seed) != purpose]:
             raise ValueError(

@@ -1,7 +1,7 @@
 // Small line charts that grow with the run.
 const CHARTS = [
   { title: "Return", lines: { "training return": "--accent", "evaluation return": "--end" } },
-  { title: "What the network promises", lines: { "Q of batches": "--accent", "Q at starts": "--end" } },
+  { title: "Value estimates", lines: { "Q of batches": "--accent", "Q at starts": "--end" } },
   { title: "Graph", lines: { states: "--green", ends: "--end" }, log: true },
   { title: "Loss", lines: { loss: "--violet" } },
 ];
