@@ -336,6 +336,17 @@ def test_n_steps_need_the_gamma_of_the_algorithm() -> None:
         model.learn(10, callback=ReplayCallback())
 
 
+def test_the_callback_leaves_weights_to_an_algorithm_that_has_them() -> None:
+    def trained(callback: ReplayCallback | None) -> dict[str, torch.Tensor]:
+        kwargs = {"sampler": Prioritized()}
+        model = TopologicalDQN("MlpPolicy", corridors(1), replay_buffer_kwargs=kwargs, **small())
+        model.learn(80, callback=callback)
+        return model.q_net.state_dict()
+
+    alone, watched = trained(None), trained(ReplayCallback())
+    assert all(torch.equal(alone[name], watched[name]) for name in alone)
+
+
 def test_priorities_that_are_never_reported_cause_one_warning() -> None:
     def model() -> DQN:
         options = {"replay_buffer_class": ReplayBuffer, "replay_buffer_kwargs": {"sampler": Prioritized()}}

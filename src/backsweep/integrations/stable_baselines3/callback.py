@@ -19,6 +19,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from torch.utils.hooks import RemovableHandle
 
 from backsweep.integrations.stable_baselines3.buffers import ReplayBuffer
+from backsweep.integrations.stable_baselines3.topological_dqn import TopologicalDQN
 
 NETWORKS = (("q_net", "q_net_target"), ("quantile_net", "quantile_net_target"))
 
@@ -30,7 +31,7 @@ class ReplayCallback(BaseCallback):
     ----------
     weights
         Apply importance weights to the loss of the (action-)value network and report TD errors to the sampler. The
-        logged loss is the one without weights.
+        logged loss is the one without weights. `TopologicalDQN` does both itself, with or without this.
     stats_every
         Log the replay's statistics, as ``replay/...``, every `stats_every` calls of `step`. 0: never.
     save_folder, save_every
@@ -77,7 +78,8 @@ class ReplayCallback(BaseCallback):
                 f"replay_buffer_kwargs: gamma must be the algorithm's, {gamma}, with n_steps={buffer.n_steps}, "
                 f"got {buffer.replay.gamma}"
             )
-        if self._weights and not self._handles:
+        does_it_itself = isinstance(self.model, TopologicalDQN)
+        if self._weights and not does_it_itself and not self._handles:
             assert isinstance(self.model, OffPolicyAlgorithm)
             self._handles = install_weights(self.model, buffer)
 

@@ -33,7 +33,8 @@ class View {
   }
 
   fit(states = null) {
-    const narrow = innerWidth < 640, margin = narrow ? MARGIN_NARROW : MARGIN_WIDE;
+    const narrow = innerWidth < 640, margin = [...(narrow ? MARGIN_NARROW : MARGIN_WIDE)];
+    if (narrow) margin[0] = Math.max(margin[0], byId("counts").parentElement.getBoundingClientRect().bottom + 8);
     if (!states) return this.camera.fit(grown(this.finder.box, 1), margin);
     const { position } = this.data, box = [Infinity, Infinity, -Infinity, -Infinity];
     for (const state of states) {
