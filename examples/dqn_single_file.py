@@ -41,14 +41,7 @@ q_net = nn.Sequential(
 )
 target_net = copy.deepcopy(q_net)
 optimizer = torch.optim.Adam(q_net.parameters(), lr=args.learning_rate)
-replay = Replay.for_envs(
-    envs,
-    args.capacity,
-    Prioritized(),
-    values=GraphValues(),
-    gamma=args.gamma,
-    seed=args.seed,
-)
+replay = Replay.for_envs(envs, args.capacity, Prioritized(), values=GraphValues(), gamma=args.gamma, seed=args.seed)
 
 
 @torch.no_grad()
