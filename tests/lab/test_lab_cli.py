@@ -196,7 +196,7 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
     # Of several questions each gives what it has of what is named.
     assert call("run", "C12", "C13", "--lines", "ter", "ter-pseudo", *rate) == 0
     assert "15 runs, 0 finished, 15 to do" in capsys.readouterr().out
-    with pytest.raises(ValueError, match=r"unknown line 'ter-single'; there are uer, .*, ter, ter-pseudo"):
+    with pytest.raises(ValueError, match=r"no line 'ter-single' in these .*; they have uer, .*, ter, ter-pseudo"):
         call("run", "C12", "C13", "--lines", "ter-single", *rate)
     assert call("run", "C3", *part, "--seeds", "200", "200", "7", *rate) == 0
     assert "8 runs, 0 finished, 8 to do" in capsys.readouterr().out
@@ -206,9 +206,9 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
         ValueError, match="must hold seeds for tuning here, only of 10000 to 10099, got 200; --scale laptop"
     ):
         call("run", "T1", "--seeds", "200", *rate)
-    with pytest.raises(ValueError, match="unknown task 'minigrid/doorkye'; there are minigrid/doorkey"):
+    with pytest.raises(ValueError, match=r"no task 'minigrid/doorkye' in these .*; they have minigrid/doorkey"):
         call("run", "C3", "--tasks", "minigrid/doorkye", *rate)
-    with pytest.raises(ValueError, match="unknown line 'dqn'; there are uer"):
+    with pytest.raises(ValueError, match="no line 'dqn' in these questions at this scale; they have uer"):
         call("run", "C3", "--lines", "dqn", *rate)
 
 
