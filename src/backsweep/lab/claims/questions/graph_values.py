@@ -192,7 +192,8 @@ G3 = Question(
     ),
     decided_by=(
         "Sixteen worlds: Sokoban 5x5-1, 6x6-1 and 7x7-2; DoorKey and LavaCrossing-Easy with 10% random actions; "
-        "SimpleCrossing-Hard and LavaCrossing-Hard with goals that do not end the episode; LunarLander (500,000 steps) "
+        "SimpleCrossing-Hard and LavaCrossing-Hard with goals that do not end the episode; LunarLander (500,000 steps; "
+        "the first runs, on 2026-11-16, have 100,000) "
         "and CartPole (100,000); MinAtar's five games and Atari's Pong and Freeway (500,000 steps each; these seven "
         "were added before any of their runs, when three of the other nine had been seen). Holds if graph is behind "
         "neither uer nor n-step on any of them, at the end or in area (a difference below 0 with a p of at most 0.05, "
