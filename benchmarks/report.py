@@ -229,7 +229,7 @@ def _growth_table(found: dict[str, dict[str, Any]]) -> str:
         for value in dict.fromkeys(name.split()[0] for name in numbers):
             times = f"{numbers[f'{value} median_us']:.1f}, {numbers[f'{value} p99_us']:.1f} us"
             lines.append(f"| {title} | {value} | {times} | {numbers[f'{value} ratio']:.2f} x |")
-    return "\n".join(lines)
+    return "\n".join(lines) if len(lines) > 2 else "Not measured."
 
 
 def _inside_table(found: dict[str, dict[str, Any]]) -> str:

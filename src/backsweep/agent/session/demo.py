@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import run_config
+from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.palette import METHODS as PALETTE
 from backsweep.agent.palette import pyplot
+from backsweep.agent.session.evaluation.evaluate import evaluate_runs
 from backsweep.agent.session.records import read_records
 from backsweep.agent.session.records.record_types import EvaluationRecord
 from backsweep.agent.session.training import train_fleet
@@ -28,6 +30,7 @@ from backsweep.graph.distances import reverse_distances
 from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.tasks.make import make_single
+from backsweep.types import Batch
 from backsweep.view.facts import read_facts
 
 Curve = list[tuple[int, float]]
@@ -86,6 +89,29 @@ def curve_of(folder: Path) -> Curve:
     return [(r.step, r.exact_success or 0.0) for r in records if isinstance(r, EvaluationRecord)]
 
 
+def compile_training() -> None:
+    """Evaluate and update networks that have learned nothing, so that the kernels for it are compiled."""
+    configs = [demo_config(method, 0) for method in METHODS]
+    fleet = Fleet(configs)
+    evaluate_runs(configs, fleet.learner, range(len(configs)), 0)
+    size, actions = demo_config("uer", 0).batch_size, fleet.learner.network.actions
+    pictures = np.zeros((2, size, *fleet.learner.network.input_shape), np.uint8)
+    nothing = np.zeros(size, np.float32)
+    blank = Batch(
+        observation=pictures[0],
+        action=np.arange(size) % actions,
+        reward=nothing,
+        next_observation=pictures[1],
+        terminated=np.zeros(size, np.bool_),
+        discount=nothing + 1,
+        weight=nothing,
+        row=np.arange(size),
+        source=np.zeros(size, np.int64),
+        steps=np.ones(size, np.int64),
+    )
+    fleet.learner.update([blank] * len(configs))
+
+
 def run(out: Path, steps: int = STEPS) -> Path:
     """Train all methods, print and draw the results; return the picture's path."""
     print(
@@ -94,10 +120,14 @@ def run(out: Path, steps: int = STEPS) -> Path:
         "About two minutes on two cores; the first time also a minute to compile.",
         flush=True,
     )
-    before, after, distance = planned_states()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Two processes that compile different kernels take less time than one, or than two that compile the same.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
+        compiling = other.submit(compile_training)
+        before, after, distance = planned_states()
+        compiling.result()
     curves: dict[str, list[Curve]] = {method: [] for method in METHODS}
     began = time.monotonic()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     with TemporaryDirectory(prefix="backsweep-demo-") as place:
         runs = [(method, seed) for seed in SEEDS for method in METHODS]
         workers = max(1, min(len(runs), os.cpu_count() or 1))
