@@ -19,10 +19,17 @@ def test_the_demonstration_ends_with_a_picture(
     monkeypatch.setattr(demo, "REPORT_EVERY", 0.2)
     demo.run(tmp_path, steps=240)
     output = capsys.readouterr().out
-    assert "step      0; solved now: graph values 0 of 1, TER 0 of 1, uniform 0 of 1" in output
+    assert "  starting\n" in output
     assert "uniform       not yet" in output
     assert "backsweep train minigrid/doorkey" in output
     assert (tmp_path / "demo.png").stat().st_size > 10_000
+
+
+def test_how_far_the_runs_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    curves = {"graph-0": [(10, 0.2), (20, 0.95)], "ter-0": [(10, 0.0)], "uer-0": [(10, 0.5)]}
+    monkeypatch.setattr(demo, "curve_of", lambda folder: curves[folder.name])
+    shares = [[("graph", 0), ("ter", 0)], [("uer", 0)]]
+    assert demo.so_far(shares, tmp_path) == "step     10; solved now: graph values 1 of 1, TER 0 of 1, uniform 0 of 1"
 
 
 def test_solved_means_from_there_on() -> None:

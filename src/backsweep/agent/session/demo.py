@@ -169,6 +169,8 @@ def so_far(shares: Sequence[Sequence[tuple[str, int]]], place: Path) -> str:
             curve = curve_of(place / str(worker) / f"{method}-{seed}")
             newest[method].append(curve[-1] if curve else (0, 0.0))
     step = min(step for found in newest.values() for step, _ in found)
+    if step == 0:
+        return "starting"
     solved = (
         f"{METHODS[method]} {sum(success >= SOLVED for _, success in found)} of {len(found)}"
         for method, found in newest.items()
