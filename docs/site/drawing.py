@@ -15,11 +15,10 @@ GROUPS = {
 }
 """Title and (left, top, width, height)."""
 BOXES = {
-    "lab/report": (20, 36, 146, "the page"),
-    "lab/runs": (178, 36, 146, "jobs over cores, devices"),
-    "lab/claims": (336, 36, 146, "questions and rules"),
-    "lab/studies": (494, 36, 146, "no training needed"),
-    "lab/stats": (652, 36, 146, "intervals, aggregates"),
+    "lab/report": (20, 36, 184, "the page"),
+    "lab/runs": (216, 36, 184, "jobs over cores, devices"),
+    "lab/claims": (412, 36, 184, "questions, rules, statistics"),
+    "lab/studies": (608, 36, 190, "no training needed"),
     "agent/session": (20, 138, 146, "folders, records, CLI"),
     "agent/fleet": (178, 138, 146, "runs together, one loop"),
     "agent/learner": (336, 138, 146, "networks, triton"),
@@ -40,7 +39,7 @@ BOXES = {
 """Package and (left, top, width, what it is)."""
 HEIGHT = 44
 ARROWS = (
-    "M166 58H176", "M324 58H334", "M482 58H492", "M640 58H650",  # within lab
+    "M204 58H214", "M400 58H410", "M596 58H606",  # within lab
     "M250 92V110",  # lab to agent
     "M166 160H176", "M324 160H334", "M495 149H662", "M652 124H737V136",  # agent to tasks, inspection to tasks
     "M495 174H516", "M652 174H662", "M540 196L500 240",  # agent to view, view to tasks and replay

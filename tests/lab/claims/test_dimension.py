@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from backsweep.lab.claims.evidence import read_evidence
-from backsweep.lab.claims.question import Grid, Study
+from backsweep.lab.claims.question import Grid, Study, Verdict
 from backsweep.lab.claims.registry import find_question
-from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.answers import make_report
 from result_folders import write_run
 

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 from backsweep.agent import run_config
 from backsweep.lab.claims.evidence import TrainedRun, read_evidence
 from backsweep.lab.claims.groups import belongs_to
-from backsweep.lab.claims.question import Grid
+from backsweep.lab.claims.question import Grid, Verdict
 from backsweep.lab.claims.questions.shared import MINIGRID
 from backsweep.lab.claims.registry import QUESTIONS, find_question
-from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.answers import Answer, make_report
 from backsweep.lab.report.chart import Chart
-from backsweep.lab.runs.fleets import sharing_key
-from backsweep.lab.runs.jobs import run_configuration
-from backsweep.lab.stats.curves import steps_to_keep
+from backsweep.lab.runs.jobs import run_configuration, sharing_key
+from backsweep.lab.stats import steps_to_keep
 from result_folders import write_run
 
 OWN = [question for question in QUESTIONS if question.kind != "paper"]

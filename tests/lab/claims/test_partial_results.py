@@ -12,14 +12,14 @@ from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.lead_rules import TITLE as LEADS
 from backsweep.lab.claims.lead_rules import placements
+from backsweep.lab.claims.question import Verdict
 from backsweep.lab.claims.questions.shared import MINIGRID, SOKOBAN, USUAL
 from backsweep.lab.claims.registry import CLAIMS, find_question
-from backsweep.lab.claims.task_by_task import TITLE as TASKS
-from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.claims.summary import TITLE as TASKS
 from backsweep.lab.report.answers import Answer, make_report
 from backsweep.lab.report.chart import Chart, DotChart, task_title
 from backsweep.lab.report.tables import side_by_side
-from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
+from backsweep.lab.stats import chance_of_order, rank_correlation
 from result_folders import write_run
 
 BASELINES = ("uer", "per", "ebu", "discor")

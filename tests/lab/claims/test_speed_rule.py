@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from backsweep.lab.claims.evidence import read_evidence
+from backsweep.lab.claims.question import Verdict
 from backsweep.lab.claims.registry import find_question
-from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.studies.speed import summary
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from backsweep.lab.claims.evidence import read_evidence
+from backsweep.lab.claims.question import Check, Verdict
 from backsweep.lab.claims.registry import CLAIMS, QUESTIONS, find_question
-from backsweep.lab.claims.verdict import Check, Verdict
 from result_folders import write_chain, write_run
 
 BASELINES = ("uer", "per", "ebu", "discor")

@@ -10,7 +10,7 @@ import pytest
 from backsweep.lab.records import write_lines
 from backsweep.lab.report.answers import Report, make_report
 from backsweep.lab.report.report_files import write_report
-from backsweep.lab.studies.tabular.setting import METHODS
+from backsweep.lab.studies.tabular.learner import METHODS
 from result_folders import write_chain, write_run
 
 

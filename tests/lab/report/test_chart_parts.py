@@ -12,17 +12,15 @@ import pytest
 from backsweep.agent.palette import METHODS, SPARE, in_order, looks, title_of
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.measured_rules import reported
+from backsweep.lab.claims.question import Verdict
 from backsweep.lab.claims.registry import QUESTIONS, find_question
-from backsweep.lab.claims.verdict import Verdict
 from backsweep.lab.report.chart import Chart, DotCategory, DotChart, Dots, Facet, Series, short_number, task_title
-from backsweep.lab.report.figures import draw
+from backsweep.lab.report.charts import coverage, speeds
+from backsweep.lab.report.figures import COLUMNS, dashes, draw
 from backsweep.lab.report.learning_charts import learning, trials
-from backsweep.lab.report.measured_charts import coverage, speeds
-from backsweep.lab.report.overlaps import COLUMNS, dashes
-from backsweep.lab.report.page import colours
+from backsweep.lab.report.page import colours, thumbnail, thumbnails
 from backsweep.lab.report.solving_time import read_soonest, soonest_chart, soonest_sentence
-from backsweep.lab.report.thumbnails import thumbnail, thumbnails
-from backsweep.lab.stats.intervals import Interval
+from backsweep.lab.stats import Interval
 from result_folders import write_straight_runs
 
 

@@ -8,19 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from backsweep.lab import stats
+from backsweep.lab.claims.question import Check, Verdict
 from backsweep.lab.claims.registry import CLAIMS
-from backsweep.lab.claims.verdict import Check, Verdict
 from backsweep.lab.report.answers import make_report
 from backsweep.lab.report.comparison import comparison_entries
 from backsweep.lab.report.markdown import block
-from backsweep.lab.stats import seeds_needed as module
-from backsweep.lab.stats.intervals import Interval
-from backsweep.lab.stats.seeds_needed import MOST, seeds_needed
+from backsweep.lab.stats import MOST, Interval, seeds_needed
 from result_folders import write_run
 
 
 def test_an_interval_narrows_with_the_square_root_of_the_seeds() -> None:
-    assert doctest.testmod(module).failed == 0
+    assert doctest.testmod(stats).failed == 0
     wide = Interval(0.02, -0.08, 0.12)
     assert seeds_needed(wide, 5, 0.1) == 6  # it does, nearly; fewer than there are never decide
     assert seeds_needed(wide, 5, 0.05) == 20

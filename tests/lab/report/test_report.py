@@ -14,21 +14,19 @@ import numpy as np
 import pytest
 from page_reading import Page, check_page
 
-from backsweep.lab.claims.bounds import left_bounds
-from backsweep.lab.claims.evidence import read_evidence
+from backsweep.lab.claims.evidence import left_bounds, read_evidence
 from backsweep.lab.claims.groups import groups_for
+from backsweep.lab.claims.question import NOT_RUN
 from backsweep.lab.claims.registry import find_question
-from backsweep.lab.claims.verdict import NOT_RUN
 from backsweep.lab.report.answers import Answer, Report, _thresholds, make_report
 from backsweep.lab.report.chart import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
-from backsweep.lab.report.hero import sentences
 from backsweep.lab.report.markdown import BEGIN, END, block
 from backsweep.lab.report.marked_text import replace_between, rewrite_between
 from backsweep.lab.report.report_files import write_markdown, write_page
-from backsweep.lab.report.tables import DIVERGED, shown, side_by_side
-from backsweep.lab.report.words import readable
-from backsweep.lab.stats.intervals import Interval
+from backsweep.lab.report.sections import sentences
+from backsweep.lab.report.tables import DIVERGED, readable, shown, side_by_side
+from backsweep.lab.stats import Interval
 from result_folders import write_run
 
 

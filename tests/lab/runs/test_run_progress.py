@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from backsweep.lab.runs.jobs import Job
-from backsweep.lab.runs.progress import LINE_EVERY, LOOK_EVERY, JobProgress
-from backsweep.lab.runs.watch import JobWatch, RunWatch
+from backsweep.lab.runs.progress import LINE_EVERY, LOOK_EVERY, JobProgress, JobWatch, RunWatch
 
 DOORKEY = {"task": "minigrid/doorkey", "task_options": {}, "settings": "paper"}
 

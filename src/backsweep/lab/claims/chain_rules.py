@@ -15,12 +15,20 @@ from numpy.typing import NDArray
 from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, Records
+from backsweep.lab.claims.question import NOT_RUN, Check, Table, Verdict, all_checks
 from backsweep.lab.claims.rules import LEVEL
-from backsweep.lab.claims.verdict import NOT_RUN, Check, Table, Verdict, all_checks
 from backsweep.lab.seeds import purpose_of
-from backsweep.lab.stats.intervals import Interval, around, holm, paired_difference, plain
-from backsweep.lab.stats.survival import median_interval, quantile, restricted_mean
-from backsweep.lab.studies.tabular.setting import METHODS
+from backsweep.lab.stats import (
+    Interval,
+    around,
+    holm,
+    median_interval,
+    paired_difference,
+    plain,
+    quantile,
+    restricted_mean,
+)
+from backsweep.lab.studies.tabular.learner import METHODS
 from backsweep.lab.studies.tabular.study import BATCHES, DIFFUSION_TARGETS, DIFFUSIONS, INITIALS, TARGETS, moments
 
 FIRST = {"batch": 1, "target_every": 0}

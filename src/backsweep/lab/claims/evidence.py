@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, check_config, read_archive
 from backsweep.lab.seeds import TUNING, purpose_of
 from backsweep.record_files import check_finished_records, json_object, record_file, record_lines
 from backsweep.run_files import CONFIG, FINISHED
 from backsweep.snapshot import files
+from backsweep.tasks import find_task
 
 Records = list[dict[str, Any]]
 NUMBERS = (
@@ -287,3 +288,23 @@ def _read_study(evidence: Evidence, path: Path) -> None:
             evidence.records.setdefault(record["kind"], []).append(record)
     if torn:
         evidence.torn[str(path.relative_to(evidence.root))] = torn
+
+
+def return_bounds(config: dict[str, Any]) -> tuple[float, float] | None:
+    """Return the worst and the best return of an episode of a run's task, None if unknown."""
+    if config.get("task") is None:
+        return None
+    task = find_task(str(config["task"]))
+    options = {**task.options_under(settings_of(config)), **config.get("task_options", {})}
+    bounds: tuple[float, float] | None = task.options(**options).return_bounds
+    return bounds
+
+
+def left_bounds(values: ArrayLike, bounds: tuple[float, float]) -> bool:
+    """Return whether a value is below the worst return of an episode or above the best; False for an unknown value.
+
+    Values are discounted returns, which may be nearer to 0 than any return.
+    """
+    given = np.asarray(values, np.float64)
+    low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
+    return bool(((given < low) | (given > high)).any())

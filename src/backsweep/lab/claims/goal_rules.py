@@ -24,14 +24,10 @@ from backsweep.lab.claims.groups import (
     success,
     success_area,
 )
-from backsweep.lab.claims.question import Variant
+from backsweep.lab.claims.question import NOT_RUN, Check, Table, Variant, Verdict
 from backsweep.lab.claims.rules import LEVEL
-from backsweep.lab.claims.summary import Comparison, TrainingRule
-from backsweep.lab.claims.task_by_task import TITLE, by_task
-from backsweep.lab.claims.verdict import NOT_RUN, Check, Table, Verdict
-from backsweep.lab.stats.curves import steps_to, steps_to_keep
-from backsweep.lab.stats.intervals import Interval, bootstrap
-from backsweep.lab.stats.survival import median_interval, quantile
+from backsweep.lab.claims.summary import TITLE, Comparison, TrainingRule, by_task
+from backsweep.lab.stats import Interval, bootstrap, median_interval, quantile, steps_to, steps_to_keep
 
 SOLVED = 0.9  # of all episodes
 Clock = Callable[[TrainedRun], tuple[float, bool]]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from backsweep.lab.claims.evidence import Evidence, TrainedRun, configuration_key
 from backsweep.lab.claims.question import Question, Variant
-from backsweep.lab.stats.curves import area_under
+from backsweep.lab.stats import area_under
 
 Measure = Callable[[TrainedRun], float]
 PER_METHOD = {"released": frozenset({"capacity"})}

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import TrainedRun
 from backsweep.lab.claims.groups import Groups, Measure, area, scores
+from backsweep.lab.claims.question import Check, Verdict
 from backsweep.lab.claims.rules import LEVEL
 from backsweep.lab.claims.summary import Comparison
-from backsweep.lab.claims.verdict import Check, Verdict
-from backsweep.lab.stats.correlation import chance_of_order, rank_correlation
-from backsweep.lab.stats.intervals import Interval, around, interquartile_mean
+from backsweep.lab.stats import Interval, around, chance_of_order, interquartile_mean, rank_correlation
 from backsweep.tasks import find_task
 
 TITLE = "Lead, size and graph"

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from backsweep.lab.claims.evidence import Evidence, Records
-from backsweep.lab.claims.question import Variant
+from backsweep.lab.claims.question import NOT_RUN, Check, Table, Variant, Verdict, all_checks
 from backsweep.lab.claims.rules import Alike
 from backsweep.lab.claims.summary import TrainingRule
-from backsweep.lab.claims.verdict import NOT_RUN, Check, Table, Verdict, all_checks
 from backsweep.lab.seeds import purpose_of
 from backsweep.lab.studies.graphs import KINDS
 

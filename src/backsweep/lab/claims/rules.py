@@ -15,12 +15,9 @@ from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.groups import Groups, Measure, area, complete, final_score, scores
-from backsweep.lab.claims.question import Variant
-from backsweep.lab.claims.summary import Comparison, PairedRule, TrainingRule
-from backsweep.lab.claims.task_by_task import TITLE, by_task
-from backsweep.lab.claims.verdict import Check, Outcome, Table, Verdict
-from backsweep.lab.stats.intervals import Interval, holm, paired_difference, probability_of_improvement
-from backsweep.lab.stats.seeds_needed import seeds_needed
+from backsweep.lab.claims.question import Check, Outcome, Table, Variant, Verdict
+from backsweep.lab.claims.summary import TITLE, Comparison, PairedRule, TrainingRule, by_task
+from backsweep.lab.stats import Interval, holm, paired_difference, probability_of_improvement, seeds_needed
 
 LEVEL = 0.05
 MARGIN = 0.05  # differences of the normalised score smaller than this do not matter

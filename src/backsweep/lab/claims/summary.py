@@ -6,10 +6,13 @@ import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
-from backsweep.lab.claims.groups import FEWEST_SEEDS, Group, Groups, complete, groups_of
-from backsweep.lab.claims.question import Variant
-from backsweep.lab.claims.verdict import NOT_RUN, Check, Table, Verdict, all_checks, all_of
+from backsweep.lab.claims.groups import FEWEST_SEEDS, Group, Groups, Measure, complete, groups_of, scores
+from backsweep.lab.claims.question import NOT_RUN, Check, Table, Variant, Verdict, all_checks, all_of
+from backsweep.lab.stats import holm, paired_difference
 from backsweep.tasks import find_task
 
 STATED = ("minigrid", "sokoban")  # families whose budgets the paper or its released scripts state
@@ -134,3 +137,33 @@ def _stated_budget(task: str) -> int | None:
 def _span(numbers: list[int]) -> str:
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+TITLE = "Task by task"
+
+
+def by_task(groups: Groups, winner: str, others: Sequence[str], name: str, measure: Measure, seed: int) -> Table:
+    """Return the winner's lead over each of the others on each task, corrected for all of these comparisons."""
+    entries: Table = []
+    p_values = []
+    for task, group in sorted(groups.items()):
+        for other in others:
+            values = scores({task: group}, (winner, other), measure)
+            if not values:
+                continue
+            ours, theirs = values[winner], values[other]
+            generator = named_generator(seed, "task by task", name, task, other)
+            difference, p_value = paired_difference(ours, theirs, generator=generator)
+            ahead = int(np.count_nonzero(ours > theirs))
+            p_values.append(p_value)
+            entries.append(
+                {
+                    "measure": name,
+                    "task": task,
+                    "against": other,
+                    "difference": difference,
+                    "p (Holm)": p_value,
+                    "seeds ahead": f"{ahead} of {len(ours)}",
+                }
+            )
+    return [{**entry, "p (Holm)": corrected} for entry, corrected in zip(entries, holm(p_values), strict=True)]

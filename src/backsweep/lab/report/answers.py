@@ -12,20 +12,16 @@ import numpy as np
 
 from backsweep.agent.palette import in_order, title_of
 from backsweep.jit.random_streams import named_generator
-from backsweep.lab.claims.bounds import left_bounds, return_bounds
-from backsweep.lab.claims.evidence import Evidence, TrainedRun, read_evidence, settings_of
+from backsweep.lab.claims.evidence import Evidence, TrainedRun, left_bounds, read_evidence, return_bounds, settings_of
 from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
-from backsweep.lab.claims.question import Kind, Question
+from backsweep.lab.claims.question import Kind, Question, Table, Verdict
 from backsweep.lab.claims.registry import QUESTIONS, find_question
-from backsweep.lab.claims.verdict import Table, Verdict
 from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.charts import charts_for
 from backsweep.lab.report.learning_charts import trials
 from backsweep.lab.report.solving_time import Soonest, read_soonest
 from backsweep.lab.report.tables import DIVERGED, SUCCESS
-from backsweep.lab.stats.curves import steps_to
-from backsweep.lab.stats.intervals import aggregates
-from backsweep.lab.stats.survival import median_interval
+from backsweep.lab.stats import aggregates, median_interval, steps_to
 
 OFTEN = 0.15
 """Share of diverged runs above which the summary mentions them."""

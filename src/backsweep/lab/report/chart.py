@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backsweep.agent.palette import Look, looks, title_of
-from backsweep.lab.stats.survival import kaplan_meier
+from backsweep.lab.stats import kaplan_meier
 
 Unit = Literal["", "percent"]
 CARD_CATEGORIES = 8
@@ -77,6 +77,11 @@ class Chart:
         return _looks(self.known, (line.name for facet in self.facets for line in facet.series))
 
     @property
+    def places(self) -> list[Facet]:
+        """Its views."""
+        return self.facets
+
+    @property
     def together(self) -> bool:
         """Whether the page may show all views at once: if each is about a task."""
         return 1 < len(self.facets) <= 12 and all(facet.task for facet in self.facets)
@@ -140,6 +145,11 @@ class DotChart:
     def looks(self) -> dict[str, Look]:
         """How each line is shown, in the legend's order."""
         return _looks(self.known, (dots.name for category in self.categories for dots in category.dots))
+
+    @property
+    def places(self) -> list[DotCategory]:
+        """Its categories."""
+        return self.categories
 
     @property
     def named(self) -> bool:

@@ -7,7 +7,7 @@ from html import escape
 from backsweep.lab.claims.question import Grid, Question
 from backsweep.lab.claims.registry import CLAIMS
 from backsweep.lab.report.answers import Answer, Report
-from backsweep.lab.report.html_tables import table_html
+from backsweep.lab.report.tables import table_html
 
 TITLE = "The paper's claims side by side"
 COLUMNS = {"paper": "with its settings", "released": "with the released code's", "ours": "with scaled rewards (ours)"}

@@ -16,11 +16,10 @@ from backsweep.lab.claims.evidence import Evidence, TrainedRun
 from backsweep.lab.claims.goal_rules import SOLVED, kept
 from backsweep.lab.claims.groups import Group, Groups, comparable, complete, final_score, groups_for, scores
 from backsweep.lab.claims.lead_rules import GrowsWithSize
-from backsweep.lab.claims.question import Question
-from backsweep.lab.claims.task_by_task import TITLE as BY_TASK
-from backsweep.lab.claims.verdict import Verdict
+from backsweep.lab.claims.question import Question, Verdict
+from backsweep.lab.claims.summary import TITLE as BY_TASK
 from backsweep.lab.report.chart import AnyChart, Chart, DotCategory, DotChart, Dots, Facet, Series, Unit, task_title
-from backsweep.lab.stats.intervals import curve_bands, performance_profile
+from backsweep.lab.stats import curve_bands, performance_profile
 
 MOST_PANELS = 8  # in one picture file
 Curve = Callable[[TrainedRun], NDArray[np.float64]]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from backsweep.agent.palette import METHODS, SPARE, Look, looks
 from backsweep.lab.report.answers import Report
-from backsweep.lab.report.cards import cards_html, contents_html
-from backsweep.lab.report.chart import CARD_CATEGORIES, AnyChart, Chart
+from backsweep.lab.report.chart import CARD_CATEGORIES, AnyChart
 from backsweep.lab.report.comparison import comparison_html
-from backsweep.lab.report.details import details_html, remarks_html
-from backsweep.lab.report.hero import chain_player, hero_html
+from backsweep.lab.report.sections import cards_html, chain_player, contents_html, details_html, hero_html, remarks_html
 from backsweep.lab.report.solving_time import soonest_chart
-from backsweep.lab.report.thumbnails import thumbnails
+from backsweep.tasks.pictures import png_bytes, task_pictures
 
 SCRIPTS = ("tools.js", "lines.js", "dots.js", "chart.js", "chain.js", "page.js")
 STYLES = ("page.css", "charts.css")
@@ -67,17 +69,13 @@ def page_data(report: Report) -> dict[str, Any]:
     chain = chain_player(report)
     if chain is not None:
         chain["looks"] = _looks(looks(list(chain["views"][0]["traces"])))
-    tasks = [task for chart in charts for task in _tasks(chart)]
+    tasks = [task for chart in charts for task in (place.task for place in chart.places)]
     return {
         "charts": {chart.name: {**chart.to_json(), "looks": _looks(chart.looks)} for chart in charts},
         "card_categories": CARD_CATEGORIES,
         "chain": chain,
         "pictures": thumbnails(tasks),
     }
-
-
-def _tasks(chart: AnyChart) -> list[str]:
-    return [place.task for place in (chart.facets if isinstance(chart, Chart) else chart.categories)]
 
 
 def _looks(lines: Mapping[str, Look]) -> dict[str, dict[str, str]]:
@@ -104,3 +102,30 @@ def colours() -> str:
 
 def _asset(name: str) -> str:
     return resources.files("backsweep.lab.report").joinpath("assets", name).read_text(encoding="utf-8") + "\n"
+
+
+LONGEST = 128  # pixels of the longer side
+
+
+def thumbnails(tasks: Iterable[str]) -> dict[str, str]:
+    """Return a picture of each task that can be drawn, as a data URI."""
+    found = {task: thumbnail(task) for task in dict.fromkeys(tasks) if task}
+    return {task: picture for task, picture in found.items() if picture is not None}
+
+
+def thumbnail(task: str) -> str | None:
+    """Return a task's first level as a data URI; None if the task is unknown or its extra is not installed."""
+    try:
+        (picture,) = task_pictures(task, 1)
+    except (ImportError, ValueError):
+        return None
+    return "data:image/png;base64," + base64.b64encode(png_bytes(smaller(picture))).decode()
+
+
+def smaller(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a picture reduced by averaging to at most 128 pixels on its longer side."""
+    factor = -(-max(picture.shape[:2]) // LONGEST)
+    height, width = (size // factor for size in picture.shape[:2])
+    squares = picture[: height * factor, : width * factor].reshape(height, factor, width, factor, 3)
+    result: NDArray[np.uint8] = squares.mean(axis=(1, 3)).round().astype(np.uint8)
+    return result

@@ -8,7 +8,7 @@ from typing import Any
 
 from backsweep.lab.seeds import FIRST_REPORTED, TUNING
 from backsweep.lab.studies import collisions, coverage, graphs, repeats, speed
-from backsweep.lab.studies.tabular.setting import METHODS, Setting
+from backsweep.lab.studies.tabular.learner import METHODS, Setting
 from backsweep.lab.studies.tabular.study import BATCHES, TARGETS, carry_out, settings_for, trace
 
 Records = Iterator[dict[str, Any]]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from backsweep.lab.studies.tabular.dataset import chain_data
-from backsweep.lab.studies.tabular.learner import TableLearner
-from backsweep.lab.studies.tabular.setting import METHODS, Setting, backups_for
+from backsweep.lab.studies.tabular.learner import METHODS, Setting, TableLearner, backups_for
 
 INITIALS = ("zero", "uniform")
 TARGETS = (0, 20, 100, 250)

@@ -1,1 +1,0 @@
-"""Statistics of runs: intervals, aggregates, survival times, correlations."""
