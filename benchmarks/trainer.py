@@ -44,8 +44,8 @@ def measure_ours(own: bool, steps: int) -> dict[str, float]:
     import torch
 
     from backsweep.agent import run_config
-    from backsweep.agent.fleet.clock import Clock
     from backsweep.agent.fleet.fleet import Fleet
+    from backsweep.agent.fleet.loop import Clock
     from backsweep.agent.fleet.plain_source import take_turn
 
     torch.set_num_threads(1)

@@ -12,7 +12,7 @@ from backsweep import EpisodicBackward, GraphValues, Mixture, Prioritized, Pseud
 from backsweep.agent import METHOD_NAMES, RunConfig, method_for, run_config, train
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.defaults import task_options
-from backsweep.agent.fleet.clock import Clock
+from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.run import Run, encoder_for, epsilon_schedule, given_reward_scale
 from backsweep.agent.methods import method_table
 from backsweep.encoding import ExactBytes, Quantized, RandomProjection

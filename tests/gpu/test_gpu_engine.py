@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from backsweep.agent import RunConfig, resume, train_fleet
-from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled import CompiledRuns
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.session.records import TimingRecord, read_records
 from trainer_helpers import paper_config
 
@@ -115,7 +115,7 @@ def test_making_room_on_the_gpu_changes_nothing(tmp_path: Path, monkeypatch: pyt
             made.append(observations_per_run)
             super().__init__(fleet, observations_per_run, groups)
 
-    monkeypatch.setattr("backsweep.agent.fleet.observation_limits.FIRST_LIMIT", 1)
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.FIRST_LIMIT", 1)
     monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 10)
     monkeypatch.setattr("backsweep.agent.session.session.Engine", Watched)
     results = train_fleet(runs, tmp_path / "bit by bit", device="cuda", quiet=True)

@@ -10,6 +10,7 @@ from minigrid.core.grid import Grid
 from minigrid.core.world_object import Door, Goal, Key, Lava, Wall, WorldObj
 from minigrid.envs import CrossingEnv, DoorKeyEnv, RedBlueDoorEnv, UnlockEnv
 from numpy.typing import NDArray
+from placing import place_grid
 
 from backsweep.tasks.minigrid import MiniGridLanes, MiniGridOptions, codes
 
@@ -78,7 +79,7 @@ def row_of(env: Any) -> NDArray[np.int64]:
 
 def copy_level(env: Any, lanes: MiniGridLanes, lane: int = 0) -> None:
     """Put the original's situation into one of our lanes."""
-    lanes.place(lane, cells_of(env), row_of(env))
+    place_grid(lanes, lane, cells_of(env), row_of(env))
 
 
 def put_into_original(cells: NDArray[np.uint8], row: NDArray[np.int64], env: Any) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xxhash
+from placing import place_grid, situation_of
 
 from backsweep.tasks import ExactTask, exact, find_task, make, normalised_return
+from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.minigrid import MiniGridLanes, MiniGridOptions
 from backsweep.tasks.minigrid.enumeration import MiniGridStates
-from backsweep.tasks.vector import LaneVectorEnv
 
 COUNTS = {
     "minigrid/doorkey": (36, 7_056, 198),
@@ -156,7 +157,7 @@ def test_states_agree_with_the_lanes() -> None:
     lanes = MiniGridLanes(find_task("minigrid/doorkey").options(actions="package"), 1)
     generator = np.random.default_rng(0)
     state = int(model.graph.start_state[5])
-    lanes.place(0, *model.observer.situation(state))
+    place_grid(lanes, 0, *situation_of(model.observer, state))
     for _ in range(300):
         action = int(generator.integers(7))
         lanes.step(np.array([action]), np.zeros(1, dtype=np.bool_))

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from minigrid.wrappers import RGBImgObsWrapper
 from minigrid_oracle import copy_level, original, original_image, original_tile, put_into_original
+from placing import place_grid, situation_of
 
 from backsweep.tasks import TASKS, ExactTask, exact, make
+from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.minigrid import MiniGridLanes, MiniGridOptions, codes, tiles
 from backsweep.tasks.minigrid.enumeration import MiniGridStates
 from backsweep.tasks.resize import nearest_sources
-from backsweep.tasks.vector import LaneVectorEnv
 
 TASK_IDS = [task.id for task in TASKS.values() if task.family == "minigrid"]
 OTHER_SIZES = [
@@ -149,8 +150,8 @@ def place_state(model: ExactTask, state: int, env: Any, lanes: MiniGridLanes) ->
     """Put an enumerated state into the original and into our lane."""
     states = model.observer
     assert isinstance(states, MiniGridStates)
-    cells, row = states.situation(state)
-    lanes.place(0, cells, row)
+    cells, row = situation_of(states, state)
+    place_grid(lanes, 0, cells, row)
     put_into_original(cells, row, env)
 
 

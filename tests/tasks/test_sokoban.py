@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from placing import place_room
 from scipy import stats
 from sokoban_oracle import original, original_image, room_utils
 
 from backsweep.tasks import TASKS, make, solve
+from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.sokoban import SokobanLanes, SokobanOptions, codes, generator_kernels
 from backsweep.tasks.sokoban.lanes import search_set
-from backsweep.tasks.vector import LaneVectorEnv
 
 TASK_IDS = [task.id for task in TASKS.values() if task.family == "sokoban"]
 RESTING = np.zeros(1, dtype=np.bool_)
@@ -88,7 +89,7 @@ def test_rewards_for_moving_a_box_on_and_off_its_target() -> None:
     fixed[1, 3] = fixed[2, 5] = codes.TARGET
     room = fixed.copy()
     room[1, 1], room[1, 2], room[2, 3] = codes.PLAYER, codes.BOX, codes.BOX
-    lanes.place(0, fixed.reshape(-1), room.reshape(-1))
+    place_room(lanes, 0, fixed.reshape(-1), room.reshape(-1))
     env = original(lanes)
     push_right, move_right = 4, 8
     assert step_both(env, lanes, move_right)[0] == -0.1  # a move never pushes

@@ -65,6 +65,11 @@ def expect_same(fleet: FleetEnvironments, index: int, outcome: Outcome) -> None:
         assert np.array_equal(fleet.finals[index], outcome.finals[0])
 
 
+def state_of(fleet: FleetEnvironments, index: int) -> dict[str, NDArray[Any]]:
+    """Return the state of one environment, in the form of that run's own environments."""
+    return fleet._lanes.state(slice(index, index + 1))
+
+
 def same_states(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> bool:
     return first.keys() == second.keys() and all(
         array.dtype == second[name].dtype and np.array_equal(array, second[name]) for name, array in first.items()
@@ -89,7 +94,7 @@ def test_each_environment_is_that_of_its_run_alone(task: str, options: dict[str,
         ends += int(fleet.ended.sum())
     assert ends > len(seeds)
     for index, envs in enumerate(alone):
-        assert same_states(fleet.state(index)[0], envs.state()[0])
+        assert same_states(state_of(fleet, index), envs.state()[0])
 
 
 def test_many_lanes_are_shared_out_by_themselves() -> None:
@@ -125,9 +130,10 @@ def test_states_go_to_and_fro_between_fleets_and_runs_alone(task: str, options: 
             envs.step(actions[index : index + 1])
     # Runs that were alone go on in a fleet, and one of the fleet goes on alone.
     joined, (single,) = make_fleet(task, options, range(20, 23)), make_alone(task, options, range(30, 31))
+    joined.reset()
     for index, envs in enumerate(alone):
-        joined.load_state(index, *envs.state())
-    single.load_state(*fleet.state(1))
+        joined._lanes.load_state(envs.state()[0], slice(index, index + 1))
+    single.load_state(state_of(fleet, 1), {})
     for _ in range(30):
         actions = generator.integers(fleet.num_actions, size=3)
         fleet.step(actions)
@@ -148,11 +154,11 @@ def test_resting_lanes_stay_where_they_are(task: str, options: dict[str, Any]) -
         envs.reset()
     for _ in range(60):
         actions, resting = generator.integers(fleet.num_actions, size=5), generator.random(5) < 0.4
-        before = [fleet.state(index)[0] for index in range(5)]
+        before = [state_of(fleet, index) for index in range(5)]
         fleet.step(actions, resting)
         for index, envs in enumerate(alone):
             if resting[index]:
-                assert same_states(before[index], fleet.state(index)[0])
+                assert same_states(before[index], state_of(fleet, index))
                 assert not fleet.ended[index]
             else:
                 expect_same(fleet, index, envs.step(actions[index : index + 1]))

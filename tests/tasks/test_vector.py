@@ -11,8 +11,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from backsweep.tasks import TASKS, make
+from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.make import make_single
-from backsweep.tasks.vector import LaneVectorEnv
 
 OWN = [task.id for task in TASKS.values() if task.family in ("nchain", "minigrid", "sokoban")]
 SOME = ["nchain-20", "minigrid/lavacrossing-hard", "minigrid/unlock", "sokoban/6x6-2"]

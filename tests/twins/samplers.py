@@ -18,7 +18,7 @@ from backsweep.samplers.mixture import Mixture
 from backsweep.samplers.prioritized import Prioritized
 from backsweep.samplers.topological import Topological
 from backsweep.samplers.uniform import Uniform
-from backsweep.sweep.roots import PseudoTerminals, Terminals
+from backsweep.sweep.sweep import PseudoTerminals, Terminals
 from twins.graph import ReferenceGraph
 from twins.random_streams import SplitMix64
 from twins.store import RUNNING, TRUNCATED, Episode, ReferenceStore, Row, draw_uniform

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from backsweep.view.facts import Facts
-from backsweep.view.forest import Forest, grow_forest, layers, most_important
-from backsweep.view.layout import place
+from backsweep.view.layout import Forest, grow_forest, layers, most_important, place
 
 
 @st.composite

@@ -17,7 +17,7 @@ from view_replays import planned_replay, played, small_replay
 from backsweep import Replay
 from backsweep.agent import train, train_fleet
 from backsweep.cli import main
-from backsweep.view.packing import pack
+from backsweep.view.page import pack
 from trainer_helpers import chain
 
 

@@ -14,7 +14,7 @@ from view_replays import played
 from backsweep import Replay
 from backsweep.tasks.minigrid import codes
 from backsweep.tasks.minigrid.tiles import paint_tile
-from backsweep.view import minigrid_pictures, pictures
+from backsweep.view import pictures
 from backsweep.view.facts import read_facts
 from backsweep.view.pictures import Pictures, make_pictures, picture_leaf
 
@@ -110,13 +110,13 @@ def test_as_many_pictures_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_codes_of_minigrid_are_drawn_with_its_tiles() -> None:
     grid = np.zeros((1, 5, 6, 3), np.uint8)
-    grid[..., 0] = minigrid_pictures.EMPTY
-    grid[0, 0] = [minigrid_pictures.WALL, codes.GREY, 0]
-    grid[0, 1, 2] = [minigrid_pictures.DOOR, codes.BLUE, 2]
-    grid[0, 2, 3] = [minigrid_pictures.AGENT, codes.RED, codes.LEFT]
-    grid[0, 4, 5] = [minigrid_pictures.GOAL, codes.GREEN, 0]
-    assert minigrid_pictures.is_encoded(grid)
-    (picture,) = minigrid_pictures.draw_encoded(grid)
+    grid[..., 0] = pictures.EMPTY
+    grid[0, 0] = [pictures.WALL, codes.GREY, 0]
+    grid[0, 1, 2] = [pictures.DOOR, codes.BLUE, 2]
+    grid[0, 2, 3] = [pictures.AGENT, codes.RED, codes.LEFT]
+    grid[0, 4, 5] = [pictures.GOAL, codes.GREEN, 0]
+    assert pictures.is_encoded(grid)
+    (picture,) = pictures.draw_encoded(grid)
     assert picture.shape == (48, 40, 3)  # the second axis of the codes goes down
 
     def tile(x: int, y: int) -> NDArray[np.uint8]:
@@ -130,11 +130,11 @@ def test_codes_of_minigrid_are_drawn_with_its_tiles() -> None:
 
 
 def test_what_an_agent_sees_shows_the_agent() -> None:
-    view = np.full((1, 7, 7, 3), [minigrid_pictures.EMPTY, 0, 0], np.uint8)
-    (picture,) = minigrid_pictures.draw_encoded(view)
+    view = np.full((1, 7, 7, 3), [pictures.EMPTY, 0, 0], np.uint8)
+    (picture,) = pictures.draw_encoded(view)
     np.testing.assert_array_equal(picture[48:, 24:32], paint_tile(codes.EMPTY, codes.UP))
 
 
 def test_pixels_are_not_taken_for_codes() -> None:
-    assert not minigrid_pictures.is_encoded(np.full((2, 16, 16, 3), 200, np.uint8))
-    assert not minigrid_pictures.is_encoded(np.zeros((2, 16, 16, 3), np.uint8))
+    assert not pictures.is_encoded(np.full((2, 16, 16, 3), 200, np.uint8))
+    assert not pictures.is_encoded(np.zeros((2, 16, 16, 3), np.uint8))

@@ -11,8 +11,7 @@ import gymnasium as gym
 
 from backsweep.encoding import Encoder
 from backsweep.inspection.advice import Verdict, advise
-from backsweep.inspection.measures import Measures, measure_all
-from backsweep.inspection.play import play_randomly
+from backsweep.inspection.measures import Measures, measure_all, play_randomly
 from backsweep.jit.random_streams import checked_seed
 from backsweep.tasks.environments import gymnasium_env, is_gymnasium_id
 from backsweep.tasks.make import make_single

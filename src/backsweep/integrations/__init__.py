@@ -1,1 +1,40 @@
-"""Adapters for other frameworks. Each framework is imported only by its own module."""
+"""Adapters for other frameworks, each imported only by its own module, and what several of them use."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+
+class Lanes:
+    """Assigns a lane to every unfinished trajectory."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.of: dict[Hashable, int] = {}
+        """The lanes in use, least recently used first."""
+
+    def take(self, trajectory: Hashable, *, ends: bool) -> int:
+        """Return the lane of a trajectory, which keeps it until it `ends` or others need all lanes."""
+        lane = self.of.pop(trajectory, None)
+        if lane is None:
+            taken = set(self.of.values())
+            lane = next((each for each in range(self.count) if each not in taken), None)
+        if lane is None:
+            lane = self.of.pop(next(iter(self.of)))
+        if not ends:
+            self.of[trajectory] = lane
+        return lane
+
+
+def seed_from_numpy() -> int:
+    """Return a seed derived from numpy's global random state, without changing that state.
+
+    Frameworks seed that state before they make their buffers. So the same seed gives the same rows, and different seeds
+    give different streams.
+    """
+    state: Any = np.random.get_state()  # noqa: NPY002 - looked at, not drawn from
+    return zlib.crc32(np.asarray(state[1]).tobytes() + int(state[2]).to_bytes(4, "little"))

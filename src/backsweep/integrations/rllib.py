@@ -23,8 +23,7 @@ from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBu
 from ray.rllib.utils.replay_buffers.prioritized_episode_buffer import PrioritizedEpisodeReplayBuffer
 from ray.rllib.utils.spaces.space_utils import batch as batched
 
-from backsweep.integrations.lanes import Lanes
-from backsweep.integrations.seeds import seed_from_numpy
+from backsweep.integrations import Lanes, seed_from_numpy
 from backsweep.jit.random_streams import named_generator
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler

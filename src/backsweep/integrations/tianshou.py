@@ -26,8 +26,8 @@ from tianshou.data import ReplayBuffer as TianshouBuffer
 from tianshou.data import VectorReplayBuffer as TianshouVectorBuffer
 from torch.nn import functional
 
+from backsweep.integrations import seed_from_numpy
 from backsweep.integrations.row_picker import RowPicker
-from backsweep.integrations.seeds import seed_from_numpy
 from backsweep.samplers import Sampler
 
 __all__ = ["DQN", "ReplayBuffer", "VectorReplayBuffer"]

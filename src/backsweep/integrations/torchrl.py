@@ -22,9 +22,8 @@ import numpy as np
 import torch
 from torchrl.data.replay_buffers.samplers import PrioritizedSampler
 
-from backsweep.integrations.lanes import Lanes
+from backsweep.integrations import Lanes, seed_from_numpy
 from backsweep.integrations.row_picker import RowPicker
-from backsweep.integrations.seeds import seed_from_numpy
 from backsweep.samplers import Sampler
 
 __all__ = ["BacksweepSampler"]

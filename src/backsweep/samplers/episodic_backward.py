@@ -11,7 +11,7 @@ from backsweep.checks import need_choice, need_flags
 from backsweep.jit.random_streams import random_word
 from backsweep.samplers import episodic_backward_kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
-from backsweep.samplers.fallback import fill_up
+from backsweep.samplers.uniform import fill_up
 from backsweep.snapshot.contents import need
 from backsweep.store.store_kernels import RING
 from backsweep.types import Picks

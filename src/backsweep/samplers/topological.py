@@ -12,12 +12,11 @@ from backsweep.checks import is_int, need_choice, need_fields, need_flags
 from backsweep.graph.graph import Graph, GraphDraws
 from backsweep.jit.random_streams import generator_state, random_word, restore_generator
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
-from backsweep.samplers.fallback import fill_up
+from backsweep.samplers.uniform import fill_up
 from backsweep.snapshot.contents import need, need_within
 from backsweep.store.store import Store
 from backsweep.sweep import window_kernels
-from backsweep.sweep.roots import PseudoTerminals, Terminals
-from backsweep.sweep.sweep import Sweep
+from backsweep.sweep.sweep import PseudoTerminals, Sweep, Terminals
 from backsweep.types import Picks, Rows
 
 

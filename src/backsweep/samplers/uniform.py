@@ -39,3 +39,14 @@ class LiveUniform(LiveSampler):
 
     def _draw(self, row: Rows) -> None:
         store_kernels.draw_uniform(random_word(self.generator), self.experience.total, len(self.experience), row)
+
+
+def fill_up(row: Rows, filled: int, fallback: str, sampler: LiveSampler, why: str) -> None:
+    """Fill ``row[filled:]`` with uniform rows, or raise, as the sampler's configuration says."""
+    if filled == len(row):
+        return
+    if fallback == "error":
+        raise RuntimeError(f"{type(sampler).__name__}: {why}, and fallback='error' was asked for")
+    store_kernels.draw_uniform(
+        random_word(sampler.generator), sampler.experience.total, len(sampler.experience), row[filled:]
+    )

@@ -1,6 +1,5 @@
 """The resumable reverse breadth-first sweep over the graph."""
 
-from backsweep.sweep.roots import PseudoTerminals, Terminals
-from backsweep.sweep.sweep import Sweep
+from backsweep.sweep.sweep import PseudoTerminals, Sweep, Terminals
 
 __all__ = ["PseudoTerminals", "Sweep", "Terminals"]

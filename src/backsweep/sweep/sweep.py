@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.checks import is_int, is_number, need_fields
 from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import addresses_of
 from backsweep.jit.memory import READ_ALL_OVER, reserve
@@ -14,7 +16,6 @@ from backsweep.snapshot.contents import need, need_within
 from backsweep.store.store import Store
 from backsweep.store.store_kernels import RING
 from backsweep.sweep import sweep_kernels
-from backsweep.sweep.roots import PseudoTerminals, Terminals
 from backsweep.sweep.sweep_kernels import (
     EXPANSIONS,
     HUB,
@@ -32,6 +33,39 @@ from backsweep.sweep.sweep_kernels import (
     SweepArrays,
 )
 from backsweep.types import Rows
+
+MOST_CANDIDATES = 1024
+
+
+@dataclass(frozen=True)
+class Terminals:
+    """Start at terminal vertices."""
+
+    candidates: int = 1
+    """The number of terminal vertices that each root is chosen from. 1 draws roots uniformly without replacement. With
+    more, that many are drawn uniformly, and the root is a random one of those in the upper half of the range of their
+    average accumulated rewards (`PseudoTerminals` defines it). Sweeps then start mostly where episodes succeeded, even
+    if most of them fail."""
+
+    def __post_init__(self) -> None:
+        whole = f"an int from 1 to {MOST_CANDIDATES}"
+        need_fields(self, lambda v: is_int(v) and 1 <= v <= MOST_CANDIDATES, whole, "candidates")
+
+
+@dataclass(frozen=True)
+class PseudoTerminals:
+    """Start at vertices drawn from softmax(U / kappa), for tasks whose goals do not end the episode.
+
+    U is a vertex's average accumulated reward: the mean, over its stored visits, of the reward collected from the
+    episode's start to the visit.
+    """
+
+    kappa: float = 0.01
+    """The temperature. Small values are close to an argmax, with ties shared."""
+
+    def __post_init__(self) -> None:
+        need_fields(self, lambda v: is_number(v) and v > 0, "positive and finite", "kappa")
+
 
 MOST_EVER = 2**62
 """Counters below this never overflow. Marks of visited vertices hold the lower half of a sweep's number, so that it may

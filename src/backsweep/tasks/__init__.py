@@ -5,9 +5,8 @@ registers the ids), and `exact` the whole MDP of a small task with its exact val
 """
 
 from backsweep.tasks.exact import ExactTask, exact
-from backsweep.tasks.make import make
-from backsweep.tasks.normalisation import normalised_return
-from backsweep.tasks.registration import register_tasks
+from backsweep.tasks.make import make, register_tasks
+from backsweep.tasks.options import normalised_return
 from backsweep.tasks.registry import TASKS, Task, find_task
 from backsweep.tasks.sokoban import solve
 

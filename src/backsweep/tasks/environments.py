@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
+from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.make import make, make_single
 from backsweep.tasks.registry import find_task
-from backsweep.tasks.vector import LaneVectorEnv
 
 State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
 LARGEST_RESET_SEED = 2**31 - 1  # many environments accept no larger seed

@@ -2,7 +2,6 @@
 
 reset()                    starts every run's first episode
 step(actions, resting)     observations, finals, rewards, terminated, truncated, ended are written in place
-state(i) / load_state(i)   the state of run i, in the form of `TaskEnvironments`
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import addresses_of
 from backsweep.jit.compilation import on_one_thread, threads_in_use
-from backsweep.tasks.environments import Outcome, State
+from backsweep.tasks.environments import Outcome
+from backsweep.tasks.lane_envs import checked_actions
 from backsweep.tasks.lane_seeds import stream_word
 from backsweep.tasks.lanes_kernels import Advance
 from backsweep.tasks.make import make_lanes
 from backsweep.tasks.registry import find_task
-from backsweep.tasks.vector import checked_actions
 
 
 class LostLanesError(RuntimeError):
@@ -104,13 +103,3 @@ class FleetEnvironments:
 
     def close(self) -> None:
         """Do nothing: there are no resources."""
-
-    def state(self, index: int) -> State:
-        """Return the state of one environment, in the form of that run's own environments."""
-        return self._lanes.state(slice(index, index + 1)), {}
-
-    def load_state(self, index: int, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Restore one environment to a state that `state` returned."""
-        if not self._started:
-            self.reset()
-        self._lanes.load_state(arrays, slice(index, index + 1))

@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from backsweep.jit.random_streams import checked_seed
+from backsweep.tasks.lane_envs import checked_actions, checked_autoreset
 from backsweep.tasks.lane_seeds import lane_seeds, seeds_for_reset
-from backsweep.tasks.vector import checked_actions, checked_autoreset
 
 
 class RandomActions(gymnasium.ActionWrapper[Any, Any, Any]):

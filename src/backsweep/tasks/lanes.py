@@ -1,7 +1,7 @@
 """The base class of task families, which run as a vector or as a single environment.
 
 A lane is one running copy of a task. A family keeps all its lanes in flat arrays and steps them with numba kernels;
-`vector.py` and `lane_env.py` provide Gymnasium's two interfaces.
+`lane_envs.py` has Gymnasium's two interfaces.
 """
 
 from __future__ import annotations

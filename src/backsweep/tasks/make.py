@@ -8,11 +8,10 @@ import gymnasium
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from backsweep.tasks.foreign import ForeignVectorEnv, RandomActions
-from backsweep.tasks.lane_env import LaneEnv
+from backsweep.tasks.lane_envs import LaneEnv, LaneVectorEnv
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.options import checked_flag, checked_int
-from backsweep.tasks.registry import OWN_FAMILIES, Task, find_task
-from backsweep.tasks.vector import LaneVectorEnv
+from backsweep.tasks.registry import OWN_FAMILIES, TASKS, Task, find_task
 
 
 def make(
@@ -82,3 +81,15 @@ def make_lanes(task: Task, num_lanes: int, options: dict[str, Any]) -> Lanes:
     if task.kind.lanes is None:
         raise ValueError(f"task must be of {', '.join(OWN_FAMILIES)}, got {task.id!r} of {task.family}")
     return task.kind.lanes(task.options(**options), num_lanes)
+
+
+def register_tasks() -> None:
+    """Register every task that is not registered yet; tasks apply their own step limit."""
+    for task in TASKS.values():
+        if task.gymnasium_id not in gymnasium.registry:
+            gymnasium.register(
+                id=task.gymnasium_id,
+                entry_point="backsweep.tasks.make:make_single",
+                vector_entry_point="backsweep.tasks.make:make_vector",
+                kwargs={"task": task.id},
+            )

@@ -117,3 +117,15 @@ def checked_flag(name: str, value: object) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {type(value).__name__}")
     return bool(value)
+
+
+def normalised_return(value: float, bounds: tuple[float, float]) -> float:
+    """Return `value` on a scale from 0, the worst return, to 1, the best.
+
+    Examples
+    --------
+    >>> normalised_return(-3.0, (-360.0, 354.0))
+    0.5
+    """
+    low, high = bounds
+    return (value - low) / (high - low) if high > low else 0.0

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.lane_seeds import lane_seeds
 from backsweep.tasks.make import make, make_single
 from backsweep.tasks.options import checked_int
 from backsweep.tasks.registry import Task, find_task
-from backsweep.tasks.vector import LaneVectorEnv
 
 GAP = 12
 BACKGROUND = 255

@@ -14,7 +14,7 @@ import gymnasium
 from backsweep.tasks import settings
 from backsweep.tasks.atari import AtariOptions, make_atari
 from backsweep.tasks.chain import ChainLanes, ChainOptions
-from backsweep.tasks.chain.states import ChainStates
+from backsweep.tasks.chain.lanes import ChainStates
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.lunarlander import LunarLanderOptions, make_lunarlander
 from backsweep.tasks.minatar import GAMES as MINATAR_GAMES

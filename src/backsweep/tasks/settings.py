@@ -14,12 +14,6 @@ class NetworkSettings:
     linear: tuple[int, ...] = ()
     """Widths of the hidden linear layers, ReLU after each."""
 
-    @property
-    def summary(self) -> str:
-        """The network in a few words."""
-        layers = [f"conv {channels}/{kernel}/{stride}" for channels, kernel, stride in self.convolutions]
-        return ", ".join([*layers, *(f"linear {width}" for width in self.linear)]) or "table"
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:

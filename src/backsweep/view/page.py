@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
+import json
 import os
 import re
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from backsweep.checks import is_int
 from backsweep.replay import Replay
-from backsweep.view.packing import json_text, pack, packed_text
 from backsweep.view.scene import MOST_STATES, Scene, make_scene
+
+ALIGNMENT = 8
+KINDS = {"float32": "Float32Array", "uint32": "Uint32Array", "int32": "Int32Array", "uint16": "Uint16Array"}
+KINDS |= {"uint8": "Uint8Array"}
+
+
+def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, dict[str, Any]]:
+    """Return the arrays as one block, and a table with each one's type in JavaScript, offset and shape."""
+    blocks, table, place = [], {}, 0
+    for name, array in arrays.items():
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        table[name] = {"type": KINDS[array.dtype.name], "at": place, "shape": list(array.shape)}
+        data = little.tobytes()
+        blocks.append(data + bytes(-len(data) % ALIGNMENT))
+        place += len(blocks[-1])
+    return b"".join(blocks), table
+
+
+def packed_text(data: bytes) -> str:
+    """Return bytes compressed, in base64."""
+    return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode()
+
+
+def json_text(value: Any) -> str:
+    """Return JSON that is safe inside a script element."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
 
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = ("data.js", "renderer.js", "camera.js", "colours.js", "details.js", "search.js", "sweep.js", "view.js")

@@ -13,8 +13,7 @@ from backsweep.graph.distances import Indices
 from backsweep.replay import Replay
 from backsweep.trees import leaves
 from backsweep.view.facts import Facts, read_facts
-from backsweep.view.forest import Forest, grow_forest, most_important
-from backsweep.view.layout import Layout, place
+from backsweep.view.layout import Forest, Layout, grow_forest, most_important, place
 from backsweep.view.picking import SWEEP_BATCH, Played, count_draws, play_sweeps, topological_part
 from backsweep.view.pictures import make_pictures
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from backsweep.agent.config import RunConfig
-from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled import CompiledRuns, Member, turn_kernels
 from backsweep.agent.fleet.compiled.runs import supported
+from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.run import Run
 from backsweep.agent.learner import EpsilonSchedule
 from backsweep.jit.compilation import interpreted

@@ -17,13 +17,11 @@ import torch
 import backsweep.agent.fleet.engine
 from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.config import SessionConfig
-from backsweep.agent.fleet.compiled.backward_walks import BackwardWalks
-from backsweep.agent.fleet.engine import Engine
+from backsweep.agent.fleet.compiled.given_targets import BackwardWalks
+from backsweep.agent.fleet.engine import Engine, Group
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.group import Group
 from backsweep.agent.fleet.loop import turns
-from backsweep.agent.fleet.memory_budget import bytes_on_device, uses_engine
-from backsweep.agent.fleet.observation_limits import ObservationLimits, known_observations
+from backsweep.agent.fleet.memory_budget import ObservationLimits, bytes_on_device, known_observations, uses_engine
 from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.value_programs import CHUNK
 from backsweep.agent.session.session import Session
@@ -254,7 +252,7 @@ def test_room_is_made_as_observations_are_seen(tmp_path: Path, monkeypatch: pyte
     """The number of levels of Sokoban that a run will see is unknown."""
     runs = {f"{method}-{seed}": sokoban(method, seed) for method in ("ter", "ebu") for seed in (1, 2)}
     train_fleet(runs, tmp_path / "plain", engine="plain", quiet=True)
-    monkeypatch.setattr("backsweep.agent.fleet.observation_limits.FIRST_LIMIT", 1)
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.FIRST_LIMIT", 1)
     monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 4)
     limits: list[list[int]] = []
 
@@ -275,7 +273,7 @@ def test_room_is_made_as_observations_are_seen(tmp_path: Path, monkeypatch: pyte
 
 def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
-    monkeypatch.setattr("backsweep.agent.fleet.observation_limits.FIRST_LIMIT", 1)
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.FIRST_LIMIT", 1)
     fleet = Fleet([runs["seed1"]])
     limits = ObservationLimits(fleet.runs, SessionConfig())
     assert limits.grow(fleet.runs, 300)
@@ -303,7 +301,7 @@ def test_a_device_that_filled_up_meanwhile_is_no_end(tmp_path: Path, monkeypatch
             super().__init__(fleet, observations_per_run, groups)
 
     monkeypatch.setattr("backsweep.agent.session.session.Engine", Unlucky)
-    monkeypatch.setattr("backsweep.agent.fleet.observation_limits.FIRST_LIMIT", 1)
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.FIRST_LIMIT", 1)
     monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 4)
     runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
     results = train_fleet(runs, tmp_path / "fleet", quiet=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.agent.learner import convolution_choice
+from backsweep.agent.learner import convolutions
 from backsweep.agent.learner.convolutions import PATHS, network_by
 from backsweep.agent.learner.distinct_images import DistinctArithmetic
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
@@ -47,9 +47,9 @@ def test_paths_agree(network: Network, path: str) -> None:
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(convolution_choice, "cache_folder", lambda: tmp_path)
-    convolution_choice._chosen.cache_clear()
-    return tmp_path / convolution_choice.FILE
+    monkeypatch.setattr(convolutions, "cache_folder", lambda: tmp_path)
+    convolutions._chosen.cache_clear()
+    return tmp_path / convolutions.FILE
 
 
 @pytest.mark.parametrize(
@@ -65,28 +65,28 @@ def test_the_fastest_is_chosen_and_kept(
         measured.append(batch_size)
         return dict(zip(PATHS, seconds, strict=True))
 
-    monkeypatch.setattr(convolution_choice, "measure", measure)
+    monkeypatch.setattr(convolutions, "measure", measure)
     network = NETWORKS["several"]
-    assert convolution_choice.fastest_path(network, 16, "float32") == expected
-    convolution_choice._chosen.cache_clear()  # as in another process
-    assert convolution_choice.fastest_path(network, 16, "float32") == expected
+    assert convolutions.fastest_path(network, 16, "float32") == expected
+    convolutions._chosen.cache_clear()  # as in another process
+    assert convolutions.fastest_path(network, 16, "float32") == expected
     assert measured == [16]
-    assert convolution_choice.fastest_path(network, 32, "float32") == expected
+    assert convolutions.fastest_path(network, 32, "float32") == expected
     assert measured == [16, 32]
     assert sorted(json.loads(kept.read_text()).values()) == [expected] * 2
-    assert convolution_choice.fastest_path(network, 16, "float64") == "patches"
+    assert convolutions.fastest_path(network, 16, "float64") == "patches"
     assert measured == [16, 32]
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"a": "quickest"}', '{"a": 3}'])
 def test_a_damaged_file_is_written_anew(content: str, kept: Path) -> None:
     kept.write_text(content)
-    chosen = convolution_choice.fastest_path(NETWORKS["one channel"], 2, "float32")
+    chosen = convolutions.fastest_path(NETWORKS["one channel"], 2, "float32")
     assert list(json.loads(kept.read_text()).values()) == [chosen]
 
 
 def test_the_measurement_covers_every_path() -> None:
-    seconds = convolution_choice.measure(NETWORKS["several"], 4, rounds=1)
+    seconds = convolutions.measure(NETWORKS["several"], 4, rounds=1)
     assert set(seconds) == set(PATHS)
     assert all(value > 0 for value in seconds.values())
 

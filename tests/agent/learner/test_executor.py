@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from backsweep.agent.fleet.memory_budget import working_bytes
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.executor import Executor
-from backsweep.agent.learner.memory_estimate import working_bytes
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule
@@ -166,9 +166,9 @@ def test_stacks_of_frames_are_turned_when_they_are_written() -> None:
     assert np.array_equal(executor.observations.rows[3].numpy(), np.moveaxis(frames[1], 0, -1))
 
 
-def test_memory_is_reckoned_for_every_rule() -> None:
+def test_memory_is_estimated_for_every_rule() -> None:
     network = NETWORKS["image"]
-    plain = working_bytes(network, TargetRule(), 10, 32, torch.float32)
-    assert plain > 6 * 4 * 10 * network.layout.count
-    assert working_bytes(network, TargetRule(kind="discor"), 10, 32, torch.float32) > 2 * plain
-    assert working_bytes(network, TargetRule(), 10, 32, torch.float32, fused=True) < plain
+    plain = working_bytes(network, TargetRule(), 32, torch.float32)
+    assert plain > 6 * 4 * network.layout.size
+    assert working_bytes(network, TargetRule(kind="discor"), 32, torch.float32) > 2 * plain
+    assert working_bytes(network, TargetRule(), 32, torch.float32, fused=True) < plain

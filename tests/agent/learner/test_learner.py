@@ -80,7 +80,8 @@ def test_updates_are_torchs(kind: str) -> None:
 def test_gradient_clipping_is_per_run_and_torchs() -> None:
     gradient = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
     parameters = torch.zeros(2, 2)
-    Optimiser(OptimiserSettings(kind="sgd", learning_rate=1.0, clip_norm=1.0), parameters).step(parameters, gradient)
+    optimiser = Optimiser(OptimiserSettings(kind="sgd", learning_rate=1.0, clip_norm=1.0), parameters)
+    optimiser.apply(parameters, gradient, optimiser.count())
     torch.testing.assert_close(parameters, torch.tensor([[-0.6, -0.8], [-0.3, -0.4]]))
 
 

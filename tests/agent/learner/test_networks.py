@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -108,7 +110,7 @@ def test_the_papers_sizes() -> None:
     large = network_for(gym.spaces.Box(0, 255, (84, 84, 3), np.uint8), 8, NATURE, (512,))
     assert large.widths == (7 * 7 * 64, 512, 8)
     # 8*8*3*32+32 + 4*4*32*64+64 + 3*3*64*64+64 + 64*512+512 + 512*6+6
-    assert IMAGE.layout.count == 6176 + 32832 + 36928 + 33280 + 3078
+    assert sum(math.prod(shape) for _, shape in IMAGE.layout.shapes) == 6176 + 32832 + 36928 + 33280 + 3078
 
 
 def test_the_network_follows_from_the_space() -> None:

@@ -37,19 +37,20 @@ def test_the_kernel_is_its_twin(rows: list[tuple[float, ...]], step: int, dtype:
 def test_moments_that_have_decayed_do_not_become_denormal() -> None:
     parameters = torch.ones(2, 3)
     optimiser = Optimiser(OptimiserSettings(), parameters)
-    optimiser.step(parameters, torch.tensor([[1.0, 1.0, 1.0], [0.5, 0.5, 0.5]]))
+    optimiser.apply(parameters, torch.tensor([[1.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), optimiser.count())
     before = parameters.clone()
     for _ in range(1000):
-        optimiser.step(parameters, torch.zeros(2, 3))
+        optimiser.apply(parameters, torch.zeros(2, 3), optimiser.count())
     assert optimiser.mean.tolist() == [[0.0] * 3] * 2
     assert float(optimiser.square.min()) >= SMALLEST_SQUARE
     assert float(before.max() - parameters.min()) < 0.01  # what was learned is still there
     optimiser.mean.fill_(10 * SMALLEST_MEAN)
-    optimiser.step(parameters, torch.zeros(2, 3))
+    optimiser.apply(parameters, torch.zeros(2, 3), optimiser.count())
     assert optimiser.mean.tolist() == [[pytest.approx(9 * SMALLEST_MEAN, rel=1e-5)] * 3] * 2
 
 
 def test_a_gradient_that_is_not_a_number_is_not_hidden() -> None:
     parameters = torch.ones(1, 2)
-    Optimiser(OptimiserSettings(), parameters).step(parameters, torch.tensor([[torch.nan, 1.0]]))
+    optimiser = Optimiser(OptimiserSettings(), parameters)
+    optimiser.apply(parameters, torch.tensor([[torch.nan, 1.0]]), optimiser.count())
     assert parameters.isnan().tolist() == [[True, False]]

@@ -12,8 +12,8 @@ import pytest
 
 from backsweep.agent import RunConfig, run_config
 from backsweep.agent.fleet import fleet as fleet_module
-from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.plain_source import take_turn
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network

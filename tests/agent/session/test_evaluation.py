@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backsweep.agent.session.evaluation.evaluate import evaluate, probe_for, return_bounds
+from backsweep.agent.session.evaluation.evaluate import evaluate, probe_for, probe_states, return_bounds
 from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, exact_evaluator
-from backsweep.agent.session.evaluation.probe import probe_states
 from backsweep.agent.session.evaluation.rollouts import Rollouts, play
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import exact

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from backsweep.agent import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.evaluation import run_values
-from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_runs
+from backsweep.agent.session.evaluation import evaluate as evaluation
+from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_runs, values_of_runs
 from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, exact_evaluator
-from backsweep.agent.session.evaluation.run_values import values_of_runs
-from backsweep.agent.session.records.record_types import EvaluationRecord
+from backsweep.agent.session.records import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
 from trainer_helpers import paper_config
 
@@ -128,7 +127,7 @@ def comparable(record: EvaluationRecord) -> dict[str, Any]:
 @pytest.mark.parametrize("piece", [1 << 30, 1 << 20], ids=["in one piece", "in pieces"])
 @pytest.mark.parametrize("runs", [[0, 1, 2, 3], [3, 0, 1]], ids=["all runs", "some runs"])
 def test_a_learners_runs(runs: list[int], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(run_values.PIECE_BYTES, "cpu", piece)
+    monkeypatch.setitem(evaluation.PIECE_BYTES, "cpu", piece)
     fleet = Fleet([grid("minigrid/doorkey", seed) for seed in range(4)])
     configs = [fleet.runs[run].config for run in runs]
     records = evaluate_runs(configs, fleet.learner, runs, step=0)
@@ -139,7 +138,7 @@ def test_a_learners_runs(runs: list[int], piece: int, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("piece", [1 << 30, 1 << 17], ids=["in one piece", "in pieces"])
 def test_values_of_runs_are_those_of_each(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(run_values.PIECE_BYTES, "cpu", piece)
+    monkeypatch.setitem(evaluation.PIECE_BYTES, "cpu", piece)
     generator = np.random.default_rng(0)
     chain = paper_config("nchain-10", seed=1)
     fleets = [

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from backsweep.agent import METHOD_NAMES, RunConfig
-from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.fleet import Fleet
+from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.plain_source import take_turn
 from backsweep.agent.fleet.run import Run
 from backsweep.agent.learner.double_dqn import Learner

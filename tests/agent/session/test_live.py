@@ -27,9 +27,9 @@ from backsweep.agent.config import SessionConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.live import live as live_module
-from backsweep.agent.session.live.curves import Curves
 from backsweep.agent.session.live.frame import make_frame, newest_episode
-from backsweep.agent.session.records.record_types import EvaluationRecord, ReplayRecord, TrainingRecord
+from backsweep.agent.session.live.live import Curves
+from backsweep.agent.session.records import EvaluationRecord, ReplayRecord, TrainingRecord
 from backsweep.replay import Replay
 from backsweep.view.scene import NONE
 from trainer_helpers import chain, comparable_records

@@ -14,7 +14,7 @@ from backsweep.agent import train
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.session.progress import MOST_ROWS, Progress
-from backsweep.agent.session.records.record_types import EvaluationRecord
+from backsweep.agent.session.records import EvaluationRecord
 from trainer_helpers import chain
 
 

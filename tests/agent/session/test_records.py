@@ -9,15 +9,16 @@ import pytest
 
 from backsweep.agent import train
 from backsweep.agent.session.records import (
+    Record,
     RecordFile,
     RecordWriter,
     ReplayRecord,
     TimingRecord,
     TrainingRecord,
+    from_json,
     read_records,
+    scalars,
 )
-from backsweep.agent.session.records.record_types import Record, from_json
-from backsweep.agent.session.records.sinks import scalars
 from backsweep.record_files import RecordsError, described
 from trainer_helpers import paper_config
 

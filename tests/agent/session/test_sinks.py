@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from backsweep.agent.session.records import RecordWriter, TimingRecord
-from backsweep.agent.session.records.sinks import TensorBoard, WeightsAndBiases
+from backsweep.agent.session.records import RecordWriter, TensorBoard, TimingRecord, WeightsAndBiases
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

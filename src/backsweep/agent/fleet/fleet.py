@@ -12,10 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
+from backsweep.agent.fleet.loop import Schedule
 from backsweep.agent.fleet.run import Run
-from backsweep.agent.fleet.schedule import Schedule
-from backsweep.agent.learner.convolution_choice import fastest_path
-from backsweep.agent.learner.convolutions import Path
+from backsweep.agent.learner.convolutions import Path, fastest_path
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings, UpdateResult
 from backsweep.agent.learner.networks import Network, network_for
 from backsweep.agent.learner.optimisers import OptimiserSettings

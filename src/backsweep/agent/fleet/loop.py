@@ -4,18 +4,68 @@ Terms:
   step         one transition of one environment. Every run takes as many as it has environments per turn of the loop.
   update       one batch of transitions per run, and one step of the optimiser on it.
   turn         one iteration of the loop: act, store, learn.
-  source       where experience comes from: plain environments (`plain_source.py`) or compiled tasks (`group.py`). It
+  source       where experience comes from: plain environments (`plain_source.py`) or compiled tasks (`engine.py`). It
                holds runs that take their turns together. A run depends only on its own configuration and seed, never
                on the other runs of its source.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from fractions import Fraction
+from time import perf_counter
 from typing import Protocol
 
-from backsweep.agent.fleet.clock import Clock
-from backsweep.agent.fleet.schedule import Schedule
+from backsweep.agent.config import RunConfig
+
+ACTIVITIES = ("environment", "replay", "stepping", "values", "network", "evaluation", "checkpoint", "other")
+
+
+class Clock:
+    """Adds up seconds by activity. Each `lap` adds the time since the last one to an activity."""
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._last = perf_counter()
+
+    def lap(self, activity: str) -> None:
+        """Add the time since the last lap to `activity`."""
+        now = perf_counter()
+        self._seconds[activity] += now - self._last
+        self._last = now
+
+    def take(self) -> dict[str, float]:
+        """Return the seconds of every activity since the last call."""
+        taken = {activity: round(self._seconds[activity], 6) for activity in ACTIVITIES if activity in self._seconds}
+        self._seconds.clear()
+        return taken
+
+
+class Schedule:
+    """The schedule that all runs of a fleet share, by the number of environment steps of one run."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self.steps_per_turn = config.num_envs
+        self.random_steps = config.warmup_steps if config.random_warmup else 0
+        """The number of first steps in which all actions are random and nothing is learned."""
+        self._warmup_steps, self._target_interval = config.warmup_steps, config.target_interval
+        self._ratio = Fraction(config.ratio).limit_denominator(10_000)
+
+    def updates_due(self, step: int, done: int) -> int:
+        """Return the number of updates that are due after `done` updates, at `ratio` per step since the warm-up."""
+        learning = step - self._warmup_steps
+        if learning <= 0:
+            return 0
+        return learning * self._ratio.numerator // self._ratio.denominator - done
+
+    def copies_target(self, step: int) -> bool:
+        """Return whether the target networks are copied at a step."""
+        return self.passes(step, self._target_interval)
+
+    def passes(self, step: int, interval: int) -> bool:
+        """Return whether the last turn, which ended at `step`, reached a multiple of `interval`."""
+        return step // interval > (step - self.steps_per_turn) // interval
 
 
 class Source(Protocol):

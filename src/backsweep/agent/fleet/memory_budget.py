@@ -2,18 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 import torch
 
-from backsweep.agent.config import SessionConfig
+from backsweep.agent.config import RunConfig, SessionConfig
+from backsweep.agent.defaults import task_options
+from backsweep.agent.fleet.engine import movable
 from backsweep.agent.fleet.fleet import Fleet, run_network
-from backsweep.agent.fleet.group import movable
-from backsweep.agent.fleet.observation_limits import ObservationLimits
+from backsweep.agent.fleet.run import Run
+from backsweep.agent.learner.discor import error_network
 from backsweep.agent.learner.executor import reason_against_fused
-from backsweep.agent.learner.memory_estimate import working_bytes
+from backsweep.agent.learner.networks import Network
+from backsweep.agent.learner.rules import TargetRule
 from backsweep.jit.memory import physical_memory
+from backsweep.tasks import exact, find_task
+
+FIRST_LIMIT = 16_384
+"""Initial number of observations of a run, if their total is unknown."""
+
+
+class ObservationLimits:
+    """How many observations of each run of a fleet the device has memory for."""
+
+    def __init__(self, runs: Sequence[Run], session: SessionConfig) -> None:
+        self._limits = {run: first_limit(run.config, session) for run in runs}
+        self._most = {run: largest_limit(run.config, session) for run in runs}
+
+    def of(self, run: Run) -> int:
+        """Return a run's limit."""
+        return self._limits[run]
+
+    def grow(self, runs: Sequence[Run], new: int) -> bool:
+        """Raise the limits if a run might reach its own with `new` more observations; return whether they were raised.
+
+        That sets up the device again, so the limits of all runs rise together.
+        """
+        used = {run: run.replay.machinery.store.observations_high for run in runs}
+        if all(min(used[run] + new, self._most[run]) <= self._limits[run] for run in runs):
+            return False
+        for run in runs:
+            self._limits[run] = max(self._limits[run], min(2 * (used[run] + new), self._most[run]))
+        return True
+
+
+def first_limit(config: RunConfig, session: SessionConfig) -> int:
+    """Return a run's limit at the start."""
+    most = largest_limit(config, session)
+    bounded = session.observations_per_run is not None or known_observations(config) is not None
+    return most if bounded else min(FIRST_LIMIT, most)
+
+
+def largest_limit(config: RunConfig, session: SessionConfig) -> int:
+    """Return the largest number of observations that a run can have on the device."""
+    if session.observations_per_run is not None:
+        return session.observations_per_run
+    stored = 2 * config.capacity  # a row has two
+    known = known_observations(config)
+    return stored if known is None else min(known, stored)
+
+
+def known_observations(config: RunConfig) -> int | None:
+    """Return the number of observations of a task, None if unknown."""
+    assert config.task is not None
+    if not find_task(config.task).is_exact:
+        return None
+    return _count(config.task, tuple(sorted(task_options(config).items())))
+
+
+@lru_cache(maxsize=32)
+def _count(task: str, options: tuple[tuple[str, object], ...]) -> int | None:
+    try:
+        model = exact(task, **dict(options))
+    except ValueError:  # rewards that depend on time, say: the states cannot be listed
+        return None
+    return model.num_states + model.num_terminal
+
 
 MARGIN = 0.92
 """Share of the free memory that may be used."""
+COPIES = 6
+"""Numbers per parameter: online, target, two moments, the gradient, and the optimiser's scratch."""
 BYTES_PER_ROW = 260
 """Bytes per row of a full replay with graph and priorities, without its observations."""
 
@@ -55,15 +125,31 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
 def bytes_on_device(fleet: Fleet, limits: ObservationLimits, session: SessionConfig) -> list[int]:
     """Return the bytes that each run needs on the device: for its networks and its observations."""
     frame = _observation_bytes(fleet)
-    shared, network = fleet.shared, run_network(fleet.runs[0])
+    network = run_network(fleet.runs[0])
     space = fleet.runs[0].envs.observation_space
     assert space.dtype is not None
     fused = (
         session.device != "cpu"
         and reason_against_fused(network, fleet.learner.dtype, space.shape or (), space.dtype) is None
     )
-    working = working_bytes(network, fleet.learner.rule, 1, shared.batch_size, fleet.learner.dtype, fused=fused)
+    working = working_bytes(network, fleet.learner.rule, fleet.shared.batch_size, fleet.learner.dtype, fused=fused)
     return [working + frame * (limits.of(run) + 1) for run in fleet.runs]
+
+
+def working_bytes(
+    network: Network, rule: TargetRule, batch_size: int, dtype: torch.dtype, *, fused: bool = False
+) -> int:
+    """Return the approximate bytes of one run's networks and updates on the device, without its observations.
+
+    Three passes of a batch through the network stay in memory at once (observations, successors, the target network's
+    successors), and the backward pass needs about as much as one more.
+    """
+    networks = [network, error_network(network)] if rule.kind == "discor" else [network]
+    total = batch_size * (3 * 8 + 6 * dtype.itemsize)  # row numbers, actions, rewards and the like
+    for each in networks:
+        total += COPIES * dtype.itemsize * each.layout.size
+        total += 4 * batch_size * each.bytes_per_row(dtype, fused=fused)
+    return total
 
 
 def runs_to_drop(fleet: Fleet, limits: ObservationLimits, session: SessionConfig) -> list[int]:

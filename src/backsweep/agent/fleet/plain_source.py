@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.loop import turns
+from backsweep.agent.fleet.loop import Clock, turns
 from backsweep.agent.fleet.run import Run
 from backsweep.types import Batch
 

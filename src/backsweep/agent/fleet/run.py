@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import task_of, task_options
-from backsweep.agent.fleet.clock import Clock
+from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.learner.backward_targets import BackwardTargets
 from backsweep.agent.learner.exploration import EpsilonSchedule, Explorer
 from backsweep.agent.learner.targets import discounts

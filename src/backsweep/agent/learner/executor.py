@@ -28,7 +28,6 @@ from numpy.typing import DTypeLike, NDArray
 from backsweep.agent.learner.arithmetic import Arithmetic, PreparedRows
 from backsweep.agent.learner.device_observations import DeviceObservations, RowRange
 from backsweep.agent.learner.double_dqn import AllCorrections, Learner
-from backsweep.agent.learner.memory_estimate import bytes_per_row
 from backsweep.agent.learner.networks import Network, in_network_order
 from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.value_programs import CHUNK, ValuePrograms, filled_up
@@ -242,7 +241,7 @@ class Executor:
         """Return the number of runs that `values` takes at once: one on the CPU, which rounds as for a single run."""
         learner = self.learner
         parameters = learner.dtype.itemsize * learner.network.layout.size
-        each = parameters + steps * bytes_per_row(learner.network, learner.dtype, fused=self._fused)
+        each = parameters + steps * learner.network.bytes_per_row(learner.dtype, fused=self._fused)
         return max(1, VALUES_BYTES // each) if self._on_gpu else 1
 
     @property

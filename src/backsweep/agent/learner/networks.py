@@ -23,8 +23,34 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from backsweep.agent.learner.parameters import ParameterLayout
 from backsweep.agent.learner.patches import Convolution, cut_patches, paste_patches
+
+ALIGNMENT = 16  # numbers; every parameter starts on a cache line, which also keeps results independent of its place
+
+
+@dataclass(frozen=True)
+class ParameterLayout:
+    """Names, shapes and positions of one run's parameters in the flat row."""
+
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def size(self) -> int:
+        """Length of a run's row."""
+        return sum(_padded(shape) for _, shape in self.shapes)
+
+    def views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return the parameters as views of a flat tensor (runs, size)."""
+        views, place = {}, 0
+        for name, shape in self.shapes:
+            views[name] = flat[:, place : place + math.prod(shape)].view(flat.shape[0], *shape)
+            place += _padded(shape)
+        return views
+
+
+def _padded(shape: tuple[int, ...]) -> int:
+    return -(-math.prod(shape) // ALIGNMENT) * ALIGNMENT
+
 
 Parameters = Mapping[str, torch.Tensor]
 IMAGE_SCALE = 1.0 / 255.0
@@ -135,6 +161,16 @@ class Network:
             current = shape[0] if name.endswith("weight") else current
             inputs[name] = current
         return inputs
+
+    def bytes_per_row(self, dtype: torch.dtype, *, fused: bool) -> int:
+        """Return the approximate bytes of activations for one observation.
+
+        The fused arithmetic cuts no patches, and most of its activations have two bytes.
+        """
+        if fused:
+            return 2 * sum(stage.places * stage.outputs for stage in self.stages) + 4 * sum(self.widths[1:])
+        cut = sum(stage.places * (stage.patch + stage.outputs) for stage in self.stages)
+        return dtype.itemsize * (cut + (self.actions if self.form == "table" else sum(self.widths)))
 
     def prepare(self, observations: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Return what the first layer takes, from raw observations (R, B, ...): state numbers, vectors or patches.

@@ -58,10 +58,6 @@ class Optimiser:
         self.square = torch.zeros_like(parameters) if settings.kind != "sgd" else parameters.new_zeros(0)
         self._scratch: torch.Tensor | None = None
 
-    def step(self, parameters: torch.Tensor, gradient: torch.Tensor) -> None:
-        """Update `parameters` in place with `gradient`, which may be overwritten."""
-        self.apply(parameters, gradient, self.count())
-
     def count(self) -> tuple[float, float]:
         """Count a step; return the two numbers of Adam that change from step to step.
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.session.folder import RunError, check_import
-from backsweep.agent.session.records.writer import RecordWriter, checked_digest
+from backsweep.agent.session.records import RecordWriter, checked_digest
 from backsweep.record_files import RecordsError
 from backsweep.replay import Replay
 from backsweep.run_files import AGENT, CHECKPOINTS, FLEET, MANIFEST, STATE

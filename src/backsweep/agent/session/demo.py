@@ -23,8 +23,7 @@ from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.palette import METHODS as PALETTE
 from backsweep.agent.palette import pyplot
 from backsweep.agent.session.evaluation.evaluate import evaluate_runs
-from backsweep.agent.session.records import read_records
-from backsweep.agent.session.records.record_types import EvaluationRecord
+from backsweep.agent.session.records import EvaluationRecord, read_records
 from backsweep.agent.session.training import train_fleet
 from backsweep.graph.distances import reverse_distances
 from backsweep.planning import GraphValues

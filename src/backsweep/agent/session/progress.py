@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.records.record_types import EvaluationRecord
+from backsweep.agent.session.records import EvaluationRecord
 
 LIVE_EVERY = 0.25
 LINE_EVERY = 30.0

@@ -16,12 +16,11 @@ import numpy as np
 import torch
 
 from backsweep.agent.config import SessionConfig
-from backsweep.agent.fleet.clock import Clock
 from backsweep.agent.fleet.compiled.runs import NEW_PER_STEP
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.memory_budget import runs_to_drop
-from backsweep.agent.fleet.observation_limits import ObservationLimits
+from backsweep.agent.fleet.loop import Clock
+from backsweep.agent.fleet.memory_budget import ObservationLimits, runs_to_drop
 from backsweep.agent.fleet.plain_source import retire, take_turn
 from backsweep.agent.fleet.run import Run, return_bounds
 from backsweep.agent.session import checkpoint
@@ -29,8 +28,7 @@ from backsweep.agent.session.evaluation.evaluate import evaluate_runs
 from backsweep.agent.session.folder import RunError, note_session, write_json
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
-from backsweep.agent.session.records import RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
-from backsweep.agent.session.records.record_types import EvaluationRecord
+from backsweep.agent.session.records import EvaluationRecord, RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
 from backsweep.record_files import described
 from backsweep.run_files import FINISHED
 

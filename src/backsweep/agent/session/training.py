@@ -30,8 +30,14 @@ from backsweep.agent.session.folder import (
 )
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
-from backsweep.agent.session.records import EvaluationRecord, RecordFile, RecordWriter
-from backsweep.agent.session.records.sinks import Sink, TensorBoard, WeightsAndBiases
+from backsweep.agent.session.records import (
+    EvaluationRecord,
+    RecordFile,
+    RecordWriter,
+    Sink,
+    TensorBoard,
+    WeightsAndBiases,
+)
 from backsweep.agent.session.session import RunFiles, RunResult, Session
 from backsweep.jit.compilation import most_threads, threads_in_use, use_threads
 from backsweep.run_files import FLEET

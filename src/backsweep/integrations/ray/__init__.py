@@ -10,9 +10,8 @@ try:
 except ImportError as error:
     raise ImportError("backsweep.integrations.ray needs Ray: pip install 'backsweep[ray]'") from error
 
-from backsweep.integrations.ray.calls import SharedReplayError
 from backsweep.integrations.ray.limiter import RateLimiter
 from backsweep.integrations.ray.shared_replay import SharedReplay
-from backsweep.integrations.ray.writer import Writer
+from backsweep.integrations.ray.writer import SharedReplayError, Writer
 
 __all__ = ["RateLimiter", "SharedReplay", "SharedReplayError", "Writer"]

@@ -19,11 +19,10 @@ from numpy.typing import ArrayLike
 
 from backsweep import saving
 from backsweep.configuration import space_from_json
-from backsweep.integrations.ray.calls import answer, answers
 from backsweep.integrations.ray.limiter import RateLimiter
 from backsweep.integrations.ray.shard import Shard
 from backsweep.integrations.ray.storage import REPLAY
-from backsweep.integrations.ray.writer import Writer
+from backsweep.integrations.ray.writer import Writer, answer, answers
 from backsweep.replay import Replay
 from backsweep.replay.argument_checks import checked_rows, positive_int
 from backsweep.replay.autoreset import Check, Mode, options_of_envs

@@ -13,7 +13,7 @@ from stable_baselines3.common import buffers as sb3_buffers
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from backsweep.integrations.seeds import seed_from_numpy
+from backsweep.integrations import seed_from_numpy
 from backsweep.minari_data import add_minari
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler

@@ -13,7 +13,7 @@ from backsweep.lab.report.answers import Answer, Report, by_kind
 from backsweep.lab.report.chart import CARD_CATEGORIES, AnyChart, DotChart
 from backsweep.lab.report.solving_time import soonest_sentence
 from backsweep.lab.report.tables import readable, side_by_side, table_html, table_name
-from backsweep.lab.studies.tabular.setting import METHODS
+from backsweep.lab.studies.tabular.learner import METHODS
 
 ELSEWHERE = "elsewhere"
 OUTCOMES = (

@@ -1,6 +1,5 @@
 """NChain: a corridor of states with the only reward at its far end."""
 
-from backsweep.tasks.chain.lanes import ChainLanes
-from backsweep.tasks.chain.options import ChainOptions
+from backsweep.tasks.chain.lanes import ChainLanes, ChainOptions
 
 __all__ = ["ChainLanes", "ChainOptions"]

@@ -1,6 +1,9 @@
-"""NChain's lanes."""
+"""NChain: its options, its lanes, and its states as arrays."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -8,9 +11,40 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import address_table
 from backsweep.tasks.chain import moves_kernels
-from backsweep.tasks.chain.advance_kernels import advance_lanes
-from backsweep.tasks.chain.options import ChainOptions
+from backsweep.tasks.chain.moves_kernels import NUM_ACTIONS, advance_lanes, next_state
 from backsweep.tasks.lanes import Bundle, Lanes
+from backsweep.tasks.options import TaskOptions, checked_choice, checked_int
+from backsweep.tasks.state_graph import StateGraph
+
+OBSERVATIONS = ("index", "one_hot")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainOptions(TaskOptions):
+    """Settings of one chain, checked when made."""
+
+    length: int = 20
+    """Number of states N; the last one ends the episode."""
+    max_steps: int | None = None
+    """Step limit; None means 10 N^2, about ten times the length of a random walk. The paper states none."""
+    observation: str = "index"
+    """"index" (the state's number) or "one_hot" (a vector of N floats)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", checked_int("length", self.length, 2))
+        if self.max_steps is None:
+            object.__setattr__(self, "max_steps", 10 * self.length**2)
+        checked_choice("observation", self.observation, OBSERVATIONS)
+        super().__post_init__()
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        return ("forward", "backward")
+
+    @property
+    def return_bounds(self) -> tuple[float, float]:
+        """The worst and the best return of an episode: the end is not reached, or it is."""
+        return 0.0, 1.0 if self.step_limit >= self.length - 1 else 0.0
 
 
 class ChainLanes(Lanes):
@@ -83,3 +117,34 @@ def chain_picture(state: int, length: int, cell: int = 16) -> NDArray[np.uint8]:
         colour = (255, 0, 0) if index == state else (0, 255, 0) if index == length - 1 else (240, 240, 240)
         image[4:cell, 4 + index * cell : (index + 1) * cell] = colour
     return image
+
+
+class ChainStates:
+    """The states of a chain; its last one is terminal."""
+
+    def __init__(self, options: ChainOptions) -> None:
+        self.options = options
+
+    def graph(self) -> StateGraph:
+        """Return the chain's moves."""
+        length = self.options.length
+        moves = np.array(
+            [[next_state(state, action, length) for action in range(NUM_ACTIONS)] for state in range(length - 1)],
+            dtype=np.int32,
+        )
+        ends = moves == length - 1
+        return StateGraph(
+            next_state=moves,
+            reward=ends.astype(np.float64),
+            terminated=ends,
+            succeeded=ends,
+            num_states=length - 1,
+            num_terminal=1,
+            num_levels=1,
+            start_state=np.zeros(1, dtype=np.int32),
+            start_probability=np.ones(1, dtype=np.float64),
+        )
+
+    def observations(self, states: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the observations of states."""
+        return states if self.options.observation == "index" else one_hot(states, self.options.length)

@@ -1,4 +1,4 @@
-"""NChain's moves.
+"""NChain's moves, and its lanes advanced by several threads.
 
 state   0 ──> 1 ──> 2 ──> ... ──> N-1     forward; entering N-1 has reward 1 and ends the episode
         0 <── 1 <── 2 <── ...             backward; at 0 it has no effect
@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, borrow, unpack
-from backsweep.jit.compilation import kernel
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes, taken_action
+from backsweep.jit.array_table import Addresses, Float64Vector, Int64Vector, Table, borrow, unpack
+from backsweep.jit.compilation import kernel, threaded
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Advance, Outcomes, end_episode, range_of, taken_action
 
 FORWARD, BACKWARD, NUM_ACTIONS = range(3)
 # Settings of a chain.
@@ -81,3 +82,35 @@ def begin_episodes(chosen: NDArray[np.bool_], task: Table) -> None:
         if chosen[lane]:
             chain.states[lane] = 0
             chain.steps[lane] = 0
+
+
+@kernel
+def advance_share(share: int, shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
+    """Advance one share of the lanes."""
+    outcomes, chain = unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN])
+    arrays = unpack(Advance, addresses)
+    # Unless the chain is one-hot, the observations are the states themselves.
+    states, one_hot, vectors = chain.states, chain.settings[ONE_HOT] != 0, arrays.observations.view(np.float32)
+    first, last = range_of(share, shares, arrays.actions.size)
+    if moving:
+        if one_hot:
+            for lane in range(first, last):
+                vectors[lane, states[lane]] = 0
+        step_lanes(first, last, arrays.actions, arrays.resting, outcomes, chain)
+        if one_hot:
+            for lane in range(first, last):
+                vectors[lane, states[lane]] = 1
+    for lane in range(first, last):
+        if end_episode(lane, moving, beginning, arrays, outcomes):
+            if one_hot:
+                vectors[lane, states[lane]] = 0
+                vectors[lane, 0] = 1
+            states[lane] = 0
+            chain.steps[lane] = 0
+
+
+@threaded
+def advance_lanes(shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
+    """Advance all lanes, in shares for the threads (see `Lanes.advance`)."""
+    for share in prange(shares):
+        advance_share(share, shares, moving, beginning, addresses, task)

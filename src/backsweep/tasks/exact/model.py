@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from backsweep.jit.array_table import addresses_of
 from backsweep.tasks.exact import model_kernels
-from backsweep.tasks.normalisation import normalised_return
-from backsweep.tasks.options import checked_chance, checked_int
+from backsweep.tasks.options import checked_chance, checked_int, normalised_return
 from backsweep.tasks.state_graph import StateGraph
 
 MOST_SWEEPS = 1_000_000

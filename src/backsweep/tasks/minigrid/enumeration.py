@@ -94,16 +94,6 @@ class MiniGridStates:
             start_probability=self._start_probability,
         )
 
-    def situation(self, state: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return a state's cells and its row of the lane table, as `MiniGridLanes.place` takes them."""
-        cells = np.zeros(self.bases.shape[1], dtype=np.uint8)
-        row = np.zeros(codes.LANE_COLUMNS, dtype=np.int64)
-        layout, number = divmod(int(self.numbers[state]), self.radix)
-        enumeration_kernels.decode(
-            number, self.bases[layout], self.layouts[layout], self.door_radix, self.options.width, cells, row
-        )
-        return cells, row
-
     def observations(self, states: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return the images of states, (n, size, size, 3)."""
         size = self.options.image_size

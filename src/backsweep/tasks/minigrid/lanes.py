@@ -10,8 +10,7 @@ from backsweep.jit.array_table import address_table
 from backsweep.jit.compilation import announce_first_compilation
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.minigrid import codes, moves_kernels, tiles
-from backsweep.tasks.minigrid.advance_kernels import advance_lanes
-from backsweep.tasks.minigrid.levels_kernels import begin_episodes
+from backsweep.tasks.minigrid.levels_kernels import advance_lanes, begin_episodes
 from backsweep.tasks.minigrid.options import MiniGridOptions
 
 PICTURE_TILE = 32
@@ -49,16 +48,6 @@ class MiniGridLanes(Lanes):
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw new levels for the chosen lanes."""
         begin_episodes(chosen, self._table)
-
-    def draw(self, chosen: NDArray[np.bool_]) -> None:
-        """Paint the chosen lanes' observations from their cells."""
-        moves_kernels.paint(chosen, self._table)
-
-    def place(self, lane: int, cells: NDArray[np.uint8], row: NDArray[np.int64]) -> None:
-        """Put a lane into a given situation: its cells, and its row of the lane table (columns in `codes`)."""
-        self.cells[lane] = cells
-        self.lanes[lane] = row
-        self.draw(self.only(lane))
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:

@@ -16,14 +16,15 @@ Cells are drawn as in the originals, by rejection sampling.
 from __future__ import annotations
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Table, borrow, unpack
-from backsweep.jit.compilation import kernel
+from backsweep.jit.array_table import Addresses, Table, borrow, unpack
+from backsweep.jit.compilation import kernel, threaded
 from backsweep.jit.random_streams_kernels import draw_below
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Outcomes
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Advance, Outcomes, end_episode, range_of
 from backsweep.tasks.minigrid import codes
-from backsweep.tasks.minigrid.moves_kernels import CANVAS, Canvas, Grids, cell_ahead, draw_lanes
+from backsweep.tasks.minigrid.moves_kernels import CANVAS, Canvas, Grids, cell_ahead, draw_lanes, step_lanes
 
 HORIZONTAL_MOVE = 0  # through a vertical river
 VERTICAL_MOVE = 1  # through a horizontal river
@@ -210,3 +211,25 @@ def begin_episodes(chosen: NDArray[np.bool_], task: Table) -> None:
     grids, chosen = unpack(Grids, task[OWN]), borrow(chosen)
     draw_levels(0, chosen.size, chosen, unpack(Outcomes, task[OUTCOMES]).streams, grids)
     draw_lanes(0, chosen.size, chosen, grids, unpack(Canvas, task[CANVAS]))
+
+
+@kernel
+def advance_share(share: int, shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
+    """Advance one share of the lanes."""
+    outcomes, grids = unpack(Outcomes, task[OUTCOMES]), unpack(Grids, task[OWN])
+    canvas, arrays = unpack(Canvas, task[CANVAS]), unpack(Advance, addresses)
+    first, last = range_of(share, shares, arrays.actions.size)
+    if moving:
+        step_lanes(first, last, arrays.actions, arrays.resting, outcomes, grids, canvas)
+    for lane in range(first, last):
+        end_episode(lane, moving, beginning, arrays, outcomes)
+    if beginning:
+        draw_levels(first, last, arrays.ended, outcomes.streams, grids)
+        draw_lanes(first, last, arrays.ended, grids, canvas)
+
+
+@threaded
+def advance_lanes(shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
+    """Advance all lanes, in shares for the threads (see `Lanes.advance`)."""
+    for share in prange(shares):
+        advance_share(share, shares, moving, beginning, addresses, task)

@@ -194,12 +194,6 @@ def draw_lanes(first: int, last: int, chosen: NDArray[np.bool_], grids: Grids, c
 
 
 @kernel
-def paint(chosen: NDArray[np.bool_], task: Table) -> None:
-    """Paint the whole image of every chosen lane."""
-    draw_lanes(0, chosen.size, chosen, unpack(Grids, task[OWN]), unpack(Canvas, task[CANVAS]))
-
-
-@kernel
 def step_lanes(
     first: int,
     last: int,

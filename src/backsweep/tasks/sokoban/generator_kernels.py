@@ -16,12 +16,13 @@ Reverse play is a depth-first search over (player, boxes, which boxes have been 
 from __future__ import annotations
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Table, borrow, unpack
-from backsweep.jit.compilation import kernel
+from backsweep.jit.array_table import Addresses, Table, borrow, unpack
+from backsweep.jit.compilation import kernel, threaded
 from backsweep.jit.random_streams_kernels import draw_below, draw_unit
-from backsweep.tasks.lanes_kernels import OWN
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Advance, Outcomes, end_episode, range_of
 from backsweep.tasks.sokoban import codes
 from backsweep.tasks.sokoban.moves_kernels import (
     ABSENT,
@@ -37,6 +38,7 @@ from backsweep.tasks.sokoban.moves_kernels import (
     copy_into,
     draw_lanes,
     offset_of,
+    step_lanes,
     write_key,
 )
 
@@ -275,3 +277,28 @@ def begin_episodes(chosen: NDArray[np.bool_], streams: NDArray[np.uint64], task:
     if lost == ABSENT:
         draw_lanes(0, chosen.size, chosen, rooms)
     return lost
+
+
+@kernel
+def advance_share(share: int, shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
+    """Advance one share of the lanes."""
+    outcomes, rooms = unpack(Outcomes, task[OUTCOMES]), unpack(Rooms, task[OWN])
+    searches, arrays = unpack(Searches, task[SEARCHES]), unpack(Advance, addresses)
+    first, last = range_of(share, shares, arrays.actions.size)
+    if moving:
+        step_lanes(first, last, arrays.actions, arrays.resting, outcomes, rooms)
+    for lane in range(first, last):
+        rooms.lost[lane] = False
+        if end_episode(lane, moving, beginning, arrays, outcomes):
+            # One at a time: a lane that finds no room must not stop the others.
+            lost = draw_rooms(lane, lane + 1, arrays.ended, outcomes.streams, rooms, searches, share)
+            rooms.lost[lane] = lost != ABSENT
+    if beginning:
+        draw_lanes(first, last, arrays.ended, rooms)
+
+
+@threaded
+def advance_lanes(shares: int, moving: bool, beginning: bool, addresses: Addresses, task: Table) -> None:
+    """Advance all lanes, in shares for the threads (see `Lanes.advance`)."""
+    for share in prange(shares):
+        advance_share(share, shares, moving, beginning, addresses, task)

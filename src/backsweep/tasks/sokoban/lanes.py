@@ -13,8 +13,7 @@ from backsweep.jit.compilation import announce_first_compilation
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.resize import axis_tables
 from backsweep.tasks.sokoban import codes, moves_kernels
-from backsweep.tasks.sokoban.advance_kernels import advance_lanes
-from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, begin_episodes
+from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, advance_lanes, begin_episodes
 from backsweep.tasks.sokoban.options import SokobanOptions
 
 PICTURE_CELL = 32
@@ -82,19 +81,6 @@ class SokobanLanes(Lanes):
             self._use_searches(shares)
         super().advance(shares, moving, beginning, addresses)
         return np.flatnonzero(self._lost)
-
-    def draw(self, chosen: NDArray[np.bool_]) -> None:
-        """Paint the chosen lanes' observations from their rooms."""
-        moves_kernels.paint(chosen, self._table)
-
-    def place(self, lane: int, fixed: NDArray[np.uint8], room: NDArray[np.uint8], steps: int = 0) -> None:
-        """Put a lane into a given situation; both grids are flat, in the codes of `codes`."""
-        self.fixed[lane] = fixed
-        self.rooms[lane] = room
-        self.lanes[lane, codes.PLAYER_CELL] = int(np.flatnonzero(room == codes.PLAYER)[0])
-        self.lanes[lane, codes.STEPS] = steps
-        self.lanes[lane, codes.BOXES_ON_TARGET] = int((room == codes.BOX_ON_TARGET).sum())
-        self.draw(self.only(lane))
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:

@@ -137,12 +137,6 @@ def draw_lanes(first: int, last: int, chosen: NDArray[np.bool_], rooms: Rooms) -
 
 
 @kernel
-def paint(chosen: NDArray[np.bool_], task: Table) -> None:
-    """Paint the whole image of every chosen lane."""
-    draw_lanes(0, chosen.size, chosen, unpack(Rooms, task[OWN]))
-
-
-@kernel
 def step_lanes(
     first: int, last: int, actions: NDArray[np.int64], resting: NDArray[np.bool_], outcomes: Outcomes, rooms: Rooms
 ) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.fleet.compiled.batch_kernels import apply_run, draw_run, part_of, sampler_addresses
-from backsweep.agent.fleet.compiled.task_kernels import move_task, reset_task
+from backsweep.agent.fleet.compiled.codes import CHAIN, MINIGRID, RunArrays
 from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import inlined, kernel, threaded
 from backsweep.jit.random_streams_kernels import next_unit
@@ -46,7 +46,37 @@ from backsweep.store.store_kernels import (
     Ring,
     Staged,
 )
+from backsweep.tasks.chain import moves_kernels as chain
 from backsweep.tasks.lanes_kernels import OUTCOMES, TASK_BUNDLES, Outcomes
+from backsweep.tasks.minigrid import levels_kernels as minigrid_levels
+from backsweep.tasks.minigrid import moves_kernels as minigrid
+from backsweep.tasks.sokoban import generator_kernels as sokoban_rooms
+from backsweep.tasks.sokoban import moves_kernels as sokoban
+
+
+@inlined
+def move_task(family: int, run: RunArrays, task: Table) -> None:
+    """Carry out the run's action."""
+    if family == MINIGRID:
+        minigrid.move_lanes(run.action, run.resting, task)
+    elif family == CHAIN:
+        chain.move_lanes(run.action, run.resting, task)
+    else:
+        sokoban.move_lanes(run.action, run.resting, task)
+
+
+@inlined
+def reset_task(family: int, run: RunArrays, task: Table) -> bool:
+    """Begin the run's next episode; return False if there is no level for it."""
+    if family == MINIGRID:
+        minigrid_levels.begin_episodes(run.chosen, task)
+        return True
+    if family == CHAIN:
+        chain.begin_episodes(run.chosen, task)
+        return True
+    streams = unpack(Outcomes, task[OUTCOMES]).streams
+    return sokoban_rooms.begin_episodes(run.chosen, streams, task) == sokoban.ABSENT
+
 
 # -- acting -----------------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from backsweep.agent.learner.networks import Parameters
 from backsweep.agent.learner.optimisers import SMALLEST_SQUARE, Corrections, Optimiser
 from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.triton import triton_batches, triton_optimisers
+from backsweep.agent.learner.triton.layers import batch_shape, ceil_divide
 from backsweep.agent.learner.triton.network import FusedNetwork
-from backsweep.agent.learner.triton.sizes import batch_shape, ceil_divide
 
 OPTIMISER_BLOCK = 1024
 MOVE_BLOCK = 256

@@ -9,8 +9,16 @@ from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.agent.learner.triton import tiles as cuts
 from backsweep.agent.learner.triton import triton_batches, triton_layers, triton_pictures
-from backsweep.agent.learner.triton.layers import WORD, Layer, first_block, layers_of, patches, patches_of_words
-from backsweep.agent.learner.triton.sizes import ceil_divide, power
+from backsweep.agent.learner.triton.layers import (
+    WORD,
+    Layer,
+    ceil_divide,
+    first_block,
+    layers_of,
+    patches,
+    patches_of_words,
+    power,
+)
 
 ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
 

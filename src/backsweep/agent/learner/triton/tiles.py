@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from backsweep.agent.learner.triton.layers import Layer
-from backsweep.agent.learner.triton.sizes import between, ceil_divide, power
+from backsweep.agent.learner.triton.layers import Layer, between, ceil_divide, power
 
 MOST_KEPT = 32_768  # half-precision weights that a program keeps: 64 KB of its multiprocessor's memory
 

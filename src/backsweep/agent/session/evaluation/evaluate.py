@@ -8,22 +8,84 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import task_of, task_options
 from backsweep.agent.fleet.run import environment_seed, return_bounds, run_environments
 from backsweep.agent.learner.double_dqn import Learner
+from backsweep.agent.learner.networks import Parameters, network_tensor
 from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, ExactScores, exact_evaluator
-from backsweep.agent.session.evaluation.probe import probe_states
 from backsweep.agent.session.evaluation.rollouts import ActionValues, FleetValues, Rollouts, play
-from backsweep.agent.session.evaluation.run_values import values_of_runs
-from backsweep.agent.session.records.record_types import EvaluationRecord
+from backsweep.agent.session.records import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks import normalised_return
 from backsweep.tasks.environments import Environments, make_environments
 from backsweep.tasks.fleet import FleetEnvironments
 from backsweep.tasks.lane_seeds import lane_seeds
+
+STRIDE = 7  # steps between two probe states: neighbours are almost equal
+
+
+def probe_states(envs: Environments, size: int) -> NDArray[Any]:
+    """Return `size` observations from random play; they depend only on the environments and their seed."""
+    generator = named_generator(0, "probe")
+    observations, taken, count, step = envs.reset(), [], 0, 0
+    while count < size:
+        if step % STRIDE == 0:
+            taken.append(observations.copy())
+            count += len(observations)
+        actions = generator.integers(envs.num_actions, size=envs.num_envs)
+        observations = envs.step(actions).observations
+        step += 1
+    return np.concatenate(taken)[:size]
+
+
+PIECE_BYTES = {"cpu": 1 << 24, "cuda": 1 << 31}
+"""Memory for the layers of a chunk. On a CPU small chunks are twice as fast: they stay in the cache, and the
+allocator reuses the same memory instead of new pages."""
+
+
+@torch.no_grad()
+def values_of_runs(learner: Learner, runs: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
+    """Return the online values (runs, rows, actions) of some runs for observations (runs, rows, ...), in task units.
+
+    Observations that are the same for all runs (a broadcast first axis) go to the device and through `prepare` once.
+    """
+    network, rows = learner.network, observations.shape[1]
+    shared = observations.strides[0] == 0
+    most = PIECE_BYTES.get(learner.device.type, PIECE_BYTES["cpu"])
+    room = most // network.bytes_per_row(learner.dtype, fused=False)
+    some_rows = max(1, min(rows, room))
+    some_runs = max(1, room // some_rows)
+    values = np.empty((len(runs), rows, network.actions), torch.empty(0, dtype=learner.dtype).numpy().dtype)
+    for row in range(0, rows, some_rows):
+        prepared = _prepared(learner, observations[:1, row : row + some_rows]) if shared else None
+        for first in range(0, len(runs), some_runs):
+            piece = slice(first, min(first + some_runs, len(runs)))
+            if prepared is None:
+                given = _prepared(learner, observations[piece, row : row + some_rows])
+            else:
+                given = prepared.expand(piece.stop - piece.start, *prepared.shape[1:])
+            found = network.forward(_parameters(learner, runs[piece]), given)
+            values[piece, row : row + some_rows] = found.cpu().numpy()
+    scale = learner.scales[list(runs)].astype(values.dtype)
+    in_units: NDArray[np.floating] = values / scale[:, None, None]
+    return in_units
+
+
+def _prepared(learner: Learner, observations: NDArray[Any]) -> torch.Tensor:
+    tensor = network_tensor(learner.network, observations).to(learner.device, non_blocking=True)
+    return learner.network.prepare(tensor, learner.dtype)
+
+
+def _parameters(learner: Learner, runs: Sequence[int]) -> Parameters:
+    """Return some runs' parameters, as views if the runs are adjacent, which they mostly are."""
+    if list(runs) == list(range(runs[0], runs[0] + len(runs))):
+        return learner.network.layout.views(learner.online[runs[0] : runs[0] + len(runs)])
+    return learner.network.layout.views(learner.online[torch.tensor(list(runs), device=learner.device)])
+
 
 MOST_OTHER_ENVIRONMENTS = 10  # environments of other packages may be large
 PROBE_ENVIRONMENTS = 8

@@ -14,7 +14,7 @@ from backsweep.replay import Replay
 from backsweep.store.store_kernels import ENDED, FLAGS, NEXT_OBSERVATION, OBSERVATION, UNSEEN
 from backsweep.view.facts import Facts, read_facts
 from backsweep.view.layout import place
-from backsweep.view.packing import ALIGNMENT, pack
+from backsweep.view.page import ALIGNMENT, pack
 from backsweep.view.pictures import make_pictures
 from backsweep.view.scene import NONE, Arrays, choose_states, edge_arrays, graph_words, place_arrays
 

@@ -1,4 +1,7 @@
-"""EBU's walks of all runs of a group; see `agent.learner.backward_targets_kernels` for one run's."""
+"""EBU's walks of all runs of a group, and their targets from graph values.
+
+`agent.learner.backward_targets_kernels` has the walk of one run.
+"""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
@@ -6,13 +9,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.learner import backward_targets_kernels
 from backsweep.agent.learner.backward_targets_kernels import Backward, Walk
 from backsweep.jit.array_table import Table, unpack
-from backsweep.jit.compilation import kernel
+from backsweep.jit.compilation import kernel, threaded
+from backsweep.planning.model_kernels import Experience, Model
+from backsweep.planning.target_kernels import read_targets, read_tried_values
 from backsweep.store.store_kernels import NEXT_OBSERVATION, RING, Ring
 
 
@@ -64,3 +70,44 @@ def walk_through(
         for place in range(skipped.shape[0]):
             if skipped[place]:
                 weight[i, place] = 0.0
+
+
+# Columns of settings.
+PLANS = 0  # whether the run has graph values
+GAP = 1
+FLOOR = 2
+DISCOUNT = 3
+SETTINGS = 4
+
+
+@kernel
+def read_run_targets(
+    row: NDArray[np.int64],
+    settings: NDArray[np.float64],
+    arrays: Table,
+    target: NDArray[np.float32],
+    tried: NDArray[np.float32],
+) -> None:
+    """Write the targets of one run's batch, and the values of its states' tried actions if wanted; if it plans."""
+    if settings[PLANS] == 0.0:
+        return
+    experience, model = unpack(Experience, arrays[codes.EXPERIENCE]), unpack(Model, arrays[codes.MODEL])
+    read_targets(row, settings[GAP], settings[FLOOR], settings[DISCOUNT], experience, model, target)
+    if tried.size:
+        read_tried_values(row, experience, model, tried)
+
+
+@threaded
+def read_all_targets(
+    row: NDArray[np.int64],
+    settings: NDArray[np.float64],
+    runs: NDArray[np.int64],
+    target: NDArray[np.float32],
+    tried: NDArray[np.float32],
+) -> None:
+    """Write the targets (runs, batch) of the runs that plan; others keep what is there.
+
+    `tried` (runs, batch, actions) gets the values of tried actions; it is empty if they are not wanted.
+    """
+    for run in prange(row.shape[0]):
+        read_run_targets(row[run], settings[run], runs[run], target[run], tried[run])
