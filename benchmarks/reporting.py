@@ -22,7 +22,7 @@ import numpy as np
 
 from backsweep.cli import main as backsweep
 from backsweep.lab.claims.question import Grid
-from backsweep.lab.claims.registry import QUESTIONS
+from backsweep.lab.claims.questions import QUESTIONS
 from backsweep.lab.runs.jobs import run_configuration
 from benchmarks.machine import facts
 from benchmarks.opening import seconds_to_open

@@ -11,7 +11,7 @@ import numpy as np
 
 from backsweep.agent.palette import title_of
 from backsweep.lab.claims.evidence import read_evidence
-from backsweep.lab.claims.registry import find_question
+from backsweep.lab.claims.questions import find_question
 from backsweep.lab.report.chart import task_title
 from backsweep.lab.report.figures import draw
 from backsweep.lab.report.marked_text import rewrite_between

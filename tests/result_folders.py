@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from backsweep.lab.claims.registry import find_question
+from backsweep.lab.claims.questions import find_question
 from backsweep.lab.studies.tabular.learner import METHODS, backups_for
 from backsweep.lab.studies.tabular.study import DIFFUSIONS, moments
 

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from backsweep import __version__, compile_ahead, demo
 from backsweep.agent.session import cli as trainer_cli
@@ -30,9 +31,25 @@ EXTRAS = {
 """Modules that a plain installation lacks, and the extra that installs each."""
 
 
+class HelpWithDefaults(argparse.ArgumentDefaultsHelpFormatter):
+    """Adds the default to the help of each option that has one and does not say it."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if "default:" in (action.help or "") or action.default in (None, ()) or action.default is False:
+            return action.help
+        return super()._get_help_string(action)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help has defaults; so have those of its commands, which are of the same class."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=HelpWithDefaults, **options)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser with the commands of every package."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="backsweep",
         description="Experience replay for value-based deep RL that plans on the graph of stored transitions.",
     )

@@ -37,10 +37,10 @@ def add_commands(subparsers: Any) -> None:
         help="compile all kernels now instead of on first use",
         description="Compile all kernels now and cache them for this user, for machine images and clusters.",
     )
-    command.add_argument("areas", nargs="*", metavar="AREA", help=f"some of {', '.join(AREAS)} only")
-    command.add_argument("--here", action="store_true", help="one after another in this process")
+    command.add_argument("areas", nargs="*", metavar="AREA", help=f"only some of {', '.join(AREAS)} (default: all)")
+    command.add_argument("--here", action="store_true", help="compile one area after another, in this process")
     command.add_argument(
-        "--wheel", metavar="FOLDER", help="compile for all processors of this platform, into a folder for a wheel"
+        "--wheel", metavar="FOLDER", help="compile for every processor of this platform, into this folder, for a wheel"
     )
     command.set_defaults(run=run)
 

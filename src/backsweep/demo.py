@@ -25,9 +25,9 @@ def add_commands(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "demo", help="train three methods on a small task and draw how soon each solves it (about two minutes)"
     )
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture (default: demo)")
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture")
     parser.add_argument(
-        "--order", action="store_true", help="show in which order sweeps and uniform sampling visit a chain instead"
+        "--order", action="store_true", help="instead show the order in which sweeps and uniform sampling visit a chain"
     )
     parser.set_defaults(run=run)
 

@@ -23,15 +23,7 @@ if TYPE_CHECKING:
 
 
 def replay_from_minari(dataset: Any, **replay_options: Any) -> Replay:
-    """Return a replay that holds the transitions of a data set.
-
-    Parameters
-    ----------
-    dataset
-        A `minari.MinariDataset`, or the id of one that is stored locally.
-    replay_options
-        Other arguments of `Replay`; the capacity defaults to the data set's number of steps.
-    """
+    """Return a replay that holds the transitions of a data set; see `Replay.from_minari`."""
     from backsweep.replay import Replay
 
     dataset = _loaded(dataset)
@@ -94,19 +86,7 @@ def _form(space: gym.Space[Any]) -> Any:
 
 
 def replay_to_minari(replay: Replay, dataset_id: str, **details: Any) -> Any:
-    """Store the live transitions of a replay as a local Minari data set and return it.
-
-    The last step of an unfinished episode is stored as truncated. Overwritten first steps are missing.
-
-    Parameters
-    ----------
-    replay
-        The replay; it is not changed.
-    dataset_id
-        The new data set's id, such as "nchain/random-v0".
-    details
-        Passed to `minari.create_dataset_from_buffers`: `env`, `author`, `description` and so on.
-    """
+    """Store the live transitions of a replay as a local Minari data set and return it; see `Replay.to_minari`."""
     minari = _import_minari()
     if len(replay) == 0:
         raise ValueError("replay must hold at least one transition, got none")

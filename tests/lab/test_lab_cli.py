@@ -200,10 +200,10 @@ def test_a_part_of_a_question_can_be_run(tmp_path: Path, capsys: pytest.CaptureF
         call("run", "C12", "C13", "--lines", "ter-single", *rate)
     assert call("run", "C3", *part, "--seeds", "200", "200", "7", *rate) == 0
     assert "8 runs, 0 finished, 8 to do" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="must hold seeds for reporting here, none of 10000 to 10099, got 10003"):
+    with pytest.raises(ValueError, match="must not be from 10000 to 10099 here, the seeds for tuning, got 10003"):
         call("run", "C3", "--seeds", "200", "10003", *rate)
     with pytest.raises(
-        ValueError, match="must hold seeds for tuning here, only of 10000 to 10099, got 200; --scale laptop"
+        ValueError, match="must be from 10000 to 10099 here, the seeds for tuning, got 200; --scale laptop"
     ):
         call("run", "T1", "--seeds", "200", *rate)
     with pytest.raises(ValueError, match=r"no task 'minigrid/doorkye' in these .*; they have minigrid/doorkey"):

@@ -177,7 +177,7 @@ class RunConfig:
         need_choices(self)
         if (self.task is None) == (self.env is None):
             raise ValueError(
-                "give either a task or --env, not both" if self.task else "give a task, or --env and an id"
+                "give either a task or --env, not both" if self.task else "give a task, or --env and a Gymnasium id"
             )
         if self.exact and self.task is None:
             raise ValueError("exact values are for tasks of the table; leave exact out with --env")

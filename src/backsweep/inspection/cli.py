@@ -21,8 +21,8 @@ def add_commands(subparsers: Any) -> None:
         epilog=EPILOG,
     )
     command.add_argument("env", metavar="ENV", help="a task such as minigrid/doorkey, or a Gymnasium id")
-    command.add_argument("--steps", type=int, default=20_000, help="random steps to play (default: 20000)")
-    command.add_argument("--seed", type=int, default=0, help="seed of the random steps (default: 0)")
+    command.add_argument("--steps", type=int, default=20_000, help="random steps to play")
+    command.add_argument("--seed", type=int, default=0, help="seed of the random steps")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
     command.set_defaults(run=inspect_command)
 

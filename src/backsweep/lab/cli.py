@@ -22,15 +22,17 @@ def add_commands(subparsers: Any) -> None:
     listing.set_defaults(run=list_command)
 
     showing = commands.add_parser("show", help="one question: its claim, its rule and its runs")
-    showing.add_argument("question", help="such as C3")
+    showing.add_argument("question", help="its id, such as C3")
     showing.set_defaults(run=show_command)
 
     running = commands.add_parser("run", help="run a question; finished runs are not repeated")
-    running.add_argument("question", nargs="+", help="such as C3; several share their runs")
-    running.add_argument("--scale", choices=SCALES, default="smoke", help="the size of the runs (default: smoke)")
-    running.add_argument("--tasks", nargs="+", default=[], help="only these of the questions' tasks")
-    running.add_argument("--lines", nargs="+", default=[], help="only these of the questions' lines (methods)")
-    running.add_argument("--seeds", nargs="+", type=int, default=[], help="these seeds instead of the questions' own")
+    running.add_argument("question", nargs="+", help="its id, such as C3; several questions share their runs")
+    running.add_argument("--scale", choices=SCALES, default="smoke", help="the size of the runs")
+    running.add_argument("--tasks", nargs="+", default=(), help="only these tasks of the questions")
+    running.add_argument(
+        "--lines", nargs="+", default=(), help="only these lines of the questions' charts, such as ter"
+    )
+    running.add_argument("--seeds", nargs="+", type=int, default=(), help="these seeds instead of the questions'")
     running.add_argument(
         "--settings",
         choices=("ours", "paper", "released"),
@@ -49,14 +51,14 @@ def add_commands(subparsers: Any) -> None:
         "--results",
         type=_results_folder,
         default=Path("results"),
-        help="folder of the records; with --engine ray a shared folder or an fsspec URL (default: results)",
+        help="folder of the records; with --engine ray a shared folder or an fsspec URL",
     )
     running.add_argument(
         "--jobs",
         type=int,
         help="processes at a time; fleets are split so that each has one (default: one per core; one fleet on a CPU)",
     )
-    running.add_argument("--device", default="cpu", help="device of the networks (default: cpu)")
+    running.add_argument("--device", default="cpu", help="device of the networks")
     running.add_argument(
         "--groups",
         type=int,
@@ -69,10 +71,10 @@ def add_commands(subparsers: Any) -> None:
         help="steps between checkpoints, each as large as the replays (default: 50000, or 500000 for fleets)",
     )
     clusters = running.add_argument_group("with --engine ray")
-    clusters.add_argument("--address", help="of the cluster, or auto (default: start one on this machine)")
-    clusters.add_argument("--cores", type=float, default=1.0, help="of each run or fleet (default: 1)")
-    clusters.add_argument("--gpus", type=float, default=0.0, help="of each run or fleet, such as 0.25 (default: 0)")
-    clusters.add_argument("--retries", type=int, default=3, help="if a run's node or process is lost (default: 3)")
+    clusters.add_argument("--address", help="address of the cluster, or auto (default: start one on this machine)")
+    clusters.add_argument("--cores", type=float, default=1, help="cores of each run or fleet")
+    clusters.add_argument("--gpus", type=float, default=0, help="GPUs of each run or fleet, such as 0.25")
+    clusters.add_argument("--retries", type=int, default=3, help="restarts of a run whose node or process is lost")
     running.add_argument("--dry-run", action="store_true", help="print the runs, the steps and an estimate of the time")
     running.add_argument(
         "--steps-per-second",
@@ -83,7 +85,7 @@ def add_commands(subparsers: Any) -> None:
 
     packing = commands.add_parser("pack", help="copy finished runs into a results folder, as compact records")
     packing.add_argument("source", type=Path, nargs="+", help="folders that contain runs or fleets at any depth")
-    packing.add_argument("--results", type=Path, default=Path("results"), help="target folder (default: results)")
+    packing.add_argument("--results", type=Path, default=Path("results"), help="target folder")
     packing.set_defaults(run=pack_command)
     _add_report(subparsers)
 
@@ -95,19 +97,19 @@ def _add_report(subparsers: Any) -> None:
         "--out",
         type=Path,
         default=Path("report"),
-        help="the folder where the report goes (default: report), or a name ending in .html for the page alone",
+        help="the report's folder, or a file name ending in .html for the page alone",
     )
     parser.add_argument(
         "--markdown",
         type=Path,
-        help="also write the verdicts between the marked lines of this file and redraw its pictures",
+        help="also write the verdicts between the marked lines of this file, and draw its pictures again",
     )
     parser.set_defaults(run=report_command)
 
 
 def list_command(parsed: argparse.Namespace) -> int:
     """Print one line per question."""
-    from backsweep.lab.claims.registry import QUESTIONS
+    from backsweep.lab.claims.questions import QUESTIONS
 
     for number, question in enumerate(QUESTIONS):
         if question.kind == "paper" and number and QUESTIONS[number - 1].kind != "paper":
@@ -121,7 +123,7 @@ def show_command(parsed: argparse.Namespace) -> int:
     """Print the details of one question."""
     import textwrap
 
-    from backsweep.lab.claims.registry import find_question
+    from backsweep.lab.claims.questions import find_question
 
     question = find_question(parsed.question)
     print(f"{question.id}: {question.title}\n")
@@ -216,7 +218,7 @@ def _run(
 def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
     """Return the remaining jobs of the given questions."""
     from backsweep.lab.claims.question import Grid, Study, subsets
-    from backsweep.lab.claims.registry import find_question
+    from backsweep.lab.claims.questions import find_question
     from backsweep.lab.runs.jobs import plan
 
     grids: list[Grid] = []

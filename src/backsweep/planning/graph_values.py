@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from backsweep.checks import is_number, need_choice, need_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,22 +55,11 @@ class GraphValues:
     most_backups: float = 100.0
 
     def __post_init__(self) -> None:
-        _check_number("gap", self.gap, lambda gap: gap >= 1, "1 or more")
-        if self.floor is not None:
-            _check_number("floor", self.floor, lambda floor: floor >= 0, "0 or more, or None")
-        if self.untried not in ("network", "never"):
-            raise ValueError(f"untried must be 'network' or 'never', got {self.untried!r}")
-        _check_number("refresh", self.refresh, lambda refresh: 0 < refresh <= 1, "in (0, 1]")
-        if self.discount is not None:
-            _check_number("discount", self.discount, lambda discount: 0 <= discount < 1, "in [0, 1), or None")
-        _check_number("tolerance", self.tolerance, lambda tolerance: tolerance > 0, "above 0")
-        if self.depth is not None:
-            whole = "a whole number from 1, or None"
-            _check_number("depth", self.depth, lambda depth: depth == int(depth) and depth >= 1, whole)
-        _check_number("most_backups", self.most_backups, lambda most: most >= 1, "1 or more")
-
-
-def _check_number(name: str, value: Any, is_right: Any, expected: str) -> None:
-    number = not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value)
-    if not number or not is_right(value):
-        raise ValueError(f"{name} must be {expected}, got {value!r}")
+        need_fields(self, lambda v: is_number(v) and v >= 1, "1 or more", "gap", "most_backups")
+        need_fields(self, lambda v: v is None or (is_number(v) and v >= 0), "0 or more, or None", "floor")
+        need_choice(self, "untried", "network", "never")
+        need_fields(self, lambda v: is_number(v) and 0 < v <= 1, "in (0, 1]", "refresh")
+        need_fields(self, lambda v: v is None or (is_number(v) and 0 <= v < 1), "in [0, 1), or None", "discount")
+        need_fields(self, lambda v: is_number(v) and v > 0, "above 0", "tolerance")
+        whole = "a whole number from 1, or None"
+        need_fields(self, lambda v: v is None or (is_number(v) and v == int(v) and v >= 1), whole, "depth")

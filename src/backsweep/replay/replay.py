@@ -298,7 +298,7 @@ class Replay(Filling, Reading):
     def to_minari(self, dataset_id: str, **details: Any) -> Any:
         """Store the live transitions as a local Minari data set and return it.
 
-        The last step of an unfinished episode is stored as truncated.
+        The last step of an unfinished episode is stored as truncated; overwritten first steps are missing.
 
         Parameters
         ----------

@@ -19,8 +19,8 @@ def add_commands(subparsers: Any) -> None:
     show = commands.add_parser("show", help="write a PNG of some levels of a task")
     show.add_argument("task", help="a task id, such as minigrid/doorkey")
     show.add_argument("--out", type=Path, help="the file to write; by default named after the task")
-    show.add_argument("--levels", type=int, default=6, help="number of levels (default: 6)")
-    show.add_argument("--seed", type=int, default=0, help="seed of the levels (default: 0)")
+    show.add_argument("--levels", type=int, default=6, help="number of levels")
+    show.add_argument("--seed", type=int, default=0, help="seed of the levels")
     show.set_defaults(run=show_task)
 
 

@@ -24,9 +24,9 @@ def add_commands(subparsers: Any) -> None:
         "the sampler's draws; with search, zoom, and the sweep batch by batch. It works offline.",
     )
     command.add_argument("folder", metavar="FOLDER", help="a saved replay, a run, or a Minari data set or its id")
-    command.add_argument("--run", dest="which", help="which run of a fleet's folder")
+    command.add_argument("--run", dest="which", metavar="NAME", help="the run to draw, in the folder of a fleet")
     command.add_argument("--out", type=Path, help="the file to write (default: NAME-graph.html here)")
-    command.add_argument("--most-states", type=int, default=MOST_STATES, help="the largest number of states to draw")
+    command.add_argument("--most-states", type=int, default=MOST_STATES, help="draw at most so many states")
     command.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     command.set_defaults(run=view_command)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from backsweep.store.store import Store
 from backsweep.tasks.minigrid import codes
 from backsweep.tasks.minigrid.tiles import COLOURS, TILE_PIXELS, paint_all
+from backsweep.trees import leaves
 
 UNSEEN, EMPTY, WALL, FLOOR, DOOR, KEY, BALL, BOX, GOAL, LAVA, AGENT = range(11)
 LARGEST_CODES = np.array([AGENT, codes.NUM_COLOURS - 1, 3], np.uint8)
@@ -103,20 +104,10 @@ class Pictures:
         return int((self.numbers[:, 0] > 0).sum())
 
 
-def picture_leaf(space: gym.Space[Any]) -> list[Any] | None:
-    """Return the path to the first image in a space, as keys of Dicts and Tuples; None without one."""
-    items: list[tuple[Any, gym.Space[Any]]]
-    if isinstance(space, gym.spaces.Dict):
-        items = list(space.spaces.items())
-    elif isinstance(space, gym.spaces.Tuple):
-        items = list(enumerate(space.spaces))
-    else:
-        return [] if isinstance(space, gym.spaces.Box) and _image_axes(space) is not None else None
-    for key, inner in items:
-        rest = picture_leaf(inner)
-        if rest is not None:
-            return [key, *rest]
-    return None
+def picture_leaf(space: gym.Space[Any]) -> int | None:
+    """Return which leaf of a space is its first image; None without one."""
+    images = (isinstance(leaf, gym.spaces.Box) and _image_axes(leaf) is not None for leaf in leaves(space))
+    return next((place for place, is_image in enumerate(images) if is_image), None)
 
 
 def _image_axes(space: gym.spaces.Box) -> tuple[int, ...] | None:
@@ -151,21 +142,16 @@ def make_pictures(store: Store, space: gym.Space[Any], observation: NDArray[np.i
 
     If not all fit, the first ones have a picture.
     """
-    way = picture_leaf(space)
+    place = picture_leaf(space)
     shown = np.flatnonzero(observation >= 0)
-    if way is None or not len(shown):
+    if place is None or not len(shown):
         return None
-    leaf: Any = space
-    for key in way:
-        leaf = leaf[key]
+    leaf = list(leaves(space))[place]
 
     def batches() -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
         for first in range(0, len(shown), BATCH):
             places = shown[first : first + BATCH]
-            views = store.observations(observation[places])
-            for key in way:
-                views = views[key]
-            yield places, np.asarray(views)
+            yield places, np.asarray(list(leaves(store.observations(observation[places])))[place])
 
     encoded = leaf.shape[-1:] == (3,) and all(is_encoded(batch) for _, batch in batches())
     collector: _Tiles | None = None

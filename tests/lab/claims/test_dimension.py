@@ -9,7 +9,7 @@ import pytest
 
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.question import Grid, Study, Verdict
-from backsweep.lab.claims.registry import find_question
+from backsweep.lab.claims.questions import find_question
 from backsweep.lab.report.answers import make_report
 from result_folders import write_run
 

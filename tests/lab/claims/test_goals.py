@@ -15,8 +15,8 @@ from backsweep.agent import run_config
 from backsweep.lab.claims.evidence import TrainedRun, read_evidence
 from backsweep.lab.claims.groups import belongs_to
 from backsweep.lab.claims.question import Grid, Verdict
+from backsweep.lab.claims.questions import QUESTIONS, find_question
 from backsweep.lab.claims.questions.shared import MINIGRID
-from backsweep.lab.claims.registry import QUESTIONS, find_question
 from backsweep.lab.report.answers import Answer, make_report
 from backsweep.lab.report.chart import Chart
 from backsweep.lab.runs.jobs import run_configuration, sharing_key

@@ -13,8 +13,8 @@ from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.lead_rules import TITLE as LEADS
 from backsweep.lab.claims.lead_rules import placements
 from backsweep.lab.claims.question import Verdict
+from backsweep.lab.claims.questions import CLAIMS, find_question
 from backsweep.lab.claims.questions.shared import MINIGRID, SOKOBAN, USUAL
-from backsweep.lab.claims.registry import CLAIMS, find_question
 from backsweep.lab.claims.summary import TITLE as TASKS
 from backsweep.lab.report.answers import Answer, make_report
 from backsweep.lab.report.chart import Chart, DotChart, task_title

@@ -11,7 +11,7 @@ import pytest
 
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.question import Verdict
-from backsweep.lab.claims.registry import find_question
+from backsweep.lab.claims.questions import find_question
 from backsweep.lab.studies.speed import summary
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.question import Check, Verdict
-from backsweep.lab.claims.registry import CLAIMS, QUESTIONS, find_question
+from backsweep.lab.claims.questions import CLAIMS, QUESTIONS, find_question
 from result_folders import write_chain, write_run
 
 BASELINES = ("uer", "per", "ebu", "discor")

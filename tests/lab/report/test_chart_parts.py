@@ -13,7 +13,7 @@ from backsweep.agent.palette import METHODS, SPARE, in_order, looks, title_of
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.question import Verdict
-from backsweep.lab.claims.registry import QUESTIONS, find_question
+from backsweep.lab.claims.questions import QUESTIONS, find_question
 from backsweep.lab.report.chart import Chart, DotCategory, DotChart, Dots, Facet, Series, short_number, task_title
 from backsweep.lab.report.charts import coverage, speeds
 from backsweep.lab.report.figures import COLUMNS, dashes, draw

@@ -10,7 +10,7 @@ import pytest
 
 from backsweep.lab import stats
 from backsweep.lab.claims.question import Check, Verdict
-from backsweep.lab.claims.registry import CLAIMS
+from backsweep.lab.claims.questions import CLAIMS
 from backsweep.lab.report.answers import make_report
 from backsweep.lab.report.comparison import comparison_entries
 from backsweep.lab.report.markdown import block

@@ -17,7 +17,7 @@ from page_reading import Page, check_page
 from backsweep.lab.claims.evidence import left_bounds, read_evidence
 from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.question import NOT_RUN
-from backsweep.lab.claims.registry import find_question
+from backsweep.lab.claims.questions import find_question
 from backsweep.lab.report.answers import Answer, Report, _thresholds, make_report
 from backsweep.lab.report.chart import Chart, Facet, Series
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all

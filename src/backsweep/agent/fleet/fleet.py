@@ -25,19 +25,8 @@ from backsweep.replay import Replay
 from backsweep.types import Batch
 
 OWN_FIELDS = (
-    *("task", "env", "task_options", "method", "seed", "steps", "exact"),
-    *(
-        "reward_scale",
-        "gap",
-        "gap_floor",
-        "untried",
-        "explore",
-        "refresh",
-        "graph_share",
-        "erlam_weight",
-        "backup_depth",
-        "n_step",
-    ),
+    *("task", "env", "task_options", "method", "seed", "steps", "exact", "reward_scale"),
+    *("gap", "gap_floor", "untried", "explore", "refresh", "graph_share", "erlam_weight", "backup_depth", "n_step"),
     *("eta", "mix_with", "roots", "root_candidates", "predecessors"),
 )
 """The fields that may differ between the runs of a fleet; methods only if they have the same kind of update."""
@@ -213,12 +202,6 @@ def config_network(config: RunConfig, observation_space: gym.Space[Any], num_act
 
 def learner_settings(config: RunConfig, device: str, convolutions: Path = "patches") -> LearnerSettings:
     """Return the learner's part of a configuration."""
-    optimiser = OptimiserSettings(
-        kind=config.optimiser,
-        learning_rate=config.learning_rate,
-        adam_eps=config.adam_eps,
-        rmsprop_alpha=config.rmsprop_alpha,
-        rmsprop_eps=config.rmsprop_eps,
-        clip_norm=config.clip_norm,
-    )
+    shared = ("learning_rate", "adam_eps", "rmsprop_alpha", "rmsprop_eps", "clip_norm")
+    optimiser = OptimiserSettings(kind=config.optimiser, **{name: getattr(config, name) for name in shared})
     return LearnerSettings(optimiser=optimiser, dtype=config.dtype, device=device, convolutions=convolutions)

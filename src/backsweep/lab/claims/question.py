@@ -219,13 +219,13 @@ def subsets(
             if name not in known:
                 there = ", ".join(map(str, dict.fromkeys(known))) or "none"
                 raise ValueError(f"no {what} {name!r} in these questions at this scale; they have {there}")
+    tuning = f"{TUNING[0]} to {TUNING[-1]}"
     for purpose in {purpose_of(grid.seeds[0]) for grid in grids}:
         if other := [seed for seed in seeds if purpose_of(seed) != purpose]:
-            raise ValueError(
-                f"--seeds must hold seeds for {purpose} here, {'only' if purpose == 'tuning' else 'none'} of "
-                f"{TUNING[0]} to {TUNING[-1]}, got {other[0]}"
-                + ("; --scale laptop and --scale paper take other seeds, except for T1" if purpose == "tuning" else "")
-            )
+            if purpose == "tuning":
+                advice = "--scale laptop and --scale paper take other seeds, except for T1"
+                raise ValueError(f"--seeds must be from {tuning} here, the seeds for tuning, got {other[0]}; {advice}")
+            raise ValueError(f"--seeds must not be from {tuning} here, the seeds for tuning, got {other[0]}")
     return [grid.subset(tasks, lines, seeds) for grid in grids]
 
 

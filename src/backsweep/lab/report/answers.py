@@ -15,7 +15,7 @@ from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, TrainedRun, left_bounds, read_evidence, return_bounds, settings_of
 from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
 from backsweep.lab.claims.question import Kind, Question, Table, Verdict
-from backsweep.lab.claims.registry import QUESTIONS, find_question
+from backsweep.lab.claims.questions import QUESTIONS, find_question
 from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.charts import charts_for
 from backsweep.lab.report.learning_charts import trials

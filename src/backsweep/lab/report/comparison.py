@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from backsweep.lab.claims.question import Grid, Question
-from backsweep.lab.claims.registry import CLAIMS
+from backsweep.lab.claims.questions import CLAIMS
 from backsweep.lab.report.answers import Answer, Report
 from backsweep.lab.report.tables import table_html
 

@@ -1,1 +1,23 @@
-"""The questions as data, by what answers them; each module defines QUESTIONS."""
+"""The questions as data, by what answers them: about graph values, trials on tuning seeds, and the paper's claims.
+
+Each module defines QUESTIONS; here are all of them, the claims in the paper's order.
+"""
+
+from __future__ import annotations
+
+from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.questions import graph_values, learning, studies, variations
+
+CLAIMS: tuple[Question, ...] = tuple(
+    sorted((*studies.QUESTIONS, *learning.QUESTIONS, *variations.QUESTIONS), key=lambda question: int(question.id[1:]))
+)
+QUESTIONS: tuple[Question, ...] = (*graph_values.QUESTIONS, *CLAIMS)
+
+
+def find_question(name: str) -> Question:
+    """Return the question called `name` (such as C3), or say which there are."""
+    for question in QUESTIONS:
+        if question.id.lower() == name.lower():
+            return question
+    others = ", ".join(question.id for question in QUESTIONS if question.kind != "paper")
+    raise ValueError(f"unknown question {name!r}; there are {CLAIMS[0].id} to {CLAIMS[-1].id} and {others}")
