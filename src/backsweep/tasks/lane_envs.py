@@ -172,8 +172,8 @@ class LaneEnv(gymnasium.Env[Any, Any]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 4}  # type: ignore[misc]
 
-    def __init__(self, lanes: Lanes, *, seed: int | None = None, render_mode: str | None = None) -> None:
-        """Wrap `lanes`, which must be one lane; `seed` is used by the first reset without a seed."""
+    def __init__(self, lanes: Lanes, *, render_mode: str | None = None) -> None:
+        """Wrap `lanes`, which must be one lane."""
         if lanes.num_lanes != 1:
             raise ValueError(f"lanes must hold 1 lane, got {lanes.num_lanes}")
         if render_mode not in (None, "rgb_array"):
@@ -183,7 +183,6 @@ class LaneEnv(gymnasium.Env[Any, Any]):
         self.observation_space = lanes.single_observation_space
         self.action_space = lanes.single_action_space
         self._num_actions = int(lanes.single_action_space.n)
-        self._first_seed = None if seed is None else checked_seed(seed)
         self._seeded = False
         self._running = False
         self._action = np.zeros(1, dtype=np.int64)
@@ -194,13 +193,10 @@ class LaneEnv(gymnasium.Env[Any, Any]):
         """Start an episode; a seed restarts the lane's random stream."""
         if options:
             raise ValueError(f"options must be None or empty, got {options}")
+        if seed is None and not self._seeded:
+            seed = fresh_seed()
         if seed is not None:
             lane_seed = checked_seed(seed)
-        elif not self._seeded:
-            lane_seed = fresh_seed() if self._first_seed is None else self._first_seed
-        else:
-            lane_seed = None
-        if lane_seed is not None:
             super().reset(seed=lane_seed)
             self.lanes.streams[0] = stream_word(lane_seed)
             self._seeded = True

@@ -87,8 +87,9 @@ def test_rollouts_agree_with_the_exact_return_on_images() -> None:
 
 
 def test_exact_scores_of_a_known_policy() -> None:
-    evaluator = exact_evaluator("nchain-10", {}, 0.9)
-    assert evaluator is exact_evaluator("nchain-10", {}, 0.9)
+    config = paper_config("nchain-10", discount=0.9)
+    evaluator = exact_evaluator(config)
+    assert evaluator is exact_evaluator(config)
     optimal = exact("nchain-10").optimal_values(0.9)
     (best,) = ExactEvaluator(exact("nchain-10"), 0.9).scores(_alone(lambda states: optimal[states]), [0])
     assert (best.mean_return, best.success, best.value_error) == (pytest.approx(1.0), pytest.approx(1.0), 0.0)

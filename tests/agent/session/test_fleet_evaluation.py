@@ -15,9 +15,10 @@ from backsweep.agent import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.session.evaluation import evaluate as evaluation
 from backsweep.agent.session.evaluation.evaluate import evaluate, evaluate_fleet, evaluate_runs, values_of_runs
-from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, exact_evaluator
+from backsweep.agent.session.evaluation.exact_values import ExactEvaluator
 from backsweep.agent.session.records import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
+from backsweep.tasks import exact
 from trainer_helpers import paper_config
 
 SMALL_GRID: dict[str, Any] = {
@@ -113,7 +114,7 @@ def test_environments_of_other_packages_are_evaluated_as_ever() -> None:
 
 
 def test_exact_scores_of_several_runs() -> None:
-    evaluator: ExactEvaluator = exact_evaluator("minigrid/doorkey", {"size": 5}, 0.99)
+    evaluator = ExactEvaluator(exact("minigrid/doorkey", size=5), 0.99)
     values = MadeUpValues(6)
     together = evaluator.scores(values, [4, 2, 7], 0.05)
     assert together == [evaluator.scores(values, [run], 0.05)[0] for run in (4, 2, 7)]

@@ -37,9 +37,9 @@ class RunError(ValueError):
     """A problem with a run that the user can fix; shown without a traceback."""
 
 
-def default_folder(config: RunConfig, root: Path = Path("runs")) -> Path:
+def default_folder(config: RunConfig) -> Path:
     """Return runs/TASK/METHOD-seedSEED, with a number appended if that exists."""
-    base = root / re.sub(r"[^A-Za-z0-9._-]+", "-", config.environment) / f"{config.method}-seed{config.seed}"
+    base = Path("runs") / re.sub(r"[^A-Za-z0-9._-]+", "-", config.environment) / f"{config.method}-seed{config.seed}"
     folder, number = base, 1
     while folder.exists():
         number += 1

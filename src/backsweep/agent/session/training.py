@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from backsweep.agent.config import RunConfig, SessionConfig
-from backsweep.agent.defaults import task_options
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.memory_budget import check_memory, limits_on_device
 from backsweep.agent.session import checkpoint
@@ -103,7 +102,7 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
             check_memory(fleet, session)
             for config in configs.values():
                 if config.exact:  # refuse a task without exact values now, not at the first evaluation
-                    exact_evaluator(config.task or "", task_options(config), config.discount)
+                    exact_evaluator(config)
         except (ValueError, ImportError) as error:
             raise RunError(str(error)) from error
         with live_page(fleet, session) as live:  # refuse a port in use before anything is written

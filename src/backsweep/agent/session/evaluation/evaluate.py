@@ -16,7 +16,7 @@ from backsweep.agent.defaults import task_of, task_options
 from backsweep.agent.fleet.run import environment_seed, return_bounds, run_environments
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.learner.networks import Parameters, network_tensor
-from backsweep.agent.session.evaluation.exact_values import ExactEvaluator, ExactScores, exact_evaluator
+from backsweep.agent.session.evaluation.exact_values import ExactScores, exact_evaluator
 from backsweep.agent.session.evaluation.rollouts import ActionValues, FleetValues, Rollouts, play
 from backsweep.agent.session.records import EvaluationRecord
 from backsweep.jit.random_streams import named_generator
@@ -133,7 +133,7 @@ def _evaluate_together(
         envs.close()
     scores: dict[int, ExactScores] = {}
     if exact := [run for run, config in zip(runs, configs, strict=True) if config.exact]:
-        found = exact_for(one).scores(values, exact, one.evaluation_random_chance)
+        found = exact_evaluator(one).scores(values, exact, one.evaluation_random_chance)
         scores.update(zip(exact, found, strict=True))
     probe = probe_for(one)
     probe_q = values(runs, np.broadcast_to(probe, (len(runs), *probe.shape)))
@@ -194,12 +194,6 @@ def evaluate_runs(
         return values_of_runs(learner, [runs[place] for place in places], observations)
 
     return evaluate_fleet(configs, values, step)
-
-
-def exact_for(config: RunConfig) -> ExactEvaluator:
-    """Return the exact evaluator of a run's task."""
-    assert config.task is not None
-    return exact_evaluator(config.task, task_options(config), config.discount)
 
 
 def is_own(config: RunConfig) -> bool:

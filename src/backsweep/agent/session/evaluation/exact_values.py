@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.agent.config import RunConfig
+from backsweep.agent.defaults import task_options
 from backsweep.agent.session.evaluation.rollouts import FleetValues
 from backsweep.jit.compilation import threads_in_use
 from backsweep.tasks import ExactTask, exact
@@ -71,11 +72,12 @@ class ExactEvaluator:
         return ExactScores(outcome.mean_return, outcome.normalised, outcome.success, error)
 
 
-def exact_evaluator(task: str, options: dict[str, Any], discount: float) -> ExactEvaluator:
-    """Return the evaluator of a task; runs on the same task share one."""
-    return _shared(task, json.dumps(options, sort_keys=True), discount)
+def exact_evaluator(config: RunConfig) -> ExactEvaluator:
+    """Return the evaluator of a run's task; runs on the same task share one."""
+    assert config.task is not None
+    return _shared(config.task, tuple(sorted(task_options(config).items())), config.discount)
 
 
 @lru_cache(maxsize=16)
-def _shared(task: str, options: str, discount: float) -> ExactEvaluator:
-    return ExactEvaluator(exact(task, **json.loads(options)), discount)
+def _shared(task: str, options: tuple[tuple[str, Any], ...], discount: float) -> ExactEvaluator:
+    return ExactEvaluator(exact(task, **dict(options)), discount)
