@@ -15,13 +15,13 @@ from backsweep.lab.claims.questions import find_question
 from backsweep.lab.report.chart import task_title
 from backsweep.lab.report.figures import draw
 from backsweep.lab.report.marked_text import rewrite_between
-from backsweep.lab.report.solving_time import Soonest, read_soonest, soonest_chart
+from backsweep.lab.report.solving_time import SolvingTimes, read_soonest, soonest_chart
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- soonest: begin -->", "<!-- soonest: end -->"
 
 
-def read_runs(results: Path) -> Soonest:
+def read_runs(results: Path) -> SolvingTimes:
     """Return when each run of the comparison solves its task."""
     found = read_soonest(read_evidence(results), find_question("G1"))
     if found is None:
@@ -29,7 +29,7 @@ def read_runs(results: Path) -> Soonest:
     return found
 
 
-def table(found: Soonest) -> str:
+def table(found: SolvingTimes) -> str:
     """Return the median over seeds of the steps until solved, in thousands, and how many seeds get there."""
     lines = ["| | " + " | ".join(map(task_title, found.tasks)) + " |", "| --- " * (1 + len(found.tasks)) + "|"]
     for method in found.methods:

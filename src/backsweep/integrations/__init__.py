@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 
-class Lanes:
+class LanePool:
     """Assigns a lane to every unfinished trajectory."""
 
     def __init__(self, count: int) -> None:

@@ -23,7 +23,7 @@ from ray.rllib.utils.replay_buffers.episode_replay_buffer import EpisodeReplayBu
 from ray.rllib.utils.replay_buffers.prioritized_episode_buffer import PrioritizedEpisodeReplayBuffer
 from ray.rllib.utils.spaces.space_utils import batch as batched
 
-from backsweep.integrations import Lanes, seed_from_numpy
+from backsweep.integrations import LanePool, seed_from_numpy
 from backsweep.jit.random_streams import named_generator
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
@@ -83,7 +83,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         self._generator = named_generator(self._seed, "n steps")
         self._options = {name: value for name, value in options.items() if name not in self.IGNORED}
         self._sampler = sampler
-        self._lanes = Lanes(min(lanes, capacity))
+        self._lanes = LanePool(min(lanes, capacity))
         self._last_rows: NDArray[np.int64] | None = None
         self.replay: Replay | None = None
         """Made with the spaces of the first episode."""

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torchrl.data.replay_buffers.samplers import PrioritizedSampler
 
-from backsweep.integrations import Lanes, seed_from_numpy
+from backsweep.integrations import LanePool, seed_from_numpy
 from backsweep.integrations.row_picker import RowPicker
 from backsweep.samplers import Sampler
 
@@ -65,7 +65,7 @@ class BacksweepSampler(PrioritizedSampler):
         self._max_capacity = max_capacity
         self.reduction = "max"  # how the buffer reduces several priorities to one
         self._keys = [observation] if isinstance(observation, str) else list(observation)
-        self._lanes = Lanes(min(lanes, max_capacity))
+        self._lanes = LanePool(min(lanes, max_capacity))
         self._pending: list[np.ndarray[Any, Any]] = []
         seed = seed_from_numpy() if seed is None else seed
         self.picker = RowPicker(max_capacity, self._lanes.count, sampler, seed)

@@ -148,8 +148,8 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One training run."""
+class PlannedRun:
+    """A training run of a grid."""
 
     task: str
     variant: Variant
@@ -188,7 +188,7 @@ class Grid:
         """Return the grid with other settings: "ours", "paper" or "released"; None keeps the grid's."""
         return self if settings is None else replace(self, options={**self.options, "settings": settings})
 
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[PlannedRun, ...]:
         """Return every run of the grid."""
         settings = self.options.get("settings", "paper")
 
@@ -196,7 +196,7 @@ class Grid:
             return {**self.options, **self.task_options.get(task, {}), **variant.options_on(task, settings)}
 
         return tuple(
-            Run(task, variant, seed, options(task, variant))
+            PlannedRun(task, variant, seed, options(task, variant))
             for task in self.tasks
             for variant in self.variants
             for seed in self.seeds

@@ -19,7 +19,7 @@ from backsweep.lab.claims.questions import QUESTIONS, find_question
 from backsweep.lab.report.chart import AnyChart
 from backsweep.lab.report.charts import charts_for
 from backsweep.lab.report.learning_charts import trials
-from backsweep.lab.report.solving_time import Soonest, read_soonest
+from backsweep.lab.report.solving_time import SolvingTimes, read_soonest
 from backsweep.lab.report.tables import DIVERGED, SUCCESS
 from backsweep.lab.stats import aggregates, median_interval, steps_to
 
@@ -106,7 +106,7 @@ class Report:
 
     answers: list[Answer]
     evidence: Evidence
-    soonest: Soonest | None = None
+    soonest: SolvingTimes | None = None
     """When each method solves each task with our settings; None if unknown."""
 
     @property

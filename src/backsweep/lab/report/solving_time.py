@@ -18,7 +18,7 @@ MOST_DRAWN = 8
 
 
 @dataclass(frozen=True)
-class Soonest:
+class SolvingTimes:
     """When each run solved its task for good, by task and method; infinity where it did not."""
 
     steps: dict[tuple[str, str], dict[int, float]]
@@ -57,7 +57,7 @@ class Soonest:
         return int(np.isfinite(found).sum()), len(found)
 
 
-def read_soonest(evidence: Evidence, question: Question) -> Soonest | None:
+def read_soonest(evidence: Evidence, question: Question) -> SolvingTimes | None:
     """Return when a question's runs solve its tasks; None with fewer than two methods.
 
     Only runs with the largest budget count, and methods with runs on every task.
@@ -80,10 +80,10 @@ def read_soonest(evidence: Evidence, question: Question) -> Soonest | None:
     whole = [m for m in in_order(method for _, method in found) if all((task, m) in found for task in tasks)]
     if len(whole) < 2:
         return None
-    return Soonest({place: seeds for place, seeds in found.items() if place[1] in whole}, budget)
+    return SolvingTimes({place: seeds for place, seeds in found.items() if place[1] in whole}, budget)
 
 
-def soonest_chart(found: Soonest) -> DotChart:
+def soonest_chart(found: SolvingTimes) -> DotChart:
     """Return the chart: a category for each task, a strip for each method, a dot for each seed, a bar to the median."""
     categories = []
     for task in found.tasks:
@@ -105,7 +105,7 @@ def soonest_chart(found: Soonest) -> DotChart:
     )
 
 
-def soonest_sentence(found: Soonest) -> str:
+def soonest_sentence(found: SolvingTimes) -> str:
     """Return who is first, where, and by how much, in one sentence."""
     first = {task: min(found.medians(task).items(), key=lambda entry: entry[1]) for task in found.tasks}
     winners = [method for method, at in first.values() if np.isfinite(at)]

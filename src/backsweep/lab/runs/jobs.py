@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from backsweep.lab.claims.evidence import configuration_key
-from backsweep.lab.claims.question import Grid, Run, Study
+from backsweep.lab.claims.question import Grid, PlannedRun, Study
 from backsweep.lab.records import archives_below, last_step, read_archive
 from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, RECORDS, SESSIONS
 
@@ -35,7 +35,7 @@ MOST_RUNS = 128
 class Member:
     """A run with its whole configuration."""
 
-    run: Run
+    run: PlannedRun
     config: dict[str, Any]
 
     @property
@@ -228,7 +228,7 @@ def plan_study(root: Path, study: Study) -> Plan:
 
 
 def plan_training(
-    root: Path, runs: Iterable[Run], engine: Engine, device: str, fleet_size: int = MOST_RUNS, workers: int = 1
+    root: Path, runs: Iterable[PlannedRun], engine: Engine, device: str, fleet_size: int = MOST_RUNS, workers: int = 1
 ) -> Plan:
     """Return the remaining training jobs; a run that is requested twice is run once."""
     known, archived = _known_runs(root), _archived_runs(root)
@@ -256,7 +256,7 @@ def plan_training(
     return Plan(jobs, finished, len(members))
 
 
-def run_configuration(run: Run) -> dict[str, Any]:
+def run_configuration(run: PlannedRun) -> dict[str, Any]:
     """Return a run's complete configuration, as its folder stores it."""
     from backsweep.agent import run_config
 
