@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from backsweep.lab.studies import collisions, coverage, graphs, repeats, speed
-from backsweep.lab.studies.tabular import METHODS, Setting, TableLearner, chain_data, learner_kernels
+from backsweep.lab.studies.tabular import learner_kernels
+from backsweep.lab.studies.tabular.dataset import chain_data
+from backsweep.lab.studies.tabular.learner import METHODS, Setting, TableLearner
 from backsweep.lab.studies.tabular.study import carry_out, moments, settings_for, trace
 
 LENGTH = 8
