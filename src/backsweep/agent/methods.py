@@ -21,8 +21,6 @@ class Method:
     """Chooses the rows."""
     rule: TargetRule
     """Computes their targets."""
-    title: str
-    """The name in reports."""
     values: GraphValues | None = None
     """Configuration of graph values; None for methods without."""
     n_step: int = 1
@@ -77,44 +75,29 @@ def method_table(config: RunConfig) -> dict[str, Method]:
 
     values = GraphValues(gap=config.gap, floor=config.gap_floor, untried=config.untried, refresh=config.refresh)
     tried_only = GraphValues(gap=1.0, untried="never")
+    advantage = TargetRule(kind="advantage", advantage=config.advantage)
+    second_target = planned(config.erlam_weight / (1.0 + config.erlam_weight))
     single = dataclasses.replace(sweep, roots=1, predecessors=1)
-    pseudo = PseudoTerminals(kappa=config.kappa)
     return {
-        "graph": Method(mixed(sweep), planned(), "graph values: targets planned on the stored graph", values),
-        "graph-uniform": Method(Uniform(), planned(), "graph values with rows drawn uniformly", values),
-        "uer": Method(Uniform(), one_step, "uniform experience replay"),
-        "n-step": Method(Uniform(), one_step, "uniform replay with n-step returns", n_step=config.n_step),
-        "gap": Method(
-            Uniform(),
-            TargetRule(kind="advantage", advantage=config.advantage),
-            "uniform replay with a wider gap between actions (advantage learning)",
-        ),
-        "ceer": Method(Uniform(), ceer, "CEER: values of tried actions, mixed in", tried_only),
-        "erlam": Method(
-            Uniform(),
-            planned(config.erlam_weight / (1.0 + config.erlam_weight)),
-            "ERLAM: values of tried actions as a second target",
-            tried_only,
-        ),
-        "graph-backup": Method(
-            Uniform(),
-            planned(),
-            "Graph Backup: tree backups of limited depth on the graph",
-            GraphValues(gap=1.0, depth=config.backup_depth),
-        ),
-        "per": Method(per, one_step, "prioritized experience replay"),
-        "ebu": Method(episodes, backward, "episodic backward update"),
-        "discor": Method(Uniform(), discor, "DisCor"),
-        "ter": Method(mixed(sweep), one_step, "topological experience replay"),
-        "ter-single": Method(single, one_step, "TER with one root, one predecessor and no mixing"),
-        "ter-shuffled": Method(variant(shuffle=config.shuffle), one_step, "TER with its order destroyed"),
-        "ter-nostitch": Method(variant(stitch=False), one_step, "TER that stays within episodes"),
-        "ter-pseudo": Method(variant(start=pseudo), one_step, "TER from pseudo-terminal states"),
-        "ter-visits": Method(variant(draw="visits"), one_step, "TER with predecessors drawn by visits"),
-        "ebu-mixed": Method(mixed(episodes), backward, "EBU with batch mixing"),
-        "ebu-notimeout": Method(
-            EpisodicBackward(timeouts=False, running=False), backward, "EBU without timeout episodes"
-        ),
+        "graph": Method(mixed(sweep), planned(), values),
+        "graph-uniform": Method(Uniform(), planned(), values),
+        "uer": Method(Uniform(), one_step),
+        "n-step": Method(Uniform(), one_step, n_step=config.n_step),
+        "gap": Method(Uniform(), advantage),  # advantage learning: a wider gap between actions
+        "ceer": Method(Uniform(), ceer, tried_only),
+        "erlam": Method(Uniform(), second_target, tried_only),
+        "graph-backup": Method(Uniform(), planned(), GraphValues(gap=1.0, depth=config.backup_depth)),
+        "per": Method(per, one_step),
+        "ebu": Method(episodes, backward),
+        "discor": Method(Uniform(), discor),
+        "ter": Method(mixed(sweep), one_step),
+        "ter-single": Method(single, one_step),  # and no mixing
+        "ter-shuffled": Method(variant(shuffle=config.shuffle), one_step),
+        "ter-nostitch": Method(variant(stitch=False), one_step),
+        "ter-pseudo": Method(variant(start=PseudoTerminals(kappa=config.kappa)), one_step),
+        "ter-visits": Method(variant(draw="visits"), one_step),
+        "ebu-mixed": Method(mixed(episodes), backward),
+        "ebu-notimeout": Method(EpisodicBackward(timeouts=False, running=False), backward),
     }
 
 
