@@ -62,7 +62,7 @@ class BackwardTargetsTwin:
         """Return the target of each row, NaN outside of a walk, and which rows are skipped."""
         known, skipped = np.full(len(batch), np.nan), np.zeros(len(batch), np.bool_)
         for place, (row, source) in enumerate(zip(batch.row.tolist(), batch.source.tolist(), strict=True)):
-            if source != self.rule.backward_source:
+            if source != 0:
                 continue
             if not self.rest or self.rest[0][0] != row:
                 self.begin(row, values)

@@ -67,7 +67,7 @@ class BackwardTargets:
 
     def _find(self, batch: Batch, ring: NDArray[np.int64]) -> int:
         self._walk.batch[:] = batch.row
-        self._walk.walked[:] = batch.source == self.rule.backward_source
+        self._walk.walked[:] = batch.source == 0
         return int(backward_targets_kernels.find_episodes(ring, self._addresses))
 
     def _make_room(self, batch: int, steps: int) -> None:

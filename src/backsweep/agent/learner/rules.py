@@ -27,7 +27,8 @@ class TargetRule:
     """The learner's side of a method."""
 
     kind: Literal["one-step", "backward", "graph", "advantage", "discor"] = "one-step"
-    """Double DQN's target for every row; EBU's temporary table for the rows of its episodes; values planned on the
+    """Double DQN's target for every row; EBU's temporary table for the rows of its episodes, which are those of the
+    first part in a mixture; values planned on the
     graph; double DQN with a wider gap between actions (advantage learning); DisCor's weights."""
     share: float = 1.0
     """Graph: share of a planned target; the rest is the one-step target."""
@@ -49,8 +50,6 @@ class TargetRule:
     error_target: bool = True
     """DisCor: whether Delta(s', a') comes from a target copy, at the online network's action. The released code took
     the maximum of the error network itself (D13)."""
-    backward_source: int = 0
-    """EBU: which part of a mixture gives the episodes; rows of other parts get one-step targets."""
 
     @property
     def gives_targets(self) -> bool:

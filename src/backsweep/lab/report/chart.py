@@ -130,7 +130,6 @@ class DotChart:
     title: str
     x: str
     categories: list[DotCategory]
-    log_x: bool = False
     x_shows: tuple[float, ...] = (0.0,)
     """Values that the axis must include."""
     unit: Unit = ""

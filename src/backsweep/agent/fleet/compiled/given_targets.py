@@ -61,7 +61,7 @@ class BackwardWalks:
         If it is, wait for it before `finish`.
         """
         runs = self._runs
-        self._walked[:] = (runs.sources() == self._rule.backward_source) & self._walking[:, None]
+        self._walked[:] = (runs.sources() == 0) & self._walking[:, None]
         given_targets_kernels.find_episodes(runs.table, self._table, self._found, self._next_places)
         beginning = np.flatnonzero(self._found)
         if self._alone or not len(beginning):
