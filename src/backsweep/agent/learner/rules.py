@@ -27,9 +27,9 @@ class TargetRule:
     """The learner's side of a method."""
 
     kind: Literal["one-step", "backward", "graph", "advantage", "discor"] = "one-step"
-    """Double DQN's target for every row; EBU's temporary table for the rows of its episodes, which are those of the
-    first part in a mixture; values planned on the
-    graph; double DQN with a wider gap between actions (advantage learning); DisCor's weights."""
+    """Double DQN's target for every row; EBU's temporary table for the rows of its episodes, which the first
+    part of a mixture gives; values planned on the graph; double DQN with a wider gap between actions (advantage
+    learning); DisCor's weights."""
     share: float = 1.0
     """Graph: share of a planned target; the rest is the one-step target."""
     imitation: float = 0.0
