@@ -234,12 +234,14 @@ def input_gradient(
             if TILES.repeats > 0:
                 for piece in tl.static_range(PIECES):
                     n = piece * BLOCK_N + tl.arange(0, BLOCK_N)
-                    flowing = _outputs_at(gradient, source, hit, n, SHAPE)
+                    mask = hit[:, None] & (n < SHAPE.outputs)[None, :]
+                    flowing = tl.load(gradient + source[:, None] * SHAPE.outputs + n[None, :], mask=mask, other=0.0)
                     sums = tl.dot(flowing, weights[tap * PIECES + piece], sums)
             else:
                 for first in range(0, SHAPE.outputs, BLOCK_N):
                     n = first + tl.arange(0, BLOCK_N)
-                    flowing = _outputs_at(gradient, source, hit, n, SHAPE)
+                    mask = hit[:, None] & (n < SHAPE.outputs)[None, :]
+                    flowing = tl.load(gradient + source[:, None] * SHAPE.outputs + n[None, :], mask=mask, other=0.0)
                     found = _weights_of_pixel(weight, kernel_y, kernel_x, c, n, SHAPE)
                     if LAST:
                         sums = tl.dot(flowing, tl.trans(found), sums, input_precision="ieee")
@@ -252,13 +254,6 @@ def input_gradient(
         result = tl.minimum(tl.maximum(result, -LARGEST_HALF), LARGEST_HALF)
         behind = run * images * (SHAPE.height * SHAPE.width * SHAPE.channels)
         tl.store(out + behind + place[:, None] + c[None, :], result.to(out.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def _outputs_at(gradient, source, hit, n, SHAPE: tl.constexpr):
-    """Return the gradients (M, N) of outputs n at the places `source` (M,), 0 where there is no `hit`."""
-    mask = hit[:, None] & (n < SHAPE.outputs)[None, :]
-    return tl.load(gradient + source[:, None] * SHAPE.outputs + n[None, :], mask=mask, other=0.0)
 
 
 @triton.jit
