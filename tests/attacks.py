@@ -31,6 +31,8 @@ from backsweep.snapshot import SnapshotError
 from cache_attacks import others_caches
 from crafting import SPACES, drive, good_save, observation
 from drive import drive as drive_twin
+from folder_attacks import at_the_same_time, mixed_folders
+from process_attacks import forks_at_once, signals_in_any_call, tight_limits
 from random_plans import random_plan
 from run_attacks import stopped_fleets, stopped_runs
 from states import assert_same_state, state_of
@@ -149,6 +151,14 @@ def crafted_folders(draw: random.Random, folder: Path) -> int:
     """Folders with good checksums and made-up contents: refused, or good for any use."""
     with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
         return sum(crafted_rounds.rounds(folder, 10 * LONGER, draw.randrange(2**31)))
+
+
+def crafted_run_folders(draw: random.Random, folder: Path) -> int:
+    """Folders of runs with good checksums and made-up contents: refused, or good for any use."""
+    from crafted_runs import rounds  # needs torch
+
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing), contextlib.redirect_stdout(nothing):
+        return rounds(draw, folder, LONGER)
 
 
 @contextlib.contextmanager
@@ -343,6 +353,12 @@ ATTACKS: dict[str, Attack] = {
     "calls from four threads, with forks": threads,
     "interrupts while adding": interrupts,
     "adds, memory flat": many_adds,
+    "made-up runs": crafted_run_folders,
+    "saves, loads and copies at the same time": at_the_same_time,
+    "folders mixed from two saves": mixed_folders,
+    "forks from three threads": forks_at_once,
+    "interrupts of other calls": signals_in_any_call,
+    "saves and loads at the limits of the system": tight_limits,
 }
 if os.name == "posix" and os.getuid() == 0:
     ATTACKS["kernel caches that another user got to first"] = others_caches

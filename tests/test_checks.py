@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from backsweep import Replay
-from backsweep.graph.graph_check_kernels import graph_fits
+from backsweep.graph.graph_check import graph_fits
 from backsweep.planning.planner_check_kernels import model_fits
 from backsweep.snapshot.contents import ContentsError
 from backsweep.snapshot.contents_kernels import all_finite, blocks_apart, free_list_fits, mark_block
@@ -48,7 +48,10 @@ def parts_of(replay: Replay) -> dict[str, tuple[Any, Callable[[], bool], Callabl
     def store_fits() -> bool:
         if not store_check_kernels.values_fit(store.values, LARGEST_REWARD):
             return False
-        return store_check.rows_and_records_fit(store, np.zeros(store.observations_high, np.bool_))
+        uses, seen = np.zeros(store.observations_high, np.int32), np.zeros(store.observations_high, np.bool_)
+        if not store_check_kernels.rows_fit(store.table[RING], store.observations_high, uses, seen):
+            return False
+        return store_check.records_fit(store, uses)
 
     def planner_fits() -> bool:
         model = planner.model
@@ -59,7 +62,7 @@ def parts_of(replay: Replay) -> dict[str, tuple[Any, Callable[[], bool], Callabl
         "store": (store, store_fits, lambda: explain_store(store)),
         "graph": (
             graph,
-            lambda: bool(all_finite(graph.returns) and graph_fits(store.table[RING], graph.addresses)),
+            lambda: bool(all_finite(graph.returns) and graph_fits(graph, store)),
             lambda: explain_graph(graph, store),
         ),
         "planner": (
@@ -151,6 +154,6 @@ def test_blocks(blocks: list[tuple[int, int]]) -> None:
     used = 8
     inside = all(size in (1, 2, 4, 8) and 0 <= start <= used - size for start, size in blocks)
     places = [place for start, size in blocks for place in range(start, start + size)]
-    marks = np.zeros(used + 1, np.int8)
+    marks = np.zeros(used, np.uint8)
     good = all(mark_block(marks, start, size) for start, size in blocks)
-    assert (good and blocks_apart(marks)) == (inside and len(set(places)) == len(places))
+    assert (good and blocks_apart(marks, len(blocks))) == (inside and len(set(places)) == len(places))

@@ -185,3 +185,40 @@ finally:
     assert done.returncode == 0, done.stderr
     assert "No space left on device" in done.stdout
     assert int(done.stdout.split()[0]) > 20
+
+
+def test_threads_may_fork_at_the_same_time() -> None:
+    """Each fork locks every replay; two that mix up what they have locked leave it locked for ever."""
+    replays, errors = [filled(5) for _ in range(3)], []
+
+    def use() -> None:
+        for replay in replays:
+            add(replay, 1, first=5)
+
+    def fork() -> None:
+        try:
+            for _ in range(5):
+                in_child(use)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=fork, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive(), "it hangs"
+    assert not errors
+    for replay in replays:
+        add(replay, 1, first=5)
+
+
+def test_a_fork_may_come_while_a_replay_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, make = filled(5), Replay._make_components
+
+    def make_and_fork(self: Replay, *arguments: object) -> None:
+        in_child(lambda: add(whole, 1, first=5))
+        make(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Replay, "_make_components", make_and_fork)
+    filled(5)

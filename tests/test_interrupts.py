@@ -123,3 +123,61 @@ def test_other_threads_need_no_protection() -> None:
     thread.start()
     thread.join()
     assert not errors
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_clear_is_whole_wherever_it_is_interrupted(kind: str, tmp_path: Path) -> None:
+    place, stopped = 1, 0
+    while True:
+        replay = Replay(SPACES[kind], gym.spaces.Discrete(2), 40, Topological(), num_envs=2)
+        for step in range(5):
+            replay.add(
+                observations(kind, step), [0, 1], [0.0, 1.0], observations(kind, step + 1), [False] * 2, [False] * 2
+            )
+        if not interrupted_at(place, replay.clear):
+            break
+        stopped += 1
+        assert len(replay) in (0, 10)
+        replay.save(tmp_path / "save")
+        assert len(Replay.load(tmp_path / "save")) == len(replay)
+        place = max(place + 7, int(1.15 * place))
+    assert stopped > 10
+
+
+def test_a_clear_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replay = Replay(gym.spaces.Discrete(30), gym.spaces.Discrete(2), 40, Topological())
+    for step in range(5):
+        replay.add(step, 0, 0.0, step + 1, step == 4, False)
+
+    def fail(*_: Any) -> None:
+        raise OSError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Replay, "_use_arrays", fail)
+        with pytest.raises(OSError, match="no room"):
+            replay.clear()
+    assert len(replay) == 5
+    assert sorted(replay.sample(5).row) == [0, 1, 2, 3, 4]
+
+
+def test_every_signal_is_handled_even_if_the_first_handler_raises() -> None:
+    heard: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+
+    def send(numbers: tuple[int, ...]) -> None:
+        with uninterrupted():
+            for number in numbers:
+                signal.raise_signal(number)
+            assert not heard
+
+    numbers = (signal.SIGUSR1, signal.SIGTERM)
+    before = {number: signal.signal(number, hear) for number in numbers}
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            send((signal.SIGINT, *numbers))
+        assert heard == list(numbers)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -14,12 +14,13 @@ import pytest
 import torture
 
 HERE = Path(__file__).parent
+MADE_UP = "made-up runs"
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="attacks use what Linux has")
 def test_every_attack_once() -> None:
     train = importlib.util.find_spec("torch") is not None
-    names = [name for name in torture.ATTACKS if train or "stopped and resumed" not in name]
+    names = [name for name in torture.ATTACKS if train or ("stopped and resumed" not in name and name != MADE_UP)]
     done = subprocess.run(
         [sys.executable, str(HERE / "torture.py"), "--minutes", "0", "--seed", "1", "--only", *names],
         capture_output=True,

@@ -52,6 +52,12 @@ GOALS = {
     "calls from four threads, with forks": 500_000,
     "interrupts while adding": 10_000,
     "adds, memory flat": 100_000_000,
+    "made-up runs": 500,
+    "saves, loads and copies at the same time": 5_000,
+    "folders mixed from two saves": 2_000,
+    "forks from three threads": 2_000,
+    "interrupts of other calls": 2_000,
+    "saves and loads at the limits of the system": 1_000,
     "kernel caches that another user got to first": 1_000,
 }
 """How often each attack is tried in a whole campaign."""

@@ -23,7 +23,9 @@ from backsweep.configuration import (
 from backsweep.encoding import Encoder
 from backsweep.samplers import Sampler, SamplerState
 from backsweep.snapshot import (
+    Description,
     Destination,
+    ReplacedError,
     SnapshotError,
     SnapshotMemory,
     read_description,
@@ -41,7 +43,10 @@ if TYPE_CHECKING:
 
 KIND = "backsweep replay"
 NOT_OURS = "Do not use this folder: no release of backsweep writes such a save"
+NO_MEMORY = "Load it on a machine, or with a limit, that has more memory, or give file=... for observations"
 VERSION = 1
+TRIES = 20
+"""How often a folder is read that another process saves to all the time."""
 
 
 def save_replay(replay: Replay, folder: str | os.PathLike[str], *, memory: SnapshotMemory | None = None) -> None:
@@ -82,8 +87,21 @@ def load_replay(
     encoder: Encoder | None,
     file: str | os.PathLike[str] | None,
 ) -> Replay:
-    """Return the replay saved in `folder`."""
-    metadata, shapes = read_description(folder, kind=KIND, versions={VERSION})
+    """Return the replay saved in `folder`; if it is being saved at the same time, the older or the newer one."""
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(ReplacedError):
+            return _load_once(folder, sampler, encoder, file)
+    return _load_once(folder, sampler, encoder, file)
+
+
+def _load_once(
+    folder: str | os.PathLike[str],
+    sampler: Sampler | None,
+    encoder: Encoder | None,
+    file: str | os.PathLike[str] | None,
+) -> Replay:
+    described = read_description(folder, kind=KIND, versions={VERSION})
+    metadata, shapes = described.metadata, described.shapes
     with _refused(folder, "its settings"):
         check_sizes(metadata, shapes)
         replay = _empty_replay(metadata, sampler, encoder, file)
@@ -92,7 +110,7 @@ def load_replay(
         strange = [name for name in shapes if not name.startswith(known) and name != "ended"]
         need(not strange, f"it has arrays that belong to nothing: {strange}")
     machine = replay.machinery
-    arrays = _read_components(folder, replay, components, metadata)
+    arrays = _read_components(folder, replay, components, described)
     machine.store.mark_saved()
     with _refused(folder, "its settings"):
         replay.load_state(arrays, metadata)
@@ -102,7 +120,7 @@ def load_replay(
 
 
 def _read_components(
-    folder: str | os.PathLike[str], replay: Replay, components: dict[str, SavedComponent], metadata: dict[str, Any]
+    folder: str | os.PathLike[str], replay: Replay, components: dict[str, SavedComponent], described: Description
 ) -> dict[str, NDArray[Any]]:
     """Fill the encoder and the components of an empty replay; return all arrays of the save."""
     machine = replay.machinery
@@ -118,9 +136,8 @@ def _read_components(
             },
             memory=replay.snapshot_memory,
             listener=checks,
+            described=described,
         )
-        if snapshot.metadata != metadata:
-            raise SnapshotError(folder, "it was replaced by a newer save while it was being read", "Load it again")
         with _refused(folder, "its encoder"):
             machine.encoder.load(arrays_below(snapshot.arrays, "encoder/"))
         checks.wait_for_sizes()
@@ -183,7 +200,10 @@ def _refused(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise SnapshotError(folder, f"{what}: the entry {error} is missing", NOT_OURS) from error
     except ContentsError as error:
         raise SnapshotError(folder, f"{what}: {error}", NOT_OURS) from error
-    except (TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError) as error:
+    except MemoryError as error:
+        reason = str(error) or "there is no memory left"
+        raise SnapshotError(folder, f"{what} cannot be loaded: {reason}", NO_MEMORY) from error
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise SnapshotError(folder, f"{what} cannot be used ({error})", NOT_OURS) from error
 
 

@@ -111,6 +111,8 @@ class Disk:
             self.moments.append(self.outcomes())
 
         def watched_open(path: Path, mode: str, **how: Any) -> IO[Any]:
+            if mode == "rb":
+                return real_open(path, mode, **how)
             self.contents.append(b"")
             self.forced.append(False)
             self.rename({path: len(self.contents) - 1})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.graph.graph_check_kernels import graph_fits
+from backsweep.graph.graph_check_kernels import EDGE_NOTES, NOTE_COLUMNS, edges_fit, rows_fit_graph
 from backsweep.graph.graph_kernels import (
     COLLISIONS,
     EDGES_HIGH,
@@ -41,13 +41,15 @@ class GraphCheck:
 
     def __init__(self, graph: Graph, store: Store) -> None:
         self._graph, self._store = graph, store
+        self._noted = self._notes = np.zeros((0, 0), np.int32)
 
     def steps(self) -> tuple[CheckStep, ...]:
-        """Return the steps: sizes, then whether it is the graph of the store's rows, then the returns."""
-        vertices = ("vertices", "reward_sums", "terminals", "observation_vertex")
+        """Return the steps: sizes, then edges, then whether it is the graph of the store's rows, then the returns."""
+        vertices = ("observation_vertex", "reward_sums", "terminals")
         return (
             CheckStep(("graph_counters",), self._check_sizes),
-            CheckStep((*vertices, "edges", "pool", "graph_rows"), self._check_links),
+            CheckStep(("vertices", "edges", "pool"), self._check_edges),
+            CheckStep((*vertices, "graph_rows"), self._check_rows),
             CheckStep(("returns",), self._check_returns),
         )
 
@@ -55,12 +57,29 @@ class GraphCheck:
         _check_counters(self._graph)
         need_lengths(loaded, self._graph.all_arrays())
 
-    def _check_links(self, _: Mapping[str, NDArray[Any]]) -> None:
-        if not graph_fits(self._store.table[RING], self._graph.addresses):
+    def _check_edges(self, _: Mapping[str, NDArray[Any]]) -> None:
+        self._noted, self._notes = notes_for(self._graph)
+        if not edges_fit(self._graph.addresses, self._noted, self._notes):
+            raise ContentsError("its vertices and edges do not fit together")
+
+    def _check_rows(self, _: Mapping[str, NDArray[Any]]) -> None:
+        if not rows_fit_graph(self._store.table[RING], self._graph.addresses, self._noted, self._notes):
             raise ContentsError("its vertices, edges and rows do not fit together")
 
     def _check_returns(self, loaded: Mapping[str, NDArray[Any]]) -> None:
         need(all_finite(loaded["returns"]), "returns hold NaN or infinity")
+
+
+def notes_for(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return empty notes of the vertices and of the edges of a graph."""
+    vertices, edges = int(graph.counters[VERTICES_HIGH]), int(graph.counters[EDGES_HIGH])
+    return np.zeros((vertices, NOTE_COLUMNS), np.int32), np.empty((edges, EDGE_NOTES), np.int32)
+
+
+def graph_fits(graph: Graph, store: Store) -> bool:
+    """Say whether a graph is that of a store's rows, as far as kernels follow it."""
+    notes = notes_for(graph)
+    return bool(edges_fit(graph.addresses, *notes) and rows_fit_graph(store.table[RING], graph.addresses, *notes))
 
 
 def _check_counters(graph: Graph) -> None:

@@ -43,39 +43,49 @@ class Refusal(AbstractContextManager[None]):
 
 
 _guarded: weakref.WeakSet[Any] = weakref.WeakSet()
-_held: list[tuple[Any, bool]] = []
+_forking = threading.RLock()
+"""Held from before a fork until after it: one thread forks at a time, and no object is added meanwhile."""
+_own = threading.local()
+"""Of each thread: what it has locked, for each fork that it is in; a signal may begin one inside another."""
 
 
 def guard(thing: Guarded) -> None:
     """Keep an object whole across forks of this process."""
-    _guarded.add(thing)
+    with _forking:
+        _guarded.add(thing)
 
 
 def _before() -> None:
+    _forking.acquire()
+    locked: list[Any] = []
+    _own.forks = [*getattr(_own, "forks", ()), locked]
     for thing in list(_guarded):
-        lock = thing._lock
-        _held.append((thing, not isinstance(lock, Refusal) and lock.acquire(timeout=PATIENCE)))
+        if not isinstance(thing._lock, Refusal) and thing._lock.acquire(timeout=PATIENCE):
+            locked.append(thing)
 
 
 def _in_parent() -> None:
-    for thing, locked in _held:
-        if locked:
+    if getattr(_own, "forks", None):
+        for thing in _own.forks.pop():
             thing._lock.release()
-    _held.clear()
+        _forking.release()
 
 
 def _in_child() -> None:
-    for thing, locked in _held:
+    global _forking
+    _forking = threading.RLock()
+    whole = set(map(id, _own.forks.pop())) if getattr(_own, "forks", None) else set()
+    _own.forks = []
+    for thing in list(_guarded):
         if isinstance(thing._lock, Refusal):
             continue
         reason = thing._why_not_after_a_fork()
-        if not locked:
+        if id(thing) not in whole:
             reason = "it was in use by another thread when this process was forked, and is incomplete"
         if reason is None:
             thing._lock = threading.RLock()
         else:
             thing._lock = Refusal(f"this {type(thing).__name__} cannot be used in a forked process: {reason}")
-    _held.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name))
+NAMES = ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGXCPU", "SIGVTALRM", "SIGPROF")
+SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+"""Those that programs handle: Ctrl-C, timers, and what schedulers send before they end or suspend a job."""
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
     """Delay signals that Python code handles until the end of the block."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.get_ident() != threading.main_thread().ident:
         yield  # handlers run only in the main thread
         return
     waiting: list[tuple[int, FrameType | None]] = []
@@ -37,5 +39,6 @@ def uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number, frame in waiting:
-            handlers[number](number, frame)
+        with contextlib.ExitStack() as stack:  # if one raises, the others still run
+            for number, frame in reversed(waiting):
+                stack.callback(handlers[number], number, frame)

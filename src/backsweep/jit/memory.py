@@ -39,14 +39,20 @@ def reserve(shape: tuple[int, ...], dtype: DTypeLike, large: int = FILLED_IN_ORD
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _SMALL or not sys.platform.startswith("linux"):
         return np.zeros(shape, dtype)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
     if size < large or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype).reshape(shape)
-    block = mmap.mmap(-1, size + _HUGE_PAGE, flags=flags)
+        return np.frombuffer(_pages(size), dtype).reshape(shape)
+    block = _pages(size + _HUGE_PAGE)
     with contextlib.suppress(OSError):  # kernels without such pages raise, and small pages work as well
         block.madvise(mmap.MADV_HUGEPAGE)
     start = -np.frombuffer(block, np.uint8).ctypes.data % _HUGE_PAGE
     return np.frombuffer(block, dtype, math.prod(shape), start).reshape(shape)
+
+
+def _pages(size: int) -> mmap.mmap:
+    try:
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes of memory cannot be reserved: {error.strerror}") from error
 
 
 def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

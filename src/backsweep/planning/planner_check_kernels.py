@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import borrow
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.planning.model_kernels import (
@@ -53,34 +54,38 @@ AHEAD = 16
 """How many steps ahead a look-up is prefetched."""
 
 
-@inlined
-def ask_for_row(slot: int, model: Model, of_pairs: NDArray[np.int32], of_arcs: NDArray[np.int32]) -> None:
-    """Prefetch what the check of a later row will look up. The hint itself may name what is not there."""
-    if slot + AHEAD < model.rows.shape[0]:
-        pair, arc = model.rows[slot + AHEAD, ROW_PAIR], model.rows[slot + AHEAD, ROW_ARC]
-        prefetch(of_pairs, pair - 1)
-        prefetch(of_arcs, arc - 1)
-        prefetch(model.arcs, arc - 1)
+# Columns of what is noted for each arc: its pair, and how many rows it has.
+OF_PAIR, ROWS_OF, ARC_NOTES = range(3)
 
 
 @kernel
-def count_rows(model: Model, of_pairs: NDArray[np.int32], of_arcs: NDArray[np.int32]) -> bool:
-    """Count the rows of pairs and arcs; return whether all exist and each arc belongs to its pair."""
-    rows = model.rows
+def count_rows(model: Model, of_pairs: NDArray[np.int32], arcs: NDArray[np.int32]) -> bool:
+    """Count the rows of pairs and arcs; return whether all exist and each arc belongs to its pair.
+
+    The rows of a pair are those of its arcs, which are counted arc by arc, and those without an arc.
+    """
+    rows, high = model.rows, arcs.shape[0]
+    for arc in range(high):
+        arcs[arc, OF_PAIR], arcs[arc, ROWS_OF] = model.arcs[arc, PAIR], 0
     for slot in range(min(model.counters[SYNCED], rows.shape[0])):
-        ask_for_row(slot, model, of_pairs, of_arcs)
+        if slot + AHEAD < rows.shape[0]:
+            prefetch(arcs, rows[slot + AHEAD, ROW_ARC] - 1)
         pair, arc = rows[slot, ROW_PAIR], rows[slot, ROW_ARC]
         if pair < 0 or pair > of_pairs.shape[0]:
             return False
         if pair == 0:
             continue
-        of_pairs[pair - 1] += 1
-        if arc < 0 or arc > of_arcs.shape[0]:
+        if arc == 0:
+            of_pairs[pair - 1] += 1
+            continue
+        if arc < 0 or arc > high or arcs[arc - 1, OF_PAIR] != pair - 1:
             return False
-        if arc > 0:
-            of_arcs[arc - 1] += 1
-            if model.arcs[arc - 1, PAIR] != pair - 1:
-                return False
+        arcs[arc - 1, ROWS_OF] += 1
+    for arc in range(high):
+        if arc + AHEAD < high:
+            prefetch(of_pairs, arcs[arc + AHEAD, OF_PAIR])
+        if arcs[arc, ROWS_OF] > 0:
+            of_pairs[arcs[arc, OF_PAIR]] += arcs[arc, ROWS_OF]
     return True
 
 
@@ -97,8 +102,10 @@ def link_fits(member: int, members: NDArray[np.int32], columns: tuple[int, int, 
         return True
     if link < 0 or link > members.shape[0]:
         return False
-    other = members[link - 1]
-    return other[rows] > 0 and other[previous] == member + 1 and other[owner] == members[member, owner]
+    other = link - 1
+    if members[other, rows] <= 0 or members[other, previous] != member + 1:
+        return False
+    return members[other, owner] == members[member, owner]
 
 
 @inlined
@@ -120,7 +127,7 @@ def pairs_fit(
     masks: NDArray[np.uint64],
 ) -> bool:
     """Check the pairs; count how many each vertex has, and note which of its first actions."""
-    pairs, counters = model.pairs[: counts.shape[0]], model.counters
+    pairs, counters = borrow(model.pairs[: counts.shape[0]]), model.counters
     state, heads, high = np.zeros(counts.shape[0], np.uint8), model.vertices[:, FIRST_PAIR], tried.shape[0]
     live, unpaired = 0, 0
     for pair in range(counts.shape[0]):
@@ -158,20 +165,20 @@ def ask_for_arc(arc: int, arcs: NDArray[np.int32], model: Model) -> None:
 
 
 @kernel
-def arcs_fit(model: Model, high: int, counts: NDArray[np.int32], firsts: NDArray[np.int64]) -> bool:
+def arcs_fit(model: Model, high: int, notes: NDArray[np.int32], firsts: NDArray[np.int64]) -> bool:
     """Check the arcs; count how many are the first of their pair, and how many the first into their vertex.
 
     The pair of an arc with rows is that of its rows, so it exists and has rows too.
     """
-    arcs, counters = model.arcs[: counts.shape[0]], model.counters
-    state = np.zeros(counts.shape[0], np.uint8)
+    arcs, counters = borrow(model.arcs[: notes.shape[0]]), model.counters
+    state = np.zeros(notes.shape[0], np.uint8)
     of_pairs, into = model.pairs[:, FIRST_ARC], model.vertices[:, FIRST_INTO]
     live, unpaired_of_pair, unpaired_into = 0, 0, 0
-    for arc in range(counts.shape[0]):
+    for arc in range(notes.shape[0]):
         ask_for_arc(arc, arcs, model)
-        if arcs[arc, ROWS] != counts[arc]:
+        if arcs[arc, ROWS] != notes[arc, ROWS_OF]:
             return False
-        if counts[arc] == 0:
+        if notes[arc, ROWS_OF] == 0:
             continue
         state[arc] = LIVE
         live += 1
@@ -216,11 +223,12 @@ def marks_fit(model: Model, high: int, observations: int) -> bool:
 def model_fits(model: Model, high: int, actions: int, observations: int) -> bool:
     """Say whether a loaded model of `high` vertices fits together."""
     counters = model.counters
-    pair_counts, arc_counts = np.zeros(counters[PAIRS_HIGH], np.int32), np.zeros(counters[ARCS_HIGH], np.int32)
-    if not count_rows(model, pair_counts, arc_counts):
+    pair_counts = np.zeros(counters[PAIRS_HIGH], np.int32)
+    arc_notes = np.empty((counters[ARCS_HIGH], ARC_NOTES), np.int32)
+    if not count_rows(model, pair_counts, arc_notes):
         return False
     tried, masks, firsts = np.zeros(high, np.int32), np.zeros(high, np.uint64), np.zeros(2, np.int64)
-    if not pairs_fit(model, actions, pair_counts, tried, masks) or not arcs_fit(model, high, arc_counts, firsts):
+    if not pairs_fit(model, actions, pair_counts, tried, masks) or not arcs_fit(model, high, arc_notes, firsts):
         return False
     # An owner without members has no head: there are as many heads as first members.
     for pair in range(pair_counts.shape[0]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -88,3 +90,12 @@ def spread(flags: NDArray[np.bool_], lanes: NDArray[np.int64], num_envs: int) ->
     whole = np.zeros(num_envs, np.bool_)
     whole[lanes] = flags
     return whole
+
+
+def checked_path(name: str, path: object) -> Path:
+    """Return a path; raise if it is none."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"{name} must be a str or a Path, got {path!r:.200}")
+    if not os.fspath(path) or "\0" in os.fspath(path):
+        raise ValueError(f"{name} must be the path of a folder, got {os.fspath(path)!r:.200}")
+    return Path(path)

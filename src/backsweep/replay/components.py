@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -23,7 +22,7 @@ from backsweep.jit.forks import guard
 from backsweep.jit.random_streams import checked_seed, named_generator
 from backsweep.planning import GraphValues
 from backsweep.planning.planner import Planner
-from backsweep.replay.argument_checks import checked_gamma, positive_int
+from backsweep.replay.argument_checks import checked_gamma, checked_path, positive_int
 from backsweep.replay.autoreset import (
     CHECKS,
     MODES,
@@ -121,15 +120,15 @@ class ReplayComponents:
         self._check_autoreset = check_autoreset
         self._cast = cast
         self._frame_stack = positive_int("frame_stack", frame_stack)
-        self._file = None if file is None else Path(file)
+        self._file = None if file is None else checked_path("file", file)
         Layout(observation_space, "observation", check_box_bounds=False)  # refuses a space that cannot be stored
         self._encoder = encoder.build(observation_space, named_generator(self._seed, "encoder"))
         self._lock = threading.RLock()
-        guard(self)
         self._stale_updates = 0
         self._left_out = 0
         self._constants: dict[int, tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]] = {}
         self._make_components(autoreset, named_generator(self._seed, "sampler"))
+        guard(self)  # when it is complete: another thread may fork at any time
 
     def _make_components(self, autoreset: Mode | None, generator: np.random.Generator) -> None:
         """Make the empty store, graph, planner and sampler."""

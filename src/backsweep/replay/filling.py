@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from backsweep.encoding.random_projection import warn_of_range
 from backsweep.jit.interrupts import uninterrupted
+from backsweep.jit.random_streams import generator_state, restore_generator
 from backsweep.replay.argument_checks import checked_lanes
 from backsweep.replay.autoreset import stage_transitions
 from backsweep.replay.components import BUILT_IN_ENCODERS, ReplayComponents
@@ -185,7 +186,13 @@ class Filling(ReplayComponents):
 
     def clear(self) -> None:
         """Remove all transitions and the sampler's state; row numbers and random streams continue."""
-        with self._lock:
-            total = self._store.total
-            self._make_components(self._autoreset.mode, self._sampler.generator)
-            self._store.counters[[TOTAL, CLEARED]] = total
+        with self._lock, uninterrupted():
+            total, generator, before = self._store.total, self._sampler.generator, self.__dict__.copy()
+            drawn = generator_state(generator)
+            try:
+                self._make_components(self._autoreset.mode, generator)
+                self._store.counters[[TOTAL, CLEARED]] = total
+            except BaseException:  # no room for another file, say
+                self.__dict__.update(before)
+                restore_generator(generator, drawn)
+                raise

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from backsweep.encoding import Encoder
 from backsweep.planning.planner import Progress, QValues, Renewal, checked_bounds
-from backsweep.replay.argument_checks import (
-    positive_int,
-)
+from backsweep.replay.argument_checks import checked_path, positive_int
 from backsweep.replay.autoreset import (
     options_of_env,
     options_of_envs,
@@ -232,8 +230,9 @@ class Replay(Filling, Reading):
         """
         from backsweep.saving import save_replay
 
+        place = checked_path("folder", folder)
         with self._lock:
-            save_replay(self, folder)
+            save_replay(self, place)
 
     @classmethod
     def load(
@@ -257,7 +256,7 @@ class Replay(Filling, Reading):
         """
         from backsweep.saving import load_replay
 
-        return load_replay(folder, sampler=sampler, encoder=encoder, file=file)
+        return load_replay(checked_path("folder", folder), sampler=sampler, encoder=encoder, file=file)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy through the files of `save`, for frameworks that checkpoint by pickle."""

@@ -9,13 +9,15 @@ their contents, so what has not changed keeps its file. The manifest is renamed 
 """
 
 from backsweep.snapshot.change_hints import DirtyHint, SnapshotMemory
-from backsweep.snapshot.errors import SnapshotError
-from backsweep.snapshot.reader import Destination, Snapshot, read_description, read_metadata, read_snapshot
+from backsweep.snapshot.errors import ReplacedError, SnapshotError
+from backsweep.snapshot.reader import Description, Destination, Snapshot, read_description, read_metadata, read_snapshot
 from backsweep.snapshot.writer import SnapshotReport, write_snapshot
 
 __all__ = [
+    "Description",
     "Destination",
     "DirtyHint",
+    "ReplacedError",
     "Snapshot",
     "SnapshotError",
     "SnapshotMemory",

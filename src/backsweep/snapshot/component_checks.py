@@ -6,6 +6,8 @@ the interpreter's lock, so on two cores the check is nearly free. On one core th
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from backsweep.jit.interrupts import uninterrupted
 from backsweep.snapshot.saved_component import CheckStep, SavedComponent, arrays_below
 
 
@@ -51,11 +54,10 @@ class ComponentChecks:
         self.order = tuple(f"{step.component}/{array}" for step in self._steps for array in step.step.arrays)
         self._arrays: Mapping[str, NDArray[Any]] = {}
         self._there: set[str] = set()
-        self._all_read = self._stopped = False
+        self._all_read = self._stopped = self._busy = False
         self._error: BaseException | None = None
         self._done = 0
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> ComponentChecks:
         return self
@@ -66,18 +68,15 @@ class ComponentChecks:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join()
+            self._changed.wait_for(lambda: not self._busy)
 
     def begin(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Start to wait for arrays."""
         self._arrays = arrays
-        thread = threading.Thread(target=self._run, name="backsweep check")
-        try:
-            thread.start()
-        except RuntimeError:  # no more threads are allowed: `wait` runs the steps
-            return
-        self._thread = thread
+        # Not `threading.Thread`: its `start` hangs if the new thread has no memory for its first step. If there is no
+        # thread, `wait` runs the steps.
+        with contextlib.suppress(RuntimeError):
+            _thread.start_new_thread(self._run, ())
 
     def arrived(self, name: str) -> None:
         """Take note that an array can be checked."""
@@ -94,28 +93,45 @@ class ComponentChecks:
         self._wait(len(self._steps))
 
     def _wait(self, count: int) -> None:
+        """Wait until `count` steps are done; run those that the other thread is not at."""
         with self._changed:
             self._all_read = True
             self._changed.notify_all()
-        if self._thread is None:
-            self._run()
-        with self._changed:
-            self._changed.wait_for(lambda: self._error is not None or self._done >= count)
+        with uninterrupted():  # a step that was taken must be run
+            while self._take(lambda: self._done >= count):
+                self._run_step()
         if self._error is not None:
             raise self._error
 
     def _run(self) -> None:
-        for step in self._steps[self._done :]:
-            with self._changed:
-                while not (self._stopped or self._all_read or step.needs <= self._there):
-                    self._changed.wait()  # if all has been read and an array is missing, the first step says so
-                if self._stopped or self._error is not None:
-                    return
-            try:
-                with self._refused(step.component):
-                    step.step.run(arrays_below(self._arrays, f"{step.component}/"))
-            except BaseException as error:  # raised by the thread that waits
-                self._error = error
-            with self._changed:
-                self._done += 1
-                self._changed.notify_all()
+        while self._take(lambda: self._stopped or self._done == len(self._steps)):
+            self._run_step()
+
+    def _take(self, enough: Callable[[], bool]) -> bool:
+        """Wait for the next step and take it; return False if it is enough, or if a step has found something."""
+
+        def ready() -> bool:
+            if self._error is not None or enough():
+                return True
+            # If all has been read and an array is missing, the first step says so.
+            return not self._busy and (self._all_read or self._steps[self._done].needs <= self._there)
+
+        with self._changed:
+            self._changed.wait_for(ready)
+            if self._error is not None or enough():
+                return False
+            self._busy = True
+            return True
+
+    def _run_step(self) -> None:
+        step = self._steps[self._done]
+        error: BaseException | None = None
+        try:
+            with self._refused(step.component):
+                step.step.run(arrays_below(self._arrays, f"{step.component}/"))
+        except BaseException as found:  # raised by the thread that waits
+            error = found
+        with self._changed:
+            self._busy, self._error = False, error
+            self._done += 1
+            self._changed.notify_all()

@@ -36,6 +36,16 @@ def need_finite(numbers: NDArray[Any], what: str) -> None:
     need(np.isfinite(numbers).all(), f"{what} hold NaN or infinity")
 
 
+def need_like(loaded: Mapping[str, NDArray[Any]], name: str, like: NDArray[Any]) -> None:
+    """Need an array to be there, with the dtype and the shape of another."""
+    need(name in loaded, f"the array {name!r} is missing")
+    found = loaded[name]
+    need(
+        found.dtype == like.dtype and found.shape == like.shape,
+        f"{name} is {found.dtype} of shape {found.shape}, expected {like.dtype} of shape {like.shape}",
+    )
+
+
 def need_lengths(loaded: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[NDArray[Any], int]]) -> None:
     """Need every known array to be there, as long as the counters say."""
     need(set(loaded) == set(known), f"it has the arrays {sorted(loaded)} where {sorted(known)} are expected")

@@ -37,26 +37,36 @@ def free_list_fits(head: int, links: NDArray[Any], state: NDArray[np.uint8]) -> 
 
 
 @inlined
-def mark_block(edges_of_blocks: NDArray[np.int8], start: int, size: int) -> bool:
-    """Note where a block begins and ends; say whether its size is a power of two and it lies within the pool."""
-    used = edges_of_blocks.shape[0] - 1
-    if size <= 0 or size > used or size & (size - 1) != 0 or start < 0 or start > used - size:
+def mark_block(blocks: NDArray[np.uint8], start: int, size: int) -> bool:
+    """Note where a block begins and how large it is; say whether its size is a power of two and it lies within.
+
+    No other may begin in the same place. An entry is one more than the logarithm of the size, 0 where none begins.
+    """
+    used = blocks.shape[0]
+    if size <= 0 or size > used or size & (size - 1) != 0 or start < 0 or start > used - size or blocks[start] != 0:
         return False
-    edges_of_blocks[start] += 1
-    edges_of_blocks[start + size] -= 1
-    # Two that begin or end in one place overlap; noticed here, no entry can run over.
-    return edges_of_blocks[start] <= 1 and edges_of_blocks[start + size] >= -1
+    entry = 1
+    while size > 1:
+        size >>= 1
+        entry += 1
+    blocks[start] = entry
+    return True
 
 
 @kernel
-def blocks_apart(edges_of_blocks: NDArray[np.int8]) -> bool:
-    """Say whether no two of the marked blocks overlap."""
-    depth = 0
-    for place in range(edges_of_blocks.shape[0]):
-        depth += edges_of_blocks[place]
-        if depth > 1:
-            return False
-    return True
+def blocks_apart(blocks: NDArray[np.uint8], count: int) -> bool:
+    """Say whether no two of `count` marked blocks overlap: a walk from the end of each to the next meets them all."""
+    words = blocks[: blocks.shape[0] // 8 * 8].view(np.uint64)
+    place, met = 0, 0
+    while place < blocks.shape[0]:
+        if place & 7 == 0 and place < 8 * words.shape[0] and words[place >> 3] == 0:
+            place += 8  # most gaps are long
+        elif blocks[place] == 0:
+            place += 1
+        else:
+            met += 1
+            place += np.int64(1) << np.int64(blocks[place] - 1)
+    return met == count
 
 
 @kernel

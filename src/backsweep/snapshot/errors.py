@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 
@@ -30,5 +31,29 @@ class SnapshotError(ValueError):
         return f"{self.path}: {self.why}. {self.advice}."
 
 
+class ReplacedError(SnapshotError):
+    """Another process has saved to a folder while it was being read; loading it again will do.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        super().__init__(folder, "it was replaced by a newer save while it was being read", "Load it again")
+
+    def __reduce__(self) -> tuple[type[ReplacedError], tuple[str]]:
+        return ReplacedError, (self.path,)
+
+
 RESTORE = "Restore the folder from a copy, or load another snapshot"
 """The advice for damaged files."""
+LET_READ = "Nothing is known to be wrong with it: let this process read it, and try again"
+"""The advice for files that may be whole."""
+NOT_THE_FILES_FAULT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM)
+
+
+def advice_for(error: OSError) -> str:
+    """Return what to do about a file that could not be read."""
+    return LET_READ if error.errno in NOT_THE_FILES_FAULT else RESTORE

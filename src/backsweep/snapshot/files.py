@@ -52,16 +52,19 @@ def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
 
 def read_whole(path: Path) -> bytes:
     """Return the contents of a regular file; anything else, such as a pipe that never ends, is an OSError."""
-    with os.fdopen(regular(os.fspath(path), os.O_RDONLY), "rb") as file:
+    with open(path, "rb", opener=regular) as file:
         return file.read()
 
 
 def regular(path: str, flags: int) -> int:
     """Open a regular file, as the `opener` of `open`; anything else, such as a pipe that never ends, is an OSError."""
     handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+    except BaseException:  # also Ctrl-C
         os.close(handle)
-        raise OSError(errno.EINVAL, "it is not a regular file", path)
+        raise
     return handle
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from backsweep.snapshot import files
-from backsweep.snapshot.errors import SnapshotError
+from backsweep.snapshot.errors import LET_READ, SnapshotError
 from backsweep.snapshot.lock import LOCK_NAME
 from backsweep.snapshot.manifest import MANIFEST_NAME, Manifest, load
 from backsweep.snapshot.segment import FILE_NAME
@@ -35,7 +35,8 @@ def present_state(folder: Path, kind: str) -> tuple[Manifest, str] | None:
         try:
             manifest, checksum = load(folder)
         except SnapshotError as error:
-            raise SnapshotError(error.path, f"it will not be overwritten: {error.why}", elsewhere) from error
+            advice = error.advice if error.advice == LET_READ else elsewhere
+            raise SnapshotError(error.path, f"it will not be overwritten: {error.why}", advice) from error
         if manifest.kind != kind:
             raise SnapshotError(folder, f"it holds a snapshot of kind {manifest.kind!r}, not {kind!r}", elsewhere)
         return manifest, checksum

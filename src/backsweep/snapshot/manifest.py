@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backsweep.snapshot.errors import RESTORE, SnapshotError
+from backsweep.snapshot.errors import RESTORE, SnapshotError, advice_for
 from backsweep.snapshot.files import read_whole
 from backsweep.snapshot.layout import DTYPES, ArraySpec, Piece
 from backsweep.snapshot.segment import FILE_NAME, digest_of, header_of
@@ -92,7 +92,7 @@ def load(folder: Path) -> tuple[Manifest, str]:
     except IsADirectoryError as error:
         raise SnapshotError(path, "it is a folder, not a file", RESTORE) from error
     except OSError as error:
-        raise SnapshotError(path, f"it cannot be read ({error.strerror})", RESTORE) from error
+        raise SnapshotError(path, f"it cannot be read ({error.strerror})", advice_for(error)) from error
     try:
         data = json.loads(raw.decode("ascii"))
     except (ValueError, RecursionError) as error:

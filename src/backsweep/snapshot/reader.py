@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import xxhash
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from backsweep.snapshot import files
 from backsweep.snapshot.change_hints import SnapshotMemory
-from backsweep.snapshot.errors import RESTORE, SnapshotError
+from backsweep.snapshot.errors import RESTORE, ReplacedError, SnapshotError, advice_for
 from backsweep.snapshot.folder import SEGMENTS_NAME
 from backsweep.snapshot.layout import ArraySpec, rows_of
 from backsweep.snapshot.manifest import MANIFEST_NAME, Manifest, Segment, load
@@ -48,6 +48,14 @@ class Snapshot:
     version: int
 
 
+class Description(NamedTuple):
+    """What a snapshot holds: its metadata, the shapes of its arrays, and the checksum that identifies it."""
+
+    metadata: dict[str, Any]
+    shapes: dict[str, tuple[int, ...]]
+    checksum: str
+
+
 def read_snapshot(
     folder: str | os.PathLike[str],
     *,
@@ -56,6 +64,7 @@ def read_snapshot(
     into: Mapping[str, Destination] | None = None,
     memory: SnapshotMemory | None = None,
     listener: ReadListener | None = None,
+    described: Description | None = None,
 ) -> Snapshot:
     """Load the snapshot in a folder.
 
@@ -76,15 +85,21 @@ def read_snapshot(
         Remembers this load, so that hints count from here at the next save to the same folder.
     listener
         Told about each array as soon as all of it has been read.
+    described
+        What `read_description` returned before: the snapshot must still be that one.
 
     Raises
     ------
+    ReplacedError
+        If another process saved to the folder meanwhile; load it again.
     SnapshotError
         If anything is missing, torn, altered, foreign or too new; it names the file, the reason and what to do.
     """
     folder = Path(folder)
     manifest, checksum = load(folder)
     _check_origin(folder / MANIFEST_NAME, manifest, kind, versions)
+    if described is not None and described.checksum != checksum:
+        raise ReplacedError(folder)
     try:
         for segment in manifest.segments:
             _check_size(folder / SEGMENTS_NAME / segment.file, segment)
@@ -93,8 +108,7 @@ def read_snapshot(
     except SnapshotError as error:
         # A writer that finished since then has deleted segments that only the old manifest named.
         if load(folder)[1] != checksum:
-            why = "it was replaced by a newer save while it was being read"
-            raise SnapshotError(folder, why, "Load it again") from error
+            raise ReplacedError(folder) from error
         raise
     if memory is not None:
         memory.checksum = checksum
@@ -105,17 +119,16 @@ def read_snapshot(
 
 def read_metadata(folder: str | os.PathLike[str], *, kind: str, versions: Collection[int]) -> dict[str, Any]:
     """Return only the metadata of the snapshot in a folder, with the same checks as `read_snapshot`."""
-    return read_description(folder, kind=kind, versions=versions)[0]
+    return read_description(folder, kind=kind, versions=versions).metadata
 
 
-def read_description(
-    folder: str | os.PathLike[str], *, kind: str, versions: Collection[int]
-) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]]:
-    """Return the metadata of the snapshot in a folder and the shapes of its arrays; see `read_snapshot`."""
+def read_description(folder: str | os.PathLike[str], *, kind: str, versions: Collection[int]) -> Description:
+    """Return what the snapshot in a folder holds without reading its arrays; see `read_snapshot`."""
     folder = Path(folder)
-    manifest, _ = load(folder)
+    manifest, checksum = load(folder)
     _check_origin(folder / MANIFEST_NAME, manifest, kind, versions)
-    return dict(manifest.metadata), {name: spec.shape for name, spec in manifest.arrays.items()}
+    shapes = {name: spec.shape for name, spec in manifest.arrays.items()}
+    return Description(dict(manifest.metadata), shapes, checksum)
 
 
 def _check_origin(path: Path, manifest: Manifest, kind: str, versions: Collection[int]) -> None:
@@ -135,7 +148,7 @@ def _check_size(path: Path, segment: Segment) -> None:
     try:
         found = path.stat()
     except OSError as error:
-        raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", RESTORE) from error
+        raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", advice_for(error)) from error
     if not stat.S_ISREG(found.st_mode):
         raise SnapshotError(path, "it is not a regular file", RESTORE)
     if (size := found.st_size) != segment.size:
@@ -187,11 +200,13 @@ def _load_segment(
         start = np.empty(len(header), np.uint8)
         _read_checked(path, segment, (start, whole.reshape(-1).view(np.uint8)))
         _check_header(path, start, header)
+        _check_flags(path, whole)
         return
     image = buffer.take(segment.size)
     _read_checked(path, segment, (image,))
     _check_header(path, image[: len(header)], header)
     for piece, view in zip(segment.pieces, views(image, len(header), segment.pieces, specs), strict=True):
+        _check_flags(path, view)
         rows_of(arrays[piece.array], piece)[...] = view
 
 
@@ -199,12 +214,12 @@ def _read_checked(path: Path, segment: Segment, buffers: tuple[NDArray[np.uint8]
     """Read a segment into consecutive buffers and check its size and digest."""
     size, digest = 0, xxhash.xxh3_128()
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=files.regular) as file:
             for buffer in buffers:
                 size += file.readinto(buffer.data)
                 digest.update(buffer.data)
     except OSError as error:
-        raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", RESTORE) from error
+        raise SnapshotError(path, f"it is missing or cannot be read ({error.strerror})", advice_for(error)) from error
     if size != segment.size:
         raise SnapshotError(path, f"it has {size} bytes where {segment.size} were saved", RESTORE)
     if digest.hexdigest() != segment.digest:
@@ -214,3 +229,9 @@ def _read_checked(path: Path, segment: Segment, buffers: tuple[NDArray[np.uint8]
 def _check_header(path: Path, found: NDArray[np.uint8], expected: bytes) -> None:
     if bytes(found) != expected:
         raise SnapshotError(path, "its header is not the one that the manifest describes", RESTORE)
+
+
+def _check_flags(path: Path, values: NDArray[Any]) -> None:
+    """Refuse bools other than 0 and 1: numpy counts them by adding their bytes, and copies by that count."""
+    if values.dtype == np.bool_ and values.size and values.view(np.uint8).max() > 1:
+        raise SnapshotError(path, "it holds bools that are neither true nor false", RESTORE)

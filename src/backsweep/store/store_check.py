@@ -41,15 +41,18 @@ class StoreCheck:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._uses = np.zeros(0, np.int32)
+        """How often each observation is held by rows."""
         self._seen = np.zeros(0, np.bool_)
         """Which observations were really observed, as the rows say."""
 
     def steps(self) -> tuple[CheckStep, ...]:
-        """Return the steps: sizes, then rows, then what rows hold."""
+        """Return the steps: sizes, then rows, then the tables of observations, then what rows hold."""
         records = ("stacks", "frame_uses", "frame_hashes", "stack_uses", "stack_hashes")
         return (
             CheckStep(("counters", "record_counters"), self._check_sizes),
-            CheckStep(("lanes", "rows", "episodes", "live_episodes", *records), self._check_rows),
+            CheckStep(("lanes", "rows", "episodes", "live_episodes"), self._check_rows),
+            CheckStep(records, self._check_records),
             CheckStep(("values", "actions", "frames"), self._check_contents),
         )
 
@@ -58,10 +61,16 @@ class StoreCheck:
         need_lengths(loaded, self._store.all_arrays())
 
     def _check_rows(self, _: Mapping[str, NDArray[Any]]) -> None:
-        self._seen = np.zeros(self._store.observations_high, np.bool_)
-        if not rows_and_records_fit(self._store, self._seen):
+        store = self._store
+        high = store.observations_high
+        self._uses, self._seen = np.zeros(high, np.int32), np.zeros(high, np.bool_)
+        if not kernels.rows_fit(store.table[RING], high, self._uses, self._seen):
+            raise ContentsError("its rows and episodes do not fit together")
+        _check_lanes(store)
+
+    def _check_records(self, _: Mapping[str, NDArray[Any]]) -> None:
+        if not records_fit(self._store, self._uses):
             raise ContentsError("its rows, episodes and observations do not fit together")
-        _check_lanes(self._store)
 
     def _check_contents(self, _: Mapping[str, NDArray[Any]]) -> None:
         store, used = self._store, min(self._store.total, self._store.capacity)
@@ -72,11 +81,8 @@ class StoreCheck:
         _check_observations(store, np.flatnonzero(self._seen))
 
 
-def rows_and_records_fit(store: Store, seen: NDArray[np.bool_]) -> bool:
-    """Ask the kernels; mark in `seen` which observations were really observed."""
-    uses = np.zeros(store.observations_high, np.int32)
-    if not kernels.rows_fit(store.table[RING], store.observations_high, uses, seen):
-        return False
+def records_fit(store: Store, uses: NDArray[np.int32]) -> bool:
+    """Say whether the tables of observations are those of rows that hold them as often as `uses` says."""
     (frames, own), (stacks, stack_counters) = store.record_tables()
     frames_high, stacks_high = int(own[RECORDS_HIGH]), int(stack_counters[RECORDS_HIGH])
     frame_uses, stack_uses = uses, np.zeros(stacks_high, np.int32)

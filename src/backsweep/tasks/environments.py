@@ -19,7 +19,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.checks import is_int
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
+from backsweep.snapshot.contents import need, need_within
 from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.make import make, make_single
@@ -162,9 +164,16 @@ class ForeignEnvironments:
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Replay every environment's episode up to the saved step."""
-        self._seeds = list(values["seeds"])
+        seeds, generators = values["seeds"], values["generators"]
+        need(len(seeds) == len(generators) == self.num_envs, "the number of environments is not the saved one")
+        for index, seed in enumerate(seeds):
+            need(is_int(seed) and 0 <= seed < LARGEST_RESET_SEED, f"the seed of environment {index} is out of range")
+            actions = arrays[f"actions{index}"]
+            need(actions.dtype == np.int64 and actions.ndim == 1, f"the actions of environment {index} do not fit")
+            need_within(actions, 0, self.num_actions, f"the actions of environment {index}")
+        self._seeds = list(seeds)
         for index, env in enumerate(self._envs):
-            restore_generator(self._generators[index], values["generators"][index])
+            restore_generator(self._generators[index], generators[index])
             self._actions[index] = arrays[f"actions{index}"].tolist()
             env.reset(seed=self._seeds[index])
             for place, action in enumerate(self._actions[index]):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import Addresses, Table
+from backsweep.snapshot.contents import need, need_like
 from backsweep.tasks.lanes_kernels import Outcomes
 
 Bundle = tuple[NDArray[Any], ...]
@@ -92,9 +93,17 @@ class Lanes(abc.ABC):
         return {name: array[lanes].copy() for name, array in self.situation().items()}
 
     def load_state(self, arrays: Mapping[str, NDArray[Any]], lanes: slice = slice(None)) -> None:
-        """Restore a state that `state` returned."""
-        for name, array in self.situation().items():
-            array[lanes] = arrays[name]
+        """Restore a state that `state` returned; raise a ValueError, with nothing changed, if it is none."""
+        places = {name: array[lanes] for name, array in self.situation().items()}
+        for name, place in places.items():
+            need_like(arrays, name, place)
+        self.check_state(arrays)
+        for name, place in places.items():
+            place[...] = arrays[name]
+
+    @abc.abstractmethod
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Raise a ValueError if arrays of the right form cannot be a state: kernels follow their numbers."""
 
     @abc.abstractmethod
     def picture(self, lane: int) -> NDArray[np.uint8]:
@@ -109,3 +118,9 @@ class Lanes(abc.ABC):
     def moves_by_kernels_alone(self) -> bool:
         """Whether a step consists of kernels only, so that other code may call them directly."""
         return True
+
+
+def need_walls(cells: NDArray[Any], wall: int, what: str) -> None:
+    """Need the outermost cells of grids (lanes, height, width) to be walls: kernels do not look for an edge."""
+    edges = (cells[:, 0], cells[:, -1], cells[:, :, 0], cells[:, :, -1])
+    need(all((edge == wall).all() for edge in edges), f"{what} are not surrounded by walls")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -15,11 +16,13 @@ from backsweep.agent.learner.backward_targets import BackwardTargets
 from backsweep.agent.learner.exploration import EpsilonSchedule, Explorer
 from backsweep.agent.learner.targets import discounts
 from backsweep.agent.methods import Method, method_for
+from backsweep.checks import is_int, is_number
 from backsweep.encoding import Encoder, ExactBytes, Quantized, RandomProjection
 from backsweep.encoding.discrete import is_discrete
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
 from backsweep.planning.planner import QValues
 from backsweep.replay import Replay
+from backsweep.snapshot.contents import need, need_like, need_within
 from backsweep.snapshot.saved_component import arrays_below
 from backsweep.tasks.environments import Environments, Outcome, State, make_environments
 from backsweep.types import Batch
@@ -35,6 +38,7 @@ class Run:
         self.explorer = Explorer(config.seed, config.num_envs)
         self.epsilon = epsilon_schedule(config)
         self.replay = make_replay(config, self.method, self.envs) if replay is None else replay
+        check_replay(self.replay, config, self.method, self.envs)
         self.backward = (
             BackwardTargets(self.method.rule, self.replay, config.bootstrap_at_timeout)
             if self.method.rule.kind == "backward"
@@ -136,7 +140,16 @@ class Run:
         }
 
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Restore what `state` returned; the replay was given to the constructor."""
+        """Restore what `state` returned; raise a ValueError if it is not the state of such a run.
+
+        The replay was given to the constructor.
+        """
+        for name in ("observations", "returns", "lengths"):
+            need_like(arrays, name, getattr(self, name))
+        space = self.envs.observation_space
+        if isinstance(space, gym.spaces.Discrete):
+            need_within(arrays["observations"], int(space.start), int(space.start + space.n), "observations")
+        check_counts(values)
         self.envs.load_state(arrays_below(arrays, "envs/"), values["envs"])
         self.observations = arrays["observations"].copy()
         self.returns, self.lengths = arrays["returns"].copy(), arrays["lengths"].copy()
@@ -148,6 +161,18 @@ class Run:
         self.values_due = values.get("values_due", self.values_due)
         self.finished_returns = list(values["finished_returns"])
         self.finished_lengths = list(values["finished_lengths"])
+
+
+def check_counts(values: Mapping[str, Any]) -> None:
+    """Need the counts in a saved state to be counts, and the other numbers to be numbers."""
+    scale, due = values.get("reward_scale"), values.get("values_due", False)
+    returns, lengths = values["finished_returns"], values["finished_lengths"]
+    need(is_int(values["episodes"]) and values["episodes"] >= 0, "the number of episodes is out of range")
+    need(scale is None or (is_number(scale) and scale > 0), "the scale of rewards is not a positive number")
+    need(isinstance(due, bool), "values_due is not a bool")
+    need(isinstance(returns, list) and all(map(is_number, returns)), "returns of episodes are not numbers")
+    need(isinstance(lengths, list) and all(map(is_int, lengths)), "lengths of episodes are not integers")
+    need(len(returns) == len(lengths), "there are not as many returns of episodes as lengths")
 
 
 def run_environments(config: RunConfig, purpose: str, num_envs: int, *, render: bool = False) -> Environments:
@@ -198,16 +223,31 @@ def encoder_for(config: RunConfig) -> Encoder:
 def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay:
     """Return the run's empty replay."""
     return Replay(
-        envs.observation_space,
-        gym.spaces.Discrete(envs.num_actions),
-        config.capacity,
-        method.sampler,
+        sampler=method.sampler,
         encoder=None if is_discrete(envs.observation_space) else encoder_for(config),
-        values=method.values,
-        n_step=method.n_step,
-        num_envs=config.num_envs,
         check_autoreset="off",  # the loop passes true last observations, and small tasks may end where they start
-        frame_stack=config.frame_stack,
-        gamma=config.discount,
         seed=config.seed,
+        **replay_form(config, method, envs),
     )
+
+
+def replay_form(config: RunConfig, method: Method, envs: Environments) -> dict[str, Any]:
+    """Return the settings of a run's replay that the loop, its kernels and its networks rely on."""
+    return {
+        "observation_space": envs.observation_space,
+        "action_space": gym.spaces.Discrete(envs.num_actions),
+        "capacity": config.capacity,
+        "values": method.values,
+        "n_step": method.n_step,
+        "num_envs": config.num_envs,
+        "frame_stack": config.frame_stack,
+        "gamma": config.discount,
+    }
+
+
+def check_replay(replay: Replay, config: RunConfig, method: Method, envs: Environments) -> None:
+    """Refuse a loaded replay that is not one of this run: kernels take its rows for observations of the task."""
+    settings = replay.settings()
+    for name, expected in replay_form(config, method, envs).items():
+        if settings[name] != expected:
+            raise ValueError(f"its replay has {name}={settings[name]!r}, and the run needs {expected!r}")

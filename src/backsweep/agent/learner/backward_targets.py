@@ -17,6 +17,7 @@ from backsweep.agent.learner.backward_targets_kernels import COUNT, PLACE, POSIT
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.jit.array_table import addresses_of
 from backsweep.replay import Replay
+from backsweep.snapshot.contents import need_finite, need_like
 from backsweep.store.store_kernels import RING
 from backsweep.types import Batch
 
@@ -92,7 +93,11 @@ class BackwardTargets:
         return dict(zip(("rows", "targets", "left_out"), self.rest(), strict=True))
 
     def load_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Restore what `state` returned."""
+        """Restore what `state` returned; raise a ValueError if it is no walk."""
+        empty = new_walk(0, len(arrays["rows"]), 0)
+        for name in ("rows", "targets", "left_out"):
+            need_like(arrays, name, getattr(empty, name))
+        need_finite(arrays["targets"], "targets of a walk")
         self.set_rest(arrays["rows"], arrays["targets"], arrays["left_out"])
 
 

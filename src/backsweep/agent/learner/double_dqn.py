@@ -23,6 +23,7 @@ from backsweep.agent.learner.networks import Network, in_network_order, network_
 from backsweep.agent.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.agent.learner.targets import imitation_gradient
+from backsweep.checks import is_int
 from backsweep.jit.random_streams import named_generator
 from backsweep.types import Batch
 
@@ -356,10 +357,16 @@ class Learner:
     def load_state(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Restore what `state` returned; shapes must be those of this learner."""
         self._settle()
+        counts = ("updates", "optimiser_steps", "summed")
+        for name in (*counts, "errors_steps", "errors_summed") if self.errors is not None else counts:
+            if not is_int(values[name]) or values[name] < 0:
+                raise ValueError(f"the saved learner does not fit: {name} is {values[name]!r}, expected a count")
         for name, tensor in self.tensors().items():
             if name not in arrays or tuple(arrays[name].shape) != tuple(tensor.shape):
                 found = arrays[name].shape if name in arrays else "nothing"
                 raise ValueError(f"the saved learner does not fit: {name} is {found}, expected {tuple(tensor.shape)}")
+            if arrays[name].dtype.kind != "f":
+                raise ValueError(f"the saved learner does not fit: {name} is {arrays[name].dtype}, expected floats")
             tensor.copy_(torch.from_numpy(np.ascontiguousarray(arrays[name])))
         self._settle()
         if self.convolutions is not None:

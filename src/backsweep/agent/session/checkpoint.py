@@ -25,10 +25,11 @@ from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.session.folder import RunError, check_import
 from backsweep.agent.session.records import RecordWriter, checked_digest
+from backsweep.checks import is_number
 from backsweep.record_files import RecordsError
 from backsweep.replay import Replay
 from backsweep.run_files import AGENT, CHECKPOINTS, FLEET, MANIFEST, STATE
-from backsweep.snapshot import SnapshotError, read_metadata, read_snapshot, write_snapshot
+from backsweep.snapshot import SnapshotError, files, read_metadata, read_snapshot, write_snapshot
 from backsweep.snapshot.saved_component import arrays_below
 
 SLOTS = ("a", "b")
@@ -67,6 +68,11 @@ def newest_replay(folder: Path, name: str | None = None) -> SavedReplay:
     """
     if name is None and not (folder / CHECKPOINTS).exists() and (folder.parent / FLEET).exists():
         folder, name = folder.parent, folder.name
+    with _refused(folder / CHECKPOINTS):
+        return _newest_replay(folder, name)
+
+
+def _newest_replay(folder: Path, name: str | None) -> SavedReplay:
     whole = [(step, slot) for step, slot, reason in _slots(folder) if reason is None]
     if not whole:
         raise RunError(f"{folder} has no checkpoint to read: runs write one every --checkpoint-interval steps")
@@ -172,8 +178,12 @@ def load_agent(folder: Path) -> tuple[NDArray[Any], int, float]:
         raise RunError(f"{folder} has no agent yet: the run stopped before its first checkpoint")
     snapshot = read_snapshot(folder / AGENT, kind=AGENT_KIND, versions={VERSION})
     with _refused(folder / AGENT):
-        scale = float(snapshot.metadata.get("reward_scale", 1.0))
-        return snapshot.arrays["online"], int(snapshot.metadata["step"]), scale
+        metadata, online = snapshot.metadata, snapshot.arrays["online"]
+        scale, step = metadata.get("reward_scale", 1.0), metadata["step"]
+        _check_counts(step)
+        if not is_number(scale) or scale <= 0 or online.ndim != 1 or online.dtype.kind != "f":
+            raise TypeError("its network or the scale of its values is none")
+        return online, step, float(scale)
 
 
 def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loaded:
@@ -182,6 +192,7 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
     names, positions = [run["name"] for run in runs], metadata["positions"]
     digests = metadata.get("records", [None] * len(runs))
     _check_names(folder, names)
+    _check_counts(metadata["step"], *positions)
     for name, position, digest in zip(names, positions, digests, strict=True):
         checked_digest(folder / name, position, digest)
     replays = []
@@ -208,7 +219,7 @@ def _refused(path: Path) -> Iterator[None]:
         yield
     except KeyError as error:
         raise RunError(f"{path}: the entry {error} is missing: no release of backsweep writes such files") from error
-    except (TypeError, AttributeError, IndexError) as error:
+    except (TypeError, AttributeError, IndexError, OverflowError, RuntimeError, MemoryError) as error:
         raise RunError(f"{path} cannot be used ({error}): no release of backsweep writes such files") from error
 
 
@@ -218,6 +229,15 @@ def _check_names(folder: Path, names: Sequence[Any]) -> None:
     for name in names:
         if not isinstance(name, str) or not (folder / name).resolve().is_relative_to(root):
             raise RunError(f"the checkpoint in {folder} names a run outside of it, {name!r}: do not resume it")
+    if len({(folder / name).resolve() for name in names}) < len(names):
+        raise RunError(f"the checkpoint in {folder} names a run twice: do not resume it")
+
+
+def _check_counts(*counts: Any) -> None:
+    """Refuse a step or a size of records that is no count."""
+    for count in counts:
+        if type(count) is not int or not 0 <= count < 2**53:
+            raise TypeError(f"{count!r} is not a number of steps or bytes")
 
 
 def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:
@@ -232,7 +252,8 @@ def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:
         except SnapshotError as error:
             found.append((-1, slot, error))
             continue
-        if metadata["replays"] == [_digest(slot / f"replay-{index}") for index in range(len(metadata["replays"]))]:
+        digests = metadata["replays"]
+        if digests == [_digest(slot / f"replay-{index}") for index in range(len(digests))]:
             found.append((metadata["step"], slot, None))
         else:
             torn = SnapshotError(slot, "it was being written when the process ended", "Use the other slot")
@@ -254,6 +275,6 @@ def _next_slot(folder: Path) -> Path:
 
 def _digest(folder: Path) -> str:
     try:
-        return xxhash.xxh3_128_hexdigest((folder / MANIFEST).read_bytes())
+        return xxhash.xxh3_128_hexdigest(files.read_whole(folder / MANIFEST))
     except OSError:
         return ""

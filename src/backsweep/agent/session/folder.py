@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.agent.config import RunConfig
+from backsweep.record_files import json_object
 from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, MACHINE, MANIFEST, SESSIONS, STATE
 from backsweep.snapshot import SnapshotError, files
 from backsweep.snapshot.lock import writer_lock
@@ -98,7 +99,7 @@ def read_config(folder: Path) -> RunConfig:
     """Return the configuration of the run in a folder."""
     path = folder / CONFIG
     try:
-        return RunConfig.from_json(json.loads(files.read_whole(path)))
+        return RunConfig.from_json(json_object(files.read_whole(path)))
     except (FileNotFoundError, NotADirectoryError):
         if not folder.exists():
             raise RunError(f"there is no folder {folder}") from None

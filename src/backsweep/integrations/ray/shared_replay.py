@@ -28,7 +28,7 @@ from backsweep.replay.argument_checks import checked_rows, positive_int
 from backsweep.replay.autoreset import Check, Mode, options_of_envs
 from backsweep.replay.chunks import ChunkBuilder
 from backsweep.samplers import Sampler
-from backsweep.snapshot import SnapshotError, files, read_description
+from backsweep.snapshot import SnapshotError, files, read_metadata
 from backsweep.store.layout import host_array
 from backsweep.types import Batch
 
@@ -357,7 +357,7 @@ def _shard_folder(folder: Path, shard: int) -> Path:
 def _settings(folder: Path, shard: int, sampler: Sampler | None, encoder: Any) -> dict[str, Any]:
     """Return the settings of a saved shard that writers need; the shard reads the rest."""
     place = _shard_folder(folder, shard) / REPLAY
-    metadata, _ = read_description(place, kind=saving.KIND, versions={saving.VERSION})
+    metadata = read_metadata(place, kind=saving.KIND, versions={saving.VERSION})
     try:
         return {
             "observation_space": space_from_json(metadata["observation_space"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import address_table
+from backsweep.snapshot.contents import need_within
 from backsweep.tasks.chain import moves_kernels
 from backsweep.tasks.chain.moves_kernels import NUM_ACTIONS, advance_lanes, next_state
 from backsweep.tasks.lanes import Bundle, Lanes
@@ -83,6 +85,11 @@ class ChainLanes(Lanes):
         self.states[chosen] = 0
         self.steps[chosen] = 0
         self._observe()
+
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Need states of the chain."""
+        need_within(arrays["states"], 0, self.options.length, "states")
+        need_within(arrays["steps"], 0, self.options.step_limit + 1, "steps")
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:

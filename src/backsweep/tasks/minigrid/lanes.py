@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import address_table
 from backsweep.jit.compilation import announce_first_compilation
-from backsweep.tasks.lanes import Bundle, Lanes
+from backsweep.snapshot.contents import need, need_within
+from backsweep.tasks.lanes import Bundle, Lanes, need_walls
 from backsweep.tasks.minigrid import codes, moves_kernels, tiles
 from backsweep.tasks.minigrid.levels_kernels import advance_lanes, begin_episodes
 from backsweep.tasks.minigrid.options import MiniGridOptions
@@ -48,6 +52,20 @@ class MiniGridLanes(Lanes):
     def reset(self, chosen: NDArray[np.bool_]) -> None:
         """Draw new levels for the chosen lanes."""
         begin_episodes(chosen, self._table)
+
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Need known cells inside of a wall, and the agent and the doors among them."""
+        options, cells, rows = self.options, arrays["cells"], arrays["lanes"]
+        need_within(cells, 0, codes.NUM_CODES, "cells")
+        need_walls(cells.reshape(-1, options.height, options.width), codes.WALL, "cells")
+        need_within(rows[:, codes.X], 1, options.width - 1, "columns of agents")
+        need_within(rows[:, codes.Y], 1, options.height - 1, "rows of agents")
+        need_within(rows[:, codes.DIRECTION], 0, 4, "directions")
+        need_within(rows[:, codes.STEPS], 0, self.rules[codes.MAX_STEPS] + 1, "steps")
+        need_within(rows[:, [codes.DOOR_A, codes.DOOR_B]], -1, cells.shape[1], "doors")
+        carried = rows[:, codes.CARRYING]
+        key = (carried >= codes.KEY) & (carried < codes.KEY + codes.NUM_COLOURS)
+        need((key | (carried == codes.EMPTY)).all(), "an agent carries something that is no key")
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -10,7 +12,8 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import Addresses, address_table
 from backsweep.jit.compilation import announce_first_compilation
-from backsweep.tasks.lanes import Bundle, Lanes
+from backsweep.snapshot.contents import need, need_within
+from backsweep.tasks.lanes import Bundle, Lanes, need_walls
 from backsweep.tasks.resize import axis_tables
 from backsweep.tasks.sokoban import codes, moves_kernels
 from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, advance_lanes, begin_episodes
@@ -81,6 +84,20 @@ class SokobanLanes(Lanes):
             self._use_searches(shares)
         super().advance(shares, moving, beginning, addresses)
         return np.flatnonzero(self._lost)
+
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Need known cells inside of a wall, the player among them, and counts that are those of the boxes."""
+        options, fixed, rooms, rows = self.options, arrays["fixed"], arrays["rooms"], arrays["lanes"]
+        need_within(fixed, codes.WALL, codes.TARGET + 1, "fixed cells")
+        need_within(rooms, codes.WALL, codes.PLAYER + 1, "cells of rooms")
+        for cells, what in ((fixed, "fixed cells"), (rooms, "cells of rooms")):
+            need_walls(cells.reshape(-1, options.height, options.width), codes.WALL, what)
+        need_within(rows[:, codes.STEPS], 0, options.step_limit + 1, "steps")
+        players = rows[:, codes.PLAYER_CELL]
+        need_within(players, 0, rooms.shape[1], "cells of players")
+        need((rooms[np.arange(len(rooms)), players] == codes.PLAYER).all(), "a player is not where the room has it")
+        on_target = (rooms == codes.BOX_ON_TARGET).sum(axis=1)
+        need((on_target == rows[:, codes.BOXES_ON_TARGET]).all(), "the number of boxes on targets is wrong")
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:
