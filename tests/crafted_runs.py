@@ -221,6 +221,9 @@ def use(draw: random.Random, folder: Path) -> int:
                 work()
         except (RunError, SnapshotError, FileNotFoundError):
             refused += 1
+        except ValueError as error:
+            if "finite" not in str(error):  # networks of huge numbers
+                raise
     return refused
 
 

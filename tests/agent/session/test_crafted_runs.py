@@ -75,13 +75,18 @@ STATES: dict[str, tuple[str, Change, str]] = {
         replace("learner/online", lambda array: array.astype(np.int64)),
         "expected floats",
     ),
+    "NaN": ("chain", put("learner/target", (0, 3), np.nan), "target holds NaN or infinity"),
     "updates": ("chain", lambda _, metadata: metadata["learner"].update(updates="x"), "updates is 'x'"),
     "step": ("chain", lambda _, metadata: metadata.update(step=-1), "-1 is not a number of steps"),
     "position": ("chain", lambda _, metadata: metadata.update(positions=[-1], records=[None]), "-1 is not a number"),
     "episodes": ("chain", set_state("episodes", -1), "number of episodes"),
     "scale": ("chain", set_state("reward_scale", 0), "scale of rewards"),
     "returns": ("chain", set_state("finished_returns", ["x"]), "returns of episodes"),
-    "explorer": ("chain", set_state("explorer", {"bit_generator": "PCG64", "state": {"state": -1, "inc": 2**200}}), ""),
+    "explorer": (
+        "chain",
+        set_state("explorer", {"bit_generator": "PCG64", "state": {"state": -1, "inc": 2**200}}),
+        "cannot be",
+    ),
     "a run twice": ("fleet", same_name, "names a run twice"),
 }
 

@@ -368,6 +368,8 @@ class Learner:
             if arrays[name].dtype.kind != "f":
                 raise ValueError(f"the saved learner does not fit: {name} is {arrays[name].dtype}, expected floats")
             tensor.copy_(torch.from_numpy(np.ascontiguousarray(arrays[name])))
+            if name in ("online", "target") and not tensor.isfinite().all():
+                raise ValueError(f"the saved learner does not fit: {name} holds NaN or infinity")
         self._settle()
         if self.convolutions is not None:
             # Another way of computing them rounds differently. Before there were several, it was patches.
