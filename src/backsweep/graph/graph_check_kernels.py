@@ -155,8 +155,8 @@ def edges_fit(graph_at: Addresses, noted: NDArray[np.int32], notes: NDArray[np.i
     """Check the edges and all blocks of a loaded graph; take notes of vertices and edges for `rows_fit_graph`."""
     graph = unpack(GraphArrays, graph_at)
     blocks = np.zeros(graph.counters[POOL_USED], np.uint8)
-    marked = vertex_blocks_fit(graph, borrow(blocks), borrow(noted))
-    if marked < 0 or not edges_in_place(graph, borrow(blocks), borrow(noted), borrow(notes)):
+    marked = vertex_blocks_fit(graph, blocks, borrow(noted))
+    if marked < 0 or not edges_in_place(graph, blocks, borrow(noted), borrow(notes)):
         return False
     return blocks_apart(blocks, marked + graph.counters[EDGES_LIVE])
 
@@ -253,7 +253,7 @@ def rows_fit_graph(ring_at: Addresses, graph_at: Addresses, noted: NDArray[np.in
     """Say whether a loaded graph, whose edges fit, is that of the loaded rows."""
     ring, graph = unpack(Ring, ring_at), unpack(GraphArrays, graph_at)
     endings = np.zeros(graph.counters[VERTICES_HIGH], np.int32)
-    if not rows_on_edges_fit(ring, graph, borrow(notes), borrow(endings)):
+    if not rows_on_edges_fit(ring, graph, borrow(notes), endings):  # arrays of the caller alone may be borrowed
         return False
     count_first_visits(ring, graph, borrow(noted))
-    return vertices_fit(graph, borrow(noted), borrow(endings))
+    return vertices_fit(graph, borrow(noted), endings)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import borrow
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.planning.model_kernels import (
@@ -127,7 +126,7 @@ def pairs_fit(
     masks: NDArray[np.uint64],
 ) -> bool:
     """Check the pairs; count how many each vertex has, and note which of its first actions."""
-    pairs, counters = borrow(model.pairs[: counts.shape[0]]), model.counters
+    pairs, counters = model.pairs[: counts.shape[0]], model.counters
     state, heads, high = np.zeros(counts.shape[0], np.uint8), model.vertices[:, FIRST_PAIR], tried.shape[0]
     live, unpaired = 0, 0
     for pair in range(counts.shape[0]):
@@ -170,7 +169,7 @@ def arcs_fit(model: Model, high: int, notes: NDArray[np.int32], firsts: NDArray[
 
     The pair of an arc with rows is that of its rows, so it exists and has rows too.
     """
-    arcs, counters = borrow(model.arcs[: notes.shape[0]]), model.counters
+    arcs, counters = model.arcs[: notes.shape[0]], model.counters
     state = np.zeros(notes.shape[0], np.uint8)
     of_pairs, into = model.pairs[:, FIRST_ARC], model.vertices[:, FIRST_INTO]
     live, unpaired_of_pair, unpaired_into = 0, 0, 0
