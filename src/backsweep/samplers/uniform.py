@@ -46,7 +46,7 @@ def fill_up(row: Rows, filled: int, fallback: str, sampler: LiveSampler, why: st
     if filled == len(row):
         return
     if fallback == "error":
-        raise RuntimeError(f"{type(sampler).__name__}: {why}, and fallback is 'error'")
+        raise RuntimeError(f"{type(sampler).__name__}: {why}, and fallback='error' is set")
     store_kernels.draw_uniform(
         random_word(sampler.generator), sampler.experience.total, len(sampler.experience), row[filled:]
     )
