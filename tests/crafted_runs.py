@@ -227,10 +227,22 @@ def use(draw: random.Random, folder: Path) -> int:
     return refused
 
 
+@contextlib.contextmanager
+def limited_memory() -> Iterator[None]:
+    """Limit the memory of this process for a while, so that a crafted size does not use up the machine's."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + MOST_MEMORY, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@limited_memory()
 def rounds(draw: random.Random, folder: Path, count: int) -> int:
     """Craft and use `count` folders of each kind; return how many."""
     torch.set_num_threads(1)
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     for kind in KINDS:
         good_run(folder / kind, kind)
     replays = [path for kind in KINDS for path in sorted((folder / kind / "checkpoints").glob("*/replay-*"))]

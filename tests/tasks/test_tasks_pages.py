@@ -19,7 +19,7 @@ import backsweep.tasks
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.mark.parametrize("module", ["exact", "make", "normalisation"])
+@pytest.mark.parametrize("module", ["exact", "make", "options", "registry"])
 def test_docstrings_run(module: str) -> None:
     # As an attribute `tasks.exact` is the function; the module goes by its full name.
     result = doctest.testmod(sys.modules[f"{backsweep.tasks.__name__}.{module}"])
