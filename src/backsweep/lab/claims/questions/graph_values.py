@@ -226,7 +226,10 @@ _TRIALS = (
     on_the_grid("graph", "graph, explores by the graph"),
     on_the_grid("graph", "graph, explores by the graph, gap 10", gap=10.0),
     on_the_grid("graph", "graph, explores by the graph, half a sweep", eta=0.5),
-    on_the_grid("graph", "graph, explores by the graph, half from good ends", eta=0.5, **_GOOD_ENDS),
+    *(
+        on_the_grid("graph", f"graph, explores by the graph, {share} from good ends", eta=eta, **_GOOD_ENDS)
+        for share, eta in (("half", 0.5), ("a quarter", 0.75))
+    ),
     on_the_grid("graph-backup", "graph-backup, explores by the graph", explore="graph"),
     on_the_grid("ter", "ter, from good ends", predecessors=1, eta=0.5, **_GOOD_ENDS),
     *_trials("uer", "learning_rate", (1e-4, 3e-4, 1e-3)),
