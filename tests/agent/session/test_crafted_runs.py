@@ -100,6 +100,19 @@ def test_a_made_up_state_is_refused(name: str, good: Path, tmp_path: Path) -> No
     refused(folder, match)
 
 
+def test_a_made_up_configuration_is_refused(good: Path, tmp_path: Path) -> None:
+    folder = copy_of(good, "chain", tmp_path / "run")
+
+    def change(_: dict[str, Any], metadata: dict[str, Any]) -> None:
+        metadata[checkpoint.RUNS][0]["config"]["encoder"] = -1.5
+
+    for slot in (folder / "checkpoints").iterdir():
+        change_snapshot(slot / "state", checkpoint.KIND, change)
+    refused(folder, r"checkpoints.*encoder must be one of .*, got -1\.5")
+    with pytest.raises(RunError, match="encoder must be one of"):
+        checkpoint.newest_replay(folder)
+
+
 def test_the_replay_of_another_task_is_refused(good: Path, tmp_path: Path) -> None:
     folder = copy_of(good, "grid", tmp_path / "run")
     for slot in (folder / "checkpoints").iterdir():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def _newest_replay(folder: Path, name: str | None) -> SavedReplay:
     if name is not None and name not in names:
         raise RunError(f"{folder} has no run {name!r} in its checkpoint; it has {', '.join(names)}")
     index = 0 if name is None else names.index(name)
-    return SavedReplay(Replay.load(slot / f"replay-{index}"), RunConfig.from_json(runs[index]["config"]), step)
+    return SavedReplay(Replay.load(slot / f"replay-{index}"), _config_of(slot, runs[index]), step)
 
 
 def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[RecordWriter]) -> None:
@@ -200,7 +200,7 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
         replays.append(Replay.load(slot / f"replay-{index}"))
         if _digest(slot / f"replay-{index}") != digest:
             raise SnapshotError(slot, "its replay belongs to another checkpoint", "Use the other slot")
-    configs = [RunConfig.from_json(run["config"]) for run in runs]
+    configs = [_config_of(slot, run) for run in runs]
     for config in configs:
         check_import(config, allow_import)
     fleet = Fleet(configs, device=device, replays=replays)
@@ -221,6 +221,14 @@ def _refused(path: Path) -> Iterator[None]:
         raise RunError(f"{path}: the entry {error} is missing: no release of backsweep writes such files") from error
     except (TypeError, AttributeError, IndexError, OverflowError, RuntimeError, MemoryError) as error:
         raise RunError(f"{path} cannot be used ({error}): no release of backsweep writes such files") from error
+
+
+def _config_of(slot: Path, run: Mapping[str, Any]) -> RunConfig:
+    """Return the configuration of a run in a checkpoint; the error of one that cannot be used names the checkpoint."""
+    try:
+        return RunConfig.from_json(run["config"])
+    except ValueError as error:
+        raise RunError(f"{slot} cannot be used: {error}") from error
 
 
 def _check_names(folder: Path, names: Sequence[Any]) -> None:
