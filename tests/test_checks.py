@@ -16,7 +16,7 @@ from backsweep import Replay
 from backsweep.graph.graph_check import graph_fits
 from backsweep.planning.planner_check_kernels import model_fits
 from backsweep.snapshot.contents import ContentsError
-from backsweep.snapshot.contents_kernels import all_finite, blocks_apart, free_list_fits, mark_block
+from backsweep.snapshot.contents_kernels import all_finite, free_list_fits, take_block, taken_bits
 from backsweep.store import store_check, store_check_kernels
 from backsweep.store.staging import LARGEST_REWARD
 from backsweep.store.store_kernels import RING
@@ -147,13 +147,17 @@ def test_finite_numbers(numbers: list[float], columns: int) -> None:
     assert all_finite(table) == np.isfinite(table).all()
 
 
+SIZES = st.sampled_from([-1, 0, 1, 1, 2, 2, 3, 4, 8, 16, 32, 63, 64, 65, 128, 256])
+
+
 @pytest.mark.kernels
-@settings(max_examples=200 * MORE)
-@given(st.lists(st.tuples(st.integers(-1, 9), st.integers(0, 5)), max_size=5))
-def test_blocks(blocks: list[tuple[int, int]]) -> None:
-    used = 8
-    inside = all(size in (1, 2, 4, 8) and 0 <= start <= used - size for start, size in blocks)
+@settings(max_examples=300 * MORE)
+@given(st.lists(st.tuples(st.integers(-1, 260), SIZES), max_size=6), st.sampled_from([0, 1, 63, 64, 65, 256]))
+def test_blocks(blocks: list[tuple[int, int]], used: int) -> None:
+    powers = [2**power for power in range(9)]
+    inside = all(size in powers and 0 <= start <= used - size for start, size in blocks)
     places = [place for start, size in blocks for place in range(start, start + size)]
-    marks = np.zeros(used, np.uint8)
-    good = all(mark_block(marks, start, size) for start, size in blocks)
-    assert (good and blocks_apart(marks, len(blocks))) == (inside and len(set(places)) == len(places))
+    taken = taken_bits(used)
+    assert all(take_block(taken, used, start, size) for start, size in blocks) == (
+        inside and len(set(places)) == len(places)
+    )

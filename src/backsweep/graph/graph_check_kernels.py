@@ -45,7 +45,7 @@ from backsweep.graph.graph_kernels import (
 from backsweep.jit.array_table import Addresses, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
-from backsweep.snapshot.contents_kernels import LIVE, blocks_apart, free_list_fits, mark_block
+from backsweep.snapshot.contents_kernels import LIVE, free_list_fits, take_block, taken_bits
 from backsweep.store.store_check_kernels import ALL_FLAGS
 from backsweep.store.store_kernels import (
     EPISODES_LIVE,
@@ -66,12 +66,12 @@ BLOCK_START, BLOCK_COUNT, ROWS_AT, VISITS_AT, NOTE_COLUMNS = range(5)
 # block, a power of two, plus a place in it, so that behind the last place it is the next power of two.
 FROM, TO, BASE, REACHED, EDGE_NOTES = range(5)
 
-AHEAD = 8
+AHEAD = 24
 """How many steps ahead the second look-up of a chain is prefetched; the first is prefetched twice as far ahead."""
 
 
 @inlined
-def ask_for_edge(edge: int, graph: GraphArrays, noted: NDArray[np.int32], blocks: NDArray[np.uint8]) -> None:
+def ask_for_edge(edge: int, graph: GraphArrays, noted: NDArray[np.int32]) -> None:
     """Prefetch what the check of a later edge will look up."""
     edges, high = graph.edges, graph.counters[VERTICES_HIGH]
     if edge + 2 * AHEAD >= graph.counters[EDGES_HIGH]:
@@ -80,37 +80,32 @@ def ask_for_edge(edge: int, graph: GraphArrays, noted: NDArray[np.int32], blocks
     if 0 <= edges[far, TARGET] < high:
         prefetch(noted, edges[far, TARGET])
     prefetch(noted, edges[far, SOURCE])
-    prefetch(blocks, edges[far, E_START])
     if 0 <= near < high:
         prefetch(graph.pool, np.int64(noted[near, BLOCK_START]) + edges[edge + AHEAD, PLACE])
 
 
 @kernel
-def vertex_blocks_fit(graph: GraphArrays, blocks: NDArray[np.uint8], noted: NDArray[np.int32]) -> int:
-    """Check and note the blocks of live vertices, which hold as many entries as there are live edges.
-
-    Returns how many blocks there are, -1 if they do not fit.
-    """
-    vertices, entries, marked = graph.vertices, 0, 0
+def vertex_blocks_fit(graph: GraphArrays, taken: NDArray[np.uint64], noted: NDArray[np.int32]) -> bool:
+    """Check and note the blocks of live vertices, which hold as many entries as there are live edges."""
+    vertices, entries, used = graph.vertices, 0, graph.counters[POOL_USED]
     for vertex in range(graph.counters[VERTICES_HIGH]):
         if vertices[vertex, USES] <= 0:
             continue
         count, size = vertices[vertex, COUNT], vertices[vertex, SIZE]
         if count < 0 or count > size or vertices[vertex, HEAD] != 0:
-            return -1
+            return False
         if size > 0:
-            if not mark_block(blocks, vertices[vertex, START], size):
-                return -1
-            marked += 1
+            if not take_block(taken, used, vertices[vertex, START], size):
+                return False
             noted[vertex, BLOCK_START] = vertices[vertex, START]
         noted[vertex, BLOCK_COUNT] = count
         entries += count
-    return marked if entries == graph.counters[EDGES_LIVE] else -1
+    return entries == graph.counters[EDGES_LIVE]
 
 
 @kernel
 def edges_in_place(
-    graph: GraphArrays, blocks: NDArray[np.uint8], noted: NDArray[np.int32], notes: NDArray[np.int32]
+    graph: GraphArrays, taken: NDArray[np.uint64], noted: NDArray[np.int32], notes: NDArray[np.int32]
 ) -> bool:
     """Check that each live edge is in its place in its target's block, and its own block; count the vertices' uses.
 
@@ -122,7 +117,7 @@ def edges_in_place(
     live = 0
     state = np.zeros(counters[EDGES_HIGH], np.uint8)
     for edge in range(counters[EDGES_HIGH]):
-        ask_for_edge(edge, graph, noted, blocks)
+        ask_for_edge(edge, graph, noted)
         if edges[edge, E_COUNT] < 0:
             return False
         if edges[edge, E_COUNT] == 0:
@@ -134,7 +129,7 @@ def edges_in_place(
         place, size, start = np.int64(edges[edge, PLACE]), np.int64(edges[edge, E_SIZE]), np.int64(edges[edge, E_START])
         if count > size or edges[edge, E_HEAD] < 0 or edges[edge, E_HEAD] >= size:
             return False
-        if not mark_block(blocks, start, size):
+        if not take_block(taken, counters[POOL_USED], start, size):
             return False
         if source < 0 or source >= high or target < 0 or target >= high:
             return False
@@ -154,11 +149,8 @@ def edges_in_place(
 def edges_fit(graph_at: Addresses, noted: NDArray[np.int32], notes: NDArray[np.int32]) -> bool:
     """Check the edges and all blocks of a loaded graph; take notes of vertices and edges for `rows_fit_graph`."""
     graph = unpack(GraphArrays, graph_at)
-    blocks = np.zeros(graph.counters[POOL_USED], np.uint8)
-    marked = vertex_blocks_fit(graph, blocks, borrow(noted))
-    if marked < 0 or not edges_in_place(graph, blocks, borrow(noted), borrow(notes)):
-        return False
-    return blocks_apart(blocks, marked + graph.counters[EDGES_LIVE])
+    taken = taken_bits(graph.counters[POOL_USED])
+    return vertex_blocks_fit(graph, taken, borrow(noted)) and edges_in_place(graph, taken, borrow(noted), borrow(notes))
 
 
 @inlined

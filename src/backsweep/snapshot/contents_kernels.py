@@ -15,6 +15,7 @@ from backsweep.jit.compilation import inlined, kernel
 FREE = np.uint8(0)
 LIVE = np.uint8(1)
 LISTED = np.uint8(2)
+ALL_BITS = np.uint64(2**64 - 1)
 
 
 @kernel
@@ -37,36 +38,28 @@ def free_list_fits(head: int, links: NDArray[Any], state: NDArray[np.uint8]) -> 
 
 
 @inlined
-def mark_block(blocks: NDArray[np.uint8], start: int, size: int) -> bool:
-    """Note where a block begins and how large it is; say whether its size is a power of two and it lies within.
+def taken_bits(places: int) -> NDArray[np.uint64]:
+    """Return one bit for each place, none of them taken."""
+    return np.zeros((places >> 6) + 2, np.uint64)  # a block that ends in the last word touches the one behind it
 
-    No other may begin in the same place. An entry is one more than the logarithm of the size, 0 where none begins.
+
+@inlined
+def take_block(taken: NDArray[np.uint64], used: int, start: int, size: int) -> bool:
+    """Take the places of a block; say whether its size is a power of two, it lies within `used`, and all were free.
+
+    One bit for each place is so little that it stays in the nearest caches, whatever the order of the blocks.
     """
-    used = blocks.shape[0]
-    if size <= 0 or size > used or size & (size - 1) != 0 or start < 0 or start > used - size or blocks[start] != 0:
+    if size <= 0 or size > used or size & (size - 1) != 0 or start < 0 or start > used - size:
         return False
-    entry = 1
-    while size > 1:
-        size >>= 1
-        entry += 1
-    blocks[start] = entry
-    return True
-
-
-@kernel
-def blocks_apart(blocks: NDArray[np.uint8], count: int) -> bool:
-    """Say whether no two of `count` marked blocks overlap: a walk from the end of each to the next meets them all."""
-    words = blocks[: blocks.shape[0] // 8 * 8].view(np.uint64)
-    place, met = 0, 0
-    while place < blocks.shape[0]:
-        if place & 7 == 0 and place < 8 * words.shape[0] and words[place >> 3] == 0:
-            place += 8  # most gaps are long
-        elif blocks[place] == 0:
-            place += 1
-        else:
-            met += 1
-            place += np.int64(1) << np.int64(blocks[place] - 1)
-    return met == count
+    overlap = np.uint64(0)
+    for begin in range(start, start + size, 64):  # most blocks are small: one round
+        bits = ALL_BITS >> np.uint64(64 - min(size, 64))
+        word, shift = np.uint64(begin >> 6), np.uint64(begin & 63)
+        low, high = bits << shift, bits >> np.uint64(1) >> (np.uint64(63) - shift)
+        overlap |= (taken[word] & low) | (taken[word + np.uint64(1)] & high)
+        taken[word] |= low
+        taken[word + np.uint64(1)] |= high
+    return overlap == 0
 
 
 @kernel
