@@ -28,7 +28,7 @@ METHODS = (
     ("", "sample", "sample: locking, checking, making the batch"),
     ("_sampler", "pick", "sample: calling the samplers"),
     ("_store", "read", "sample: calling the store"),
-    ("_store._output", "take", "sample: finding output arrays"),
+    ("_store.outputs", "take", "sample: finding output arrays"),
     ("", "update_priorities", "update: checking and calling"),
     ("_sampler", "update", "update: calling the sampler"),
 )

@@ -97,6 +97,7 @@ def test_values_targets_and_action_values_are_those_of_the_twin(
         assert batch.target == pytest.approx(expected, abs=1e-4)
         planner = replay.machinery.planner
         assert planner is not None
+        np.testing.assert_array_equal(planner.targets(batch.row), batch.target)  # two kernels, one result
         by_row = dict(zip([row.state for row in live], planner.tried_values(batch.row), strict=True))
         for state in {row.state for row in live}:
             np.testing.assert_allclose(by_row[state], replay.graph.action_values(replay.graph.vertex(state)), atol=1e-6)

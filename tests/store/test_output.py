@@ -123,7 +123,7 @@ def test_batches_of_many_sizes_do_not_pile_up() -> None:
     replay = filled("uint8")
     for size in range(1, 90):
         replay.read(range(size))
-    kept = sum(len(outputs) for outputs in replay._store._output._kept.values())
+    kept = sum(len(outputs) for outputs in replay._store.outputs._kept.values())
     assert kept <= 16
     address = replay.read(range(89)).observation.ctypes.data
     assert replay.read(range(89)).observation.ctypes.data == address

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import Replay, Topological, Uniform
+from backsweep.store import store_kernels
 from drive import drive
 from strategies import MORE, Plan, episodic_backward, long_stream, plans, samplers
 from twins.replay import Twin
@@ -46,6 +47,14 @@ def test_every_kind_of_action_comes_back_as_it_went_in(actions: str) -> None:
             twin.add(steps)
             twin.sample(5)
         twin.check()
+
+
+@pytest.mark.kernels
+@given(st.integers(1, 50), st.integers(0, 2**40), st.integers(0, 50), st.integers(-(2**62), 2**62))
+def test_slots_are_those_of_a_division(capacity: int, oldest: int, later: int, any_number: int) -> None:
+    start = oldest - oldest % capacity
+    for serial in (oldest, oldest + later % capacity, oldest + capacity - 1, any_number):
+        assert store_kernels.live_slot(serial, start, capacity) == serial % capacity
 
 
 @pytest.mark.parametrize(("world", "num_envs"), [("uint8", 1), ("uint8", 5), ("2 frames", 1), ("4 frames", 4)])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
-from backsweep.jit.array_table import addresses_of
+from backsweep.jit.array_table import address_table, addresses_of
 from backsweep.jit.memory import WRITTEN_ALL_OVER, reserve
 from backsweep.planning import (
     depth_kernels,
@@ -44,6 +44,7 @@ from backsweep.planning.model_kernels import (
 )
 from backsweep.planning.planner_check import PlannerCheck
 from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
+from backsweep.planning.target_kernels import read_rows_and_targets
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_component import CheckStep, SavedComponent
 from backsweep.store.layout import host_array
@@ -135,6 +136,7 @@ class Planner(SavedComponent):
             waiting=reserve((most_vertices,), np.int32),
         )
         self._model_at, self._experience_at = addresses_of(self.model), addresses_of(self.experience)
+        self._table, self._outputs = address_table([*store.bundles, self.model, self.experience]), store.outputs
         self._asked = reserve((most_vertices,), np.int32)
         self._asked_observations = reserve((most_vertices,), np.int32)
         self.bounds = self.model.bounds
@@ -242,9 +244,8 @@ class Planner(SavedComponent):
 
     def read(self, row: Rows, gamma: float) -> Output:
         """Gather live rows with their finished targets, NaN where there is none yet, into unused output arrays."""
-        out, gap, floor, store = self._store.output(len(row)), self._gap, self.floor, self._store
-        if target_kernels.read_rows_and_targets(row, gamma, gap, floor, store.table, self._model_at, out.addresses):
-            target_kernels.read_newer_targets(row, gap, floor, self.discount, self.experience, self.model, out.target)
+        out = self._outputs.take(len(row))
+        read_rows_and_targets(row, gamma, self._gap, self.floor, self.discount, self._table, out.addresses)
         return out
 
     def targets(self, row: Rows) -> NDArray[np.float32]:

@@ -32,8 +32,24 @@ from backsweep.planning.model_kernels import (
     in_use,
     mark_changed,
 )
-from backsweep.store.reading_kernels import Gathered, read_rows
-from backsweep.store.store_kernels import FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, TERMINATED
+from backsweep.store.distinct_kernels import Records
+from backsweep.store.reading_kernels import Gathered, copy_pairs, find_slots, gather_rows
+from backsweep.store.store_kernels import (
+    FLAGS,
+    FRAMES,
+    NEXT_OBSERVATION,
+    OBSERVATION,
+    REWARD,
+    RING,
+    STACKS,
+    STORE_BUNDLES,
+    TERMINATED,
+    Ring,
+)
+
+# Bundles that follow the store's in the table of a planner.
+MODEL = STORE_BUNDLES
+EXPERIENCE = STORE_BUNDLES + 1
 
 
 @kernel
@@ -121,48 +137,22 @@ def widened(q_value: float, value: float, gap: float, floor: float) -> float:
     return value + max(gap * (q_value - value), -floor) if q_value < value else q_value
 
 
-@kernel
-def read_solved_targets(
-    row: NDArray[np.int64],
-    gap: float,
-    floor: float,
-    rows: NDArray[np.int32],
-    pairs: NDArray[np.int32],
-    pair_numbers: NDArray[np.float64],
-    numbers: NDArray[np.float64],
-    counters: NDArray[np.int64],
-    target: NDArray[np.float32],
-) -> int:
-    """Write the target of each live row whose state and action are solved, NaN for others.
+@inlined
+def find_pair(row: int, slot: int, model: Model) -> int:
+    """Return the pair of a live row and prefetch its numbers; -1 if the row is newer than the last renewal."""
+    pair = np.int64(model.rows[slot, ROW_PAIR] - 1) if row < model.counters[SYNCED] else -1
+    if pair >= 0:
+        prefetch(model.pair_numbers, pair)
+    return pair
 
-    Returns how many of those others `read_newer_targets` may know more about.
-    """
-    if counters[RENEWALS] == 0:
-        target[:] = np.nan
-        return 0
-    count, capacity, synced, newer = row.shape[0], rows.shape[0], counters[SYNCED], 0
-    found = np.empty(count, np.int64)
-    # Three look-ups depend on each other. Each is prefetched for all rows before the next one starts.
-    for i in range(count):
-        found[i] = row[i] % capacity
-        prefetch(rows, found[i])
-    for i in range(count):
-        found[i] = rows[found[i], ROW_PAIR] - 1 if row[i] < synced else -1
-        if found[i] >= 0:
-            prefetch(pairs, found[i])
-            prefetch(pair_numbers, found[i])
-    for i in range(count):
-        if found[i] >= 0:
-            prefetch(numbers, pairs[found[i], VERTEX])
-    for i in range(count):
-        pair = found[i]
-        if pair >= 0 and pair_numbers[pair, CANDIDATE] > -np.inf:
-            value = numbers[pairs[pair, VERTEX], VALUE]
-            target[i] = widened(pair_value(pair, value, pair_numbers), value, gap, floor)
-        else:
-            target[i] = np.nan
-            newer += 1
-    return newer
+
+@inlined
+def solved_target(pair: int, vertex: int, gap: float, floor: float, model: Model) -> float:
+    """Return the target of a pair and its vertex, NaN if it is not solved or there is no pair."""
+    if pair < 0 or not model.pair_numbers[pair, CANDIDATE] > -np.inf:
+        return np.nan
+    value = model.numbers[vertex, VALUE]
+    return widened(pair_value(pair, value, model.pair_numbers), value, gap, floor)
 
 
 @inlined
@@ -211,9 +201,23 @@ def read_targets(
     target: NDArray[np.float32],
 ) -> None:
     """Write the target of each live row, NaN where the graph has no value yet."""
-    if read_solved_targets(
-        row, gap, floor, model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters, target
-    ):
+    if model.counters[RENEWALS] == 0:
+        target[:] = np.nan
+        return
+    # Three look-ups depend on each other. Each is prefetched for all rows before the next one starts.
+    found, missing = np.empty(row.shape[0], np.int64), False
+    for i in range(row.shape[0]):
+        found[i] = row[i] % model.rows.shape[0]
+        prefetch(model.rows, found[i])
+    for i in range(row.shape[0]):
+        found[i] = find_pair(row[i], found[i], model)
+        prefetch(model.pairs, max(found[i], 0))
+    for i in range(row.shape[0]):
+        prefetch(model.numbers, model.pairs[max(found[i], 0), VERTEX])
+    for i in range(row.shape[0]):
+        target[i] = solved_target(found[i], model.pairs[max(found[i], 0), VERTEX], gap, floor, model)
+        missing |= np.isnan(target[i])
+    if missing:
         read_newer_targets(row, gap, floor, discount, experience, model, target)
 
 
@@ -223,16 +227,38 @@ def read_rows_and_targets(
     gamma: float,
     gap: float,
     floor: float,
-    store: Table,
-    model_at: Addresses,
+    discount: float,
+    planned: Table,
     gathered_at: Addresses,
-) -> int:
-    """Gather live rows with the targets of those that are solved, as `read_rows` and `read_solved_targets` do."""
-    read_rows(row, 1, gamma, store, gathered_at)
-    model, target = unpack(Model, borrow(model_at)), unpack(Gathered, borrow(gathered_at)).target
-    return read_solved_targets(
-        row, gap, floor, model.rows, model.pairs, model.pair_numbers, model.numbers, model.counters, target
-    )
+) -> None:
+    """Gather live rows with their targets, as `read_rows` and `read_targets` do.
+
+    What takes longest is waiting for memory, so each look-up is prefetched for all rows, and rows are copied meanwhile.
+    """
+    arrays, out = borrow(planned), unpack(Gathered, borrow(gathered_at))
+    model, experience = unpack(Model, arrays[MODEL]), unpack(Experience, arrays[EXPERIENCE])
+    ring = unpack(Ring, arrays[RING])
+    frames, stacks = unpack(Records, arrays[FRAMES]).records, unpack(Records, arrays[STACKS]).records
+    slots, pairs, known, missing = out.slots, out.spare, experience.observation_vertex, False
+    find_slots(row, ring, out)
+    for i in range(row.shape[0]):
+        prefetch(model.rows, slots[i])
+    for i in range(row.shape[0]):
+        pairs[i] = find_pair(row[i], slots[i], model)
+        prefetch(known, ring.rows[slots[i], OBSERVATION])
+    gather_rows(1, gamma, ring, frames, stacks.shape[1] > 0, out)
+    for i in range(row.shape[0]):
+        prefetch(model.numbers, known[out.first[i]] - 1)
+    copy_pairs(out.first, out.second, frames, stacks, out.observation, out.next_observation)
+    if model.counters[RENEWALS] == 0:
+        out.target[:] = np.nan
+        return
+    for i in range(row.shape[0]):
+        # The vertex of a row's pair is the vertex of its observation, which is found without reading the pair.
+        out.target[i] = solved_target(pairs[i], known[out.first[i]] - 1, gap, floor, model)
+        missing |= np.isnan(out.target[i])
+    if missing:
+        read_newer_targets(row, gap, floor, discount, experience, model, out.target)
 
 
 @kernel

@@ -38,6 +38,7 @@ class Output:
         self.discount = np.empty(size, np.float32)
         self.terminated = np.empty(size, np.bool_)
         self.target = np.empty(size, np.float32)
+        self._scratch = np.empty((4, size), np.int64)
         self.addresses = addresses_of(
             Gathered(
                 self.observation_words,
@@ -47,6 +48,7 @@ class Output:
                 self.discount,
                 self.terminated,
                 self.target,
+                *self._scratch,
             )
         )
         """The addresses of the arrays, for kernels."""

@@ -15,6 +15,7 @@ from backsweep.jit.array_table import (
     BoolVector,
     ByteMatrix,
     Float32Vector,
+    Int64Vector,
     Table,
     WordMatrix,
     borrow,
@@ -35,6 +36,8 @@ from backsweep.store.store_kernels import (
     TERMINATED,
     UNSEEN,
     Ring,
+    lap_start,
+    live_slot,
 )
 
 
@@ -49,6 +52,14 @@ class Gathered(NamedTuple):
     terminated: BoolVector
     target: Float32Vector
     """For replays that plan."""
+    slots: Int64Vector
+    """Scratch: the slot of each row."""
+    first: Int64Vector
+    """Scratch: the observation number of each row."""
+    second: Int64Vector
+    """Scratch: the number of each row's successor."""
+    spare: Int64Vector
+    """Scratch for replays that plan."""
 
 
 @kernel
@@ -120,38 +131,50 @@ def fold_steps(
     return last, reward, discount
 
 
-@kernel
-def read_rows(picked: NDArray[np.int64], n_step: int, gamma: float, store: Table, gathered_at: Addresses) -> None:
-    """Gather the picked rows, each combined with up to `n_step` steps of its own episode."""
-    out = unpack(Gathered, borrow(gathered_at))
-    ring = unpack(Ring, store[RING])
-    rows, values, actions = ring.rows, ring.values, ring.actions
-    frames, stacks = unpack(Records, store[FRAMES]).records, unpack(Records, store[STACKS]).records
-    capacity = rows.shape[0]
-    first = np.empty(picked.shape[0], np.int64)
-    second = np.empty(picked.shape[0], np.int64)
+@inlined
+def find_slots(picked: NDArray[np.int64], ring: Ring, out: Gathered) -> None:
+    """Find the slots of the picked rows and prefetch what is there."""
+    rows, values, actions, start = ring.rows, ring.values, ring.actions, lap_start(ring)
     for item in range(picked.shape[0]):
-        slot = picked[item] % capacity
+        slot = live_slot(picked[item], start, rows.shape[0])
         prefetch(rows, slot)
         prefetch(values, slot)
         prefetch(actions, slot)
-        first[item] = slot
-    for item in range(picked.shape[0]):
-        slot = first[item]
+        out.slots[item] = slot
+
+
+@inlined
+def gather_rows(
+    n_step: int, gamma: float, ring: Ring, frames: NDArray[np.uint64], stacked: bool, out: Gathered
+) -> None:
+    """Gather all but the observations of the rows whose slots were found, and find the numbers of those."""
+    rows, values, actions, action = ring.rows, ring.values, ring.actions.view(np.uint64), out.action.view(np.uint64)
+    for item in range(out.slots.shape[0]):
+        slot = out.slots[item]
         last, reward, discount = fold_steps(slot, n_step, gamma, rows, values)
         terminated = (rows[last, FLAGS] & TERMINATED) != 0
         out.reward[item] = reward
         out.discount[item] = 0.0 if terminated else discount
         out.terminated[item] = terminated
         for i in range(actions.shape[1]):
-            out.action[item, i] = actions[slot, i]
-        first[item] = rows[slot, OBSERVATION]
+            action[item, i] = actions[slot, i]
+        out.first[item] = rows[slot, OBSERVATION]
         # An unseen successor must not be used, so any observation of the right form will do.
-        second[item] = rows[last, OBSERVATION if rows[last, FLAGS] & UNSEEN else NEXT_OBSERVATION]
-        if stacks.shape[1] == 0:
-            prefetch(frames, first[item])
-            prefetch(frames, second[item])
-    copy_pairs(first, second, frames, stacks, out.observation, out.next_observation)
+        out.second[item] = rows[last, OBSERVATION if rows[last, FLAGS] & UNSEEN else NEXT_OBSERVATION]
+        if not stacked:
+            prefetch(frames, out.first[item])
+            prefetch(frames, out.second[item])
+
+
+@kernel
+def read_rows(picked: NDArray[np.int64], n_step: int, gamma: float, store: Table, gathered_at: Addresses) -> None:
+    """Gather the picked rows, each combined with up to `n_step` steps of its own episode."""
+    arrays, out = borrow(store), unpack(Gathered, borrow(gathered_at))
+    ring = unpack(Ring, arrays[RING])
+    frames, stacks = unpack(Records, arrays[FRAMES]).records, unpack(Records, arrays[STACKS]).records
+    find_slots(picked, ring, out)
+    gather_rows(n_step, gamma, ring, frames, stacks.shape[1] > 0, out)
+    copy_pairs(out.first, out.second, frames, stacks, out.observation, out.next_observation)
 
 
 @kernel

@@ -111,7 +111,8 @@ class Store(SavedComponent):
 
         self.staging = Staging(self.layout, self.action_layout, num_envs)
         self.fresh = self.staging.fresh
-        self._output = OutputPool(self.layout, self.action_layout)
+        self.outputs = OutputPool(self.layout, self.action_layout)
+        """Output arrays for batches."""
         # The arrays never move, so their addresses are stored once.
         ring = Ring(
             self.rows, self.values, self._actions, self.episodes, self.live_episodes, self._lanes, self.counters
@@ -199,13 +200,9 @@ class Store(SavedComponent):
 
     def read(self, row: Rows, n_step: int, gamma: float) -> Output:
         """Gather live rows into unused output arrays."""
-        out = self._output.take(len(row))
+        out = self.outputs.take(len(row))
         reading_kernels.read_rows(row, n_step, gamma, self.table, out.addresses)
         return out
-
-    def output(self, size: int) -> Output:
-        """Return unused output arrays for a batch."""
-        return self._output.take(size)
 
     def observation_words(self, number: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return stored observations by number, as words."""
