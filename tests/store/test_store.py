@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import Replay, Topological, Uniform
-from backsweep.store import store_kernels
+from backsweep.store import reading_kernels
 from drive import drive
 from strategies import MORE, Plan, episodic_backward, long_stream, plans, samplers
 from twins.replay import Twin
@@ -54,7 +54,7 @@ def test_every_kind_of_action_comes_back_as_it_went_in(actions: str) -> None:
 def test_slots_are_those_of_a_division(capacity: int, oldest: int, later: int, any_number: int) -> None:
     start = oldest - oldest % capacity
     for serial in (oldest, oldest + later % capacity, oldest + capacity - 1, any_number):
-        assert store_kernels.live_slot(serial, start, capacity) == serial % capacity
+        assert reading_kernels.live_slot(serial, start, capacity) == serial % capacity
 
 
 @pytest.mark.parametrize(("world", "num_envs"), [("uint8", 1), ("uint8", 5), ("2 frames", 1), ("4 frames", 4)])

@@ -27,6 +27,7 @@ from backsweep.store.distinct_kernels import Records, find_observation
 from backsweep.store.store_kernels import (
     FLAGS,
     FRAMES,
+    LIVE,
     NEXT,
     NEXT_OBSERVATION,
     OBSERVATION,
@@ -34,10 +35,9 @@ from backsweep.store.store_kernels import (
     RING,
     STACKS,
     TERMINATED,
+    TOTAL,
     UNSEEN,
     Ring,
-    lap_start,
-    live_slot,
 )
 
 
@@ -129,6 +129,25 @@ def fold_steps(
         reward += discount * values[last, REWARD]
         discount *= gamma
     return last, reward, discount
+
+
+@inlined
+def lap_start(ring: Ring) -> int:
+    """Return the serial number of the row that was first in the ring, in slot 0, when the oldest row was added."""
+    oldest = ring.counters[TOTAL] - ring.counters[LIVE]
+    return oldest - oldest % ring.rows.shape[0]
+
+
+@inlined
+def live_slot(serial: int, start: int, capacity: int) -> int:
+    """Return the slot of a live row, given `lap_start`: one division for a batch, where each row would take one.
+
+    Any other number gives a slot as well, since a user's sampler may be wrong.
+    """
+    slot = serial - start
+    if slot >= capacity:
+        slot -= capacity
+    return slot if 0 <= slot < capacity else serial % capacity
 
 
 @inlined

@@ -209,25 +209,6 @@ def later_slot(slot: int, rows: int, capacity: int) -> int:
 
 
 @inlined
-def lap_start(ring: Ring) -> int:
-    """Return the serial number of the row that was first in the ring, in slot 0, when the oldest row was added."""
-    oldest = ring.counters[TOTAL] - ring.counters[LIVE]
-    return oldest - oldest % ring.rows.shape[0]
-
-
-@inlined
-def live_slot(serial: int, start: int, capacity: int) -> int:
-    """Return the slot of a live row, given `lap_start`: one division for a batch, where each row would take one.
-
-    Any other number gives a slot as well, since a user's sampler may be wrong.
-    """
-    slot = serial - start
-    if slot >= capacity:
-        slot -= capacity
-    return slot if 0 <= slot < capacity else serial % capacity
-
-
-@inlined
 def prefetch_overwritten(slot: int, ring: Ring, frames: Records) -> None:
     """Prefetch the place of an observation that will be released soon, after that of the row in `slot`."""
     rows, capacity = ring.rows, ring.rows.shape[0]
