@@ -79,18 +79,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         if os.environ.get("BACKSWEEP_DEBUG"):
             raise
-        print(f"backsweep: {_explained(error)}", file=sys.stderr)
+        print(f"backsweep: {_explained(error, getattr(options, 'extra', None))}", file=sys.stderr)
         print("(set BACKSWEEP_DEBUG=1 to see where it happened)", file=sys.stderr)
         return 2
     return code
 
 
-def _explained(error: Exception) -> str:
-    """Return an error's message; for a module that an extra installs, say which extra."""
+def _explained(error: Exception, whole: str | None) -> str:
+    """Return an error's message; for a module that an extra installs, say which.
+
+    `whole` is the extra that installs all that the command needs, where that is more than one.
+    """
     module = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if module not in EXTRAS:
         return str(error)
-    return f"this command needs {module}, which is not installed: pip install 'backsweep[{EXTRAS[module]}]'"
+    return f"this command needs {module}, which is not installed: pip install 'backsweep[{whole or EXTRAS[module]}]'"
 
 
 if __name__ == "__main__":

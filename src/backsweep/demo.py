@@ -29,7 +29,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         "--order", action="store_true", help="instead show the order in which sweeps and uniform sampling visit a chain"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, extra="report")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -104,7 +104,7 @@ def _add_report(subparsers: Any) -> None:
         type=Path,
         help="also write the verdicts between the marked lines of this file, and draw its pictures again",
     )
-    parser.set_defaults(run=report_command)
+    parser.set_defaults(run=report_command, extra="report")
 
 
 def list_command(parsed: argparse.Namespace) -> int:

@@ -262,10 +262,17 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.mark.parametrize(
-    ("module", "command"),
-    [("tyro", "train"), ("rich", "train"), ("torch", "train"), ("torch", "evaluate"), ("torch", "resume")],
+    ("module", "command", "extra"),
+    [
+        ("tyro", "train", "train"),
+        ("rich", "train", "train"),
+        ("torch", "train", "train"),
+        ("torch", "evaluate", "train"),
+        ("torch", "resume", "train"),
+        ("torch", "report", "report"),  # which installs torch and what the report needs besides
+    ],
 )
-def test_the_extra_that_is_missing_is_named(module: str, command: str, tmp_path: Path) -> None:
+def test_the_extra_that_is_missing_is_named(module: str, command: str, extra: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, module, command, "nchain-10"],
         capture_output=True,
@@ -277,7 +284,7 @@ def test_the_extra_that_is_missing_is_named(module: str, command: str, tmp_path:
     )
     assert done.returncode == 2
     assert f"needs {module}" in done.stderr
-    assert "pip install 'backsweep[train]'" in done.stderr
+    assert f"pip install 'backsweep[{extra}]'" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
