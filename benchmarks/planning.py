@@ -1,6 +1,7 @@
 """What graph values cost: renewals as a graph grows, the solver's order, and targets in batches.
 
     python -m benchmarks.planning              measure, print, rewrite the tables of docs/performance-planning.md
+    python -m benchmarks.planning --batches    measure only batches again; the record keeps its renewals
     python -m benchmarks.planning --quick      small graphs and short measurements, and nothing is rewritten
 
 The world is a grid of cells with four moves. A move costs 0.001; one cell in 500 is a goal, which pays 1 and ends the
@@ -34,7 +35,7 @@ from backsweep.planning.model_kernels import CHANGED_COUNT, VALUE, Model
 from backsweep.planning.planner import Planner
 from benchmarks.machine import facts, idlest_core
 from benchmarks.planning_kernels import solve_first_in_first_out
-from benchmarks.records import TITLES, Block, Records, keep, kind_here
+from benchmarks.records import TITLES, Block, Records, keep, kind_here, read
 from benchmarks.report import caption
 from benchmarks.timing import Effort, compare, timed_calls
 
@@ -247,8 +248,15 @@ def measure_sample(kind: str, sampler: Any, effort: Effort) -> dict[str, Any]:
 
 def tables(records: Records) -> str:
     """Return the results as markdown, with a row for each kind of processor."""
-    heads = [f"{caption(record['machine'])} Load {record['load_after']} at the end." for record in records.values()]
+    heads = [_head(record) for record in records.values()]
     return "\n\n".join([*heads, _renewals(records), _orders(records), _samples(records)]) + "\n"
+
+
+def _head(record: dict[str, Any]) -> str:
+    """Return when and where a record was measured; its batches may be newer than the rest."""
+    head = f"{caption(record['machine'])} Load {record['load_after']} at the end."
+    newer = record.get("batches_machine")
+    return head if newer is None else f"{head} Batches: measured on {newer['date']}, load {newer['load']} at the start."
 
 
 def _renewals(records: Records) -> str:
@@ -315,6 +323,7 @@ def main() -> int:
     """Measure, print, and rewrite the page."""
     parser = argparse.ArgumentParser(description="What graph values cost.")
     parser.add_argument("--quick", action="store_true", help="small and short; nothing is rewritten unless asked for")
+    parser.add_argument("--batches", action="store_true", help="only batches; the record keeps its renewals")
     parser.add_argument("--docs", type=Path, help="a page to write the tables of this run into")
     parser.add_argument("--json", type=Path, help="where to write the numbers too")
     arguments = parser.parse_args()
@@ -323,17 +332,18 @@ def main() -> int:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {idlest_core()})
     measure_case(QUICK_CASES[0], 1)  # compiles
+    if arguments.batches:
+        results: dict[str, Any] = {**read(NAME)[TITLES[kind_here()]], "batches_machine": machine}
+    else:
+        cases, rounds = (QUICK_CASES, 2) if quick else (CASES, 16)
+        results = {"machine": machine, "renewals": [measure_case(case, rounds) for case in cases]}
+        results["load_after"] = round(os.getloadavg()[0], 2)
     effort = Effort(20, 0.1, 3) if quick else Effort(50, 5.0)
-    results: dict[str, Any] = {
-        "machine": machine,
-        "renewals": [measure_case(case, 2 if quick else 16) for case in (QUICK_CASES if quick else CASES)],
-        "samples": [
-            measure_sample(kind, sampler, effort)
-            for kind in (("number",) if quick else ("obs40", "number"))
-            for sampler in (Uniform(), Topological())
-        ],
-    }
-    results["load_after"] = round(os.getloadavg()[0], 2)
+    results["samples"] = [
+        measure_sample(kind, sampler, effort)
+        for kind in (("number",) if quick else ("obs40", "number"))
+        for sampler in (Uniform(), Topological())
+    ]
     text = tables({TITLES[kind_here()]: results})
     print(text)
     if arguments.docs is not None:

@@ -15,8 +15,8 @@ from numba.extending import intrinsic
 from numba.np import arrayobj as numba_arrayobj
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import BorrowedArray, Int64Matrix, Int64Vector
-from backsweep.jit.compilation import kernel
+from backsweep.jit.array_table import COLUMNS, BorrowedArray, Int64Matrix, Int64Vector, Table
+from backsweep.jit.compilation import inlined, kernel
 
 arrayobj: Any = numba_arrayobj
 cgutils: Any = numba_cgutils
@@ -104,8 +104,33 @@ def _words_at(context: Any, address: Any, count: Any) -> Any:
     return kind(types.int64, types.int64), generate
 
 
+@intrinsic
+def _table_at(context: Any, address: Any, bundles: Any, arrays: Any) -> Any:
+    """Return the table of addresses that lies at an address."""
+    kind = BorrowedArray(types.int64, 3, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        table = arrayobj.make_array(kind)(context, builder)
+        size, columns = (context.get_constant(types.intp, number) for number in (8, COLUMNS))
+        row = builder.mul(size, columns)
+        data = builder.inttoptr(arguments[0], table.data.type)
+        shape, strides = [*arguments[1:], columns], [builder.mul(row, arguments[2]), row, size]
+        arrayobj.populate_array(table, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+        return table._getvalue()
+
+    return kind(types.int64, types.int64, types.int64), generate
+
+
 copy_bytes: Any = _copy_bytes  # numba supplies the first argument
 words_at: Any = _words_at
+table_at: Any = _table_at
+
+
+@inlined
+def table_in(item: int) -> Table:
+    """Return the table that an array object holds: to hand its address to a kernel takes half as long as the array."""
+    shape = load_int64(item + SHAPE)
+    return table_at(load_int64(item + DATA), load_int64(shape), load_int64(shape + 8))
 
 
 @kernel

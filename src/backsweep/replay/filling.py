@@ -61,8 +61,9 @@ class Filling(ReplayComponents):
         arguments = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
             done: int | None = None
+            table = self._add_table
             if (
-                self._add_table is not None
+                table is not None
                 and final_observation is None
                 and mask is None
                 and lanes is None
@@ -71,9 +72,13 @@ class Filling(ReplayComponents):
             ):
                 first = self._counters.item(TOTAL)
                 try:
-                    done = add_arguments(id(arguments), self._add_table)
+                    done = add_arguments(id(arguments), id(table))
                     if done & ADDED:
-                        self._notify(first, first + self._num_envs, done & SOME_ENDED != 0, None)
+                        last = first + self._num_envs
+                        for added in self._listeners:
+                            added(first, last)
+                        if done & SOME_ENDED:
+                            self._autoreset.note_ends(self._store, None)
                 except BaseException:
                     self._catch_up(first, None)
                     raise
@@ -111,7 +116,10 @@ class Filling(ReplayComponents):
         return staging.numbers.copy() if chosen is None else staging.numbers[chosen]
 
     def _notify(self, first: int, last: int, some_end: bool, lanes: NDArray[np.int64] | None) -> None:
-        """Notify the listeners of the store's new rows first..last-1. Repeating it is harmless."""
+        """Notify the listeners of the store's new rows first..last-1. Repeating it is harmless.
+
+        `add` does it without a call.
+        """
         for added in self._listeners:
             added(first, last)
         if some_end or self._autoreset.some_ended:

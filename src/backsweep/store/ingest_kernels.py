@@ -13,6 +13,7 @@ from backsweep.encoding.random_projection_kernels import project_bytes, project_
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
 from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack
 from backsweep.jit.compilation import kernel
+from backsweep.jit.objects_kernels import table_in
 from backsweep.store.argument_form_kernels import (
     HASHED,
     KEY_KIND,
@@ -103,13 +104,13 @@ def add_hashed(key: int, arrays: Table) -> int:
 
 
 @kernel
-def add_arguments(arguments: int, table: Table) -> int:
+def add_arguments(arguments: int, table: int) -> int:
     """Stage the arguments in a tuple at the address `arguments`, and add them if all are in the usual form.
 
-    If a step ends an episode, nothing is added unless the form takes ends. Returns as bits what was done. After the
-    table's bundles for `add_staged` come those for `stage_arguments`.
+    If a step ends an episode, nothing is added unless the form takes ends. Returns as bits what was done. `table` is
+    the address of an array object: after its bundles for `add_staged` come those for `stage_arguments`.
     """
-    arrays = borrow(table)
+    arrays = table_in(table)
     numbers = unpack(Form, arrays[FORM]).numbers
     done = stage_step(arguments, arrays)
     if done & NUMBERS_STAGED and (done & SOME_ENDED == 0 or numbers[TAKES_ENDS]):
