@@ -46,13 +46,17 @@ def power_of_two_at_least(number: int) -> int:
 class RecordTable:
     """Fixed-width records, each distinct one stored once; `distinct_kernels.py` describes the layout."""
 
-    def __init__(self, most: int, words: int, counters: NDArray[np.int64], file: Path | None = None) -> None:
+    def __init__(
+        self, most: int, words: int, counters: NDArray[np.int64], file: Path | None = None, likely: int | None = None
+    ) -> None:
+        # Half full at most with as many records as are likely, and never full, where a search would not end.
+        places = power_of_two_at_least(max(2 * (most if likely is None else likely), most + most // 8 + 1))
         shape = (most, words)
         self._file = None if file is None else MappedFile(file, shape, np.uint64)
         self.records = reserve(shape, np.uint64) if self._file is None else self._file.array
         self.uses = reserve((most,), np.int32)
         self.hashes = reserve((most,), np.uint64)
-        self.table = reserve((power_of_two_at_least(2 * most),), np.uint64, WRITTEN_ALL_OVER)
+        self.table = reserve((places,), np.uint64, WRITTEN_ALL_OVER)
         self.changed = reserve((most // distinct.CHANGED_BLOCK + 1,), np.bool_)
         with np.errstate(over="ignore"):
             weights = np.array([mix(np.uint64(i + 1)) | np.uint64(1) for i in range(words)], np.uint64)
@@ -105,7 +109,10 @@ class Store(SavedComponent):
         self.record_counters = np.zeros(2 * RECORD_COUNTERS, np.int64)
         # A row needs at most two observations that no other row shares, each with its own frames.
         counters = self.record_counters
-        self._frames = RecordTable(2 * capacity * max(depth, 1), frame_words, counters[:RECORD_COUNTERS], file)
+        # Of stacks, each row likely brings one: the other one is the successor of the row before.
+        most = 2 * capacity * max(depth, 1)
+        likely = capacity * depth if depth else most
+        self._frames = RecordTable(most, frame_words, counters[:RECORD_COUNTERS], file, likely)
         self._stacks = RecordTable(2 * capacity if depth else 0, depth, counters[RECORD_COUNTERS:])
         self.in_file = file is not None
 
