@@ -142,6 +142,10 @@ def measures(encoder: Any, repeated: float, *, states: int = 10, ends: int = 1, 
         ([measures(ExactBytes(), 0.0), measures(Quantized(1.0), 0.9)], True, True, "maybe", Quantized(1.0)),
         ([measures(ExactBytes(), 0.0), measures(Quantized(1.0), 0.9)], False, True, "no", ExactBytes()),
         ([measures(ExactBytes(), 0.0), measures(Quantized(1.0), 0.9, agreement=0.4)], True, True, "no", ExactBytes()),
+        ([measures(DiscreteKey(), 0.59, agreement=0.68)], True, True, "no", DiscreteKey()),
+        ([measures(DiscreteKey(), 0.2, agreement=0.87)], True, True, "maybe", DiscreteKey()),
+        ([measures(DiscreteKey(), 0.99, agreement=0.43)], True, True, "yes", DiscreteKey()),
+        ([measures(DiscreteKey(), 0.05, agreement=float("nan"))], True, True, "no", DiscreteKey()),
     ],
 )
 def test_advice_follows_from_the_measures(
