@@ -15,8 +15,8 @@ MOSTLY_REPEAT = 0.5
 NEARLY_ALL_REPEAT = 0.9
 SOME_REPEAT = 0.1
 SURE_ENOUGH = 0.85
-"""With a smaller share of moves that agree, outcomes have to be averaged. Set after graph values had failed on MinAtar's
-Asterix (0.81) and Freeway (0.68), and had not on Space Invaders (0.87)."""
+"""With a smaller share of moves that agree, outcomes have to be averaged. Set after graph values had failed on
+Asterix (0.81) and Freeway (0.68) of MinAtar, and had not on Space Invaders (0.87)."""
 ENOUGH_AGREE = 0.65
 """With at least this share, a cell of a grid is like a state: the same action mostly leads to the same cell."""
 OTHERWISE = "use Prioritized() or Uniform(), with n-step returns"
