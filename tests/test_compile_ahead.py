@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from backsweep import compile_ahead
@@ -13,6 +17,39 @@ def test_areas_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0].strip() for line in told[:2]] == ["replay", "tasks"]
     assert told[2].startswith("done after")
+
+
+FIRST_USE = """
+import sys
+import gymnasium as gym
+import numpy as np
+from backsweep import Mixture, Prioritized, Replay, Topological
+from backsweep.compile_ahead import use_replay
+
+def compiled():
+    modules = [module for name, module in sys.modules.items() if name.startswith("backsweep")]
+    kernels = {id(each): each for module in modules for each in vars(module).values() if hasattr(each, "signatures")}
+    return {(each.py_func.__name__, str(each.signatures)) for each in kernels.values()}
+
+use_replay()
+before = compiled()
+space = gym.spaces.Box(0, 255, (40, 40, 3), np.uint8)
+replay = Replay(space, gym.spaces.Discrete(7), 1_000, Mixture([(0.5, Topological()), (0.5, Prioritized())]))
+images = np.random.default_rng(0).integers(0, 256, (101, 40, 40, 3), np.uint8)
+for step in range(100):
+    replay.add(images[step], step % 7, 0.0, images[step + 1], step % 50 == 49, False)
+batch = replay.sample(64)
+replay.update_priorities(batch.row, np.ones(64))
+assert len(before) > 20
+print(sorted(name for name, _ in compiled() - before))
+"""
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_nothing_is_left_to_compile_for_a_first_batch() -> None:
+    """A wheel has the kernels that `use_replay` compiles, and a newcomer should wait for no others."""
+    done = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_runs_that_are_trained_may_share_a_fleet() -> None:

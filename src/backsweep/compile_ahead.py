@@ -113,7 +113,7 @@ def _print_time(name: str, began: float) -> None:
 
 
 def use_replay() -> None:
-    """Add, plan and draw with every sampler, alone and for several environments."""
+    """Add, plan and draw with every sampler, alone and for several environments; draw without planning."""
     space, actions = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8), gym.spaces.Discrete(4)
     samplers = (
         Uniform(),
@@ -137,6 +137,9 @@ def use_replay() -> None:
             batch = replay.sample(16)
             replay.read(np.arange(len(replay)))  # other kernels handle rows that are not solved yet
             replay.update_priorities(batch.row, np.asarray(batch.reward))
+    plain = Replay(space, actions, 400)  # batches without targets are read by another kernel
+    plain.add(pictures[0, 0], 0, 0.0, pictures[1, 0], True, False)
+    plain.sample(16)
 
 
 def use_tasks() -> None:
