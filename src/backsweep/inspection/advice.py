@@ -13,6 +13,7 @@ Verdict = Literal["yes", "maybe", "no"]
 MOSTLY_REPEAT = 0.5
 """With at least this share of steps to known states, episodes share most of their states."""
 NEARLY_ALL_REPEAT = 0.9
+"""With at least this share, most actions are repeated so often that chance averages out."""
 SOME_REPEAT = 0.1
 SURE_ENOUGH = 0.85
 """With a smaller share of moves that agree, outcomes have to be averaged. Set after graph values had failed on
@@ -39,7 +40,7 @@ def advise(choices: Sequence[Measures], *, discrete_actions: bool, rewards_diffe
     if best.agreement < SURE_ENOUGH and SOME_REPEAT <= best.repeated < NEARLY_ALL_REPEAT:
         reason = (
             f"only {best.agreement:.0%} of repeated moves agree, and states repeat too seldom ({best.repeated:.1%} of "
-            f"steps) to average over chance, which planning would take for skill: {OTHERWISE}"
+            "steps) to average over chance, which planning would take for skill: use Uniform()"
         )
         return Advice("no", best.encoder, reason)
     if best.repeated >= MOSTLY_REPEAT:

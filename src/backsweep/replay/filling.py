@@ -74,11 +74,7 @@ class Filling(ReplayComponents):
                 try:
                     done = add_arguments(id(arguments), id(table))
                     if done & ADDED:
-                        last = first + self._num_envs
-                        for added in self._listeners:
-                            added(first, last)
-                        if done & SOME_ENDED:
-                            self._autoreset.note_ends(self._store, None)
+                        self._notify(first, first + self._num_envs, done & SOME_ENDED != 0, None)
                 except BaseException:
                     self._catch_up(first, None)
                     raise
@@ -116,10 +112,7 @@ class Filling(ReplayComponents):
         return staging.numbers.copy() if chosen is None else staging.numbers[chosen]
 
     def _notify(self, first: int, last: int, some_end: bool, lanes: NDArray[np.int64] | None) -> None:
-        """Notify the listeners of the store's new rows first..last-1. Repeating it is harmless.
-
-        `add` does it without a call.
-        """
+        """Notify the listeners of the store's new rows first..last-1. Repeating it is harmless."""
         for added in self._listeners:
             added(first, last)
         if some_end or self._autoreset.some_ended:
