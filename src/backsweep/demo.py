@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> None:
 
 def show_order(out: Path, seed: int = 0) -> None:
     """Print the order of updates under both samplers and draw it."""
+    pyplot("demo")  # without matplotlib, say so first
     print(f"A random walk of {STEPS} steps on a chain of {LENGTH} states; only the last one, G, gives a reward.")
     print("A state's value can be right only after its right-hand neighbour's. Which states does each sampler pick?\n")
     orders = {}

@@ -67,6 +67,23 @@ def test_a_link_is_not_followed(home: Path, tmp_path: Path) -> None:
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
+def test_a_folder_that_others_can_replace_is_not_used(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that everybody can write to, everybody can rename what is there, after it was checked too."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(shared))
+    shared.chmod(0o777)
+    folder = chosen()
+    assert folder is not None
+    assert folder.parent == home / ".cache" / "backsweep"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(shared / "deeper"))
+    assert chosen() == folder
+    shared.chmod(0o1777)  # as usual for temporary files: only its owner can rename a file
+    assert chosen() == shared / "deeper" / "backsweep" / folder.name
+
+
 def test_without_a_home_there_is_a_folder_of_this_users_own(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +121,7 @@ def test_a_full_disk_ends_nothing(
     monkeypatch.setattr(FunctionCache, "save_overload", full)
     monkeypatch.setattr(kernel_cache, "cache_folder", chosen)
     assert kernel(times_seven)(6) == 42
-    assert "cannot be cached" in capsys.readouterr().err
+    assert f"cannot be cached in {chosen()} (" in capsys.readouterr().err
 
 
 @compiled

@@ -1,9 +1,9 @@
 """The cache of compiled kernels.
 
 numba's cache files are pickles, so anyone who can write them can run code as the user who loads them. They are
-therefore stored only in a folder that belongs to this user and that no other user can write to: in NUMBA_CACHE_DIR,
-XDG_CACHE_HOME or the home's cache, else in a private folder for temporary files. Without such a folder, on a full disk
-or with damaged files, every process compiles its kernels: slower, but otherwise harmless.
+therefore stored only in a folder that belongs to this user and that no other user can write to or replace: in
+NUMBA_CACHE_DIR, XDG_CACHE_HOME or the home's cache, else in a private folder for temporary files. Without such a
+folder, on a full disk or with damaged files, every process compiles its kernels: slower, but otherwise harmless.
 """
 
 # numba is not typed.
@@ -68,7 +68,7 @@ class KernelCache(FunctionCache):
                 self.flush()
                 super().save_overload(sig, data)
         except OSError as error:
-            say_once(f"compiled kernels cannot be cached in {self.cache_path} ({error.strerror}); continuing without")
+            say_once(f"compiled kernels cannot be cached in {cache_folder()} ({error.strerror}); continuing without")
 
 
 def with_cache(dispatcher: Any) -> Any:
@@ -132,7 +132,7 @@ def cache_folder() -> Path | None:
     for base in _bases():
         try:
             folder = base() / name
-            if not _is_ours(folder.parent):
+            if not _is_ours(folder.parent) or _can_be_swapped(folder.parent):
                 continue
             folder.parent.chmod(0o700)
             if not _is_ours(folder):
@@ -170,6 +170,18 @@ def _is_ours(folder: Path) -> bool:
         folder.mkdir(mode=0o700)
     found = folder.lstat()  # which does not follow a link
     return stat.S_ISDIR(found.st_mode) and (os.name != "posix" or found.st_uid == _user())
+
+
+def _can_be_swapped(folder: Path) -> bool:
+    """Return whether any user can put another folder in its place after it was checked.
+
+    Who can write to one of the folders above it can rename what is in there, unless its sticky bit is set.
+    """
+    if os.name != "posix":
+        return False
+    above = {*folder.absolute().parents, *folder.resolve().parents}  # a link can be replaced, and what it leads to
+    modes = [place.stat().st_mode for place in above]
+    return any(mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in modes)
 
 
 @cache

@@ -334,6 +334,7 @@ def _unit(job: Any) -> str:
 
 def report_command(parsed: argparse.Namespace) -> int:
     """Write the report and print the verdicts."""
+    from backsweep.agent.palette import pyplot
     from backsweep.lab.report.answers import make_report
     from backsweep.lab.report.markdown import BEGIN, END
     from backsweep.lab.report.marked_text import replace_between
@@ -350,6 +351,8 @@ def report_command(parsed: argparse.Namespace) -> int:
     if parsed.out.exists() and parsed.out.is_dir() == alone:
         expected, found = ("a file", "a folder") if alone else ("a folder or a name ending in .html", "a file")
         raise ValueError(f"--out must be {expected}, and {parsed.out} is {found}")
+    if not alone or parsed.markdown is not None:
+        pyplot("report")  # without matplotlib, say so before the work, not after it
     report = make_report(parsed.results)
     page = write_page(report, parsed.out) if alone else write_report(report, parsed.out, usable_cores())
     if parsed.markdown is not None:

@@ -288,6 +288,28 @@ def test_the_extra_that_is_missing_is_named(module: str, command: str, extra: st
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [(["report", "results"], "report"), (["demo"], "report"), (["demo", "--order"], "demo")],
+)
+def test_without_matplotlib_nothing_is_begun(
+    command: list[str],
+    extra: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "records.jsonl").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(command) == 2
+    printed = capsys.readouterr()
+    assert f"pip install 'backsweep[{extra}]'" in printed.err
+    assert not printed.out
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
 def test_every_extra_that_is_named_is_there() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     assert set(EXTRAS.values()) <= set(project["optional-dependencies"])

@@ -113,6 +113,7 @@ def compile_training() -> None:
 
 def run(out: Path, steps: int = STEPS) -> Path:
     """Train all methods, print and draw the results; return the picture's path."""
+    pyplot("report")  # without matplotlib, say so before the training, not after it
     print(
         f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} fixed seeds, "
         f"{steps:,} steps each, the same settings for all.\n"
