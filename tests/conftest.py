@@ -18,6 +18,8 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernels")
 # Parallel workers share the cores: one thread for torch in each; two for threaded kernels, so that those are threaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
+# A thread that waits for another sleeps at once: spinning takes a core from the thread it waits for.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
