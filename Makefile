@@ -12,6 +12,8 @@ BROWSER_READY := $(VENV)/.browser-ready
 BROWSERS := $(CURDIR)/$(VENV)/browsers
 LIBRARY := .venv-library-$(notdir $(PYTHON))
 LIBRARY_READY := $(LIBRARY)/.ready
+# Only these are imported where only kernels are tested: all of the tests take ten seconds to collect, in each process.
+KERNEL_TESTS = $$(grep -rl 'mark\.kernels' tests --include='test_*.py')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo wheel test test-library torture test-integrations test-browser test-gpu lint docs bench bench-gpu clean
@@ -58,8 +60,8 @@ demo: $(DEMO_READY) ## Train uniform, TER and graph values on a small task and d
 
 test: $(READY) ## Run the test suite, then the kernels' tests interpreted and with bounds checks
 	$(BIN)/python -m pytest -m 'not ray' -n 2 --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels -n 2 --dist worksteal
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels -n 2 --dist loadfile
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels -n 2 --dist worksteal $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels -n 2 --dist loadfile $(KERNEL_TESTS)
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/agent/learner/test_triton_interpreted.py
 
 test-library: $(LIBRARY_READY) ## Run every test that needs no torch, in an environment without it (PYTHON=python3.13)
