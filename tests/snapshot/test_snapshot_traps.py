@@ -47,6 +47,12 @@ def test_links_are_not_followed(name: str, tmp_path: Path) -> None:
     assert not list(elsewhere.iterdir()) if elsewhere.is_dir() else elsewhere.read_text() == "precious"
 
 
+def test_a_folder_in_place_of_the_lock_is_named(tmp_path: Path) -> None:
+    (tmp_path / "snapshot" / "writer.lock").mkdir(parents=True)
+    with pytest.raises(SnapshotError, match=r"writer\.lock: it is a folder"):
+        write(tmp_path / "snapshot")
+
+
 @pytest.mark.parametrize("place", ["manifest.json", "segment"])
 def test_a_pipe_is_refused_and_not_waited_for(place: str, tmp_path: Path) -> None:
     write(tmp_path / "s")

@@ -47,6 +47,10 @@ class ReplacedError(SnapshotError):
         return ReplacedError, (self.path,)
 
 
+class WriterError(SnapshotError):
+    """Another process is writing to a folder."""
+
+
 RESTORE = "Restore the folder from a copy, or load another snapshot"
 """The advice for damaged files."""
 LET_READ = "Nothing is known to be wrong with it: let this process read it, and try again"

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from backsweep.snapshot.errors import SnapshotError
+from backsweep.snapshot.errors import SnapshotError, WriterError
 from backsweep.snapshot.files import NO_LINKS
 
 try:
@@ -21,7 +21,7 @@ LOCK_NAME = "writer.lock"
 
 @contextlib.contextmanager
 def writer_lock(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, or raise `SnapshotError` at once if another writer has it.
+    """Hold the folder's lock, or raise `WriterError` at once if another writer has it.
 
     The system releases the lock when its holder dies, so a killed writer never leaves a folder locked. The lock file
     itself stays: removing it would let two writers each lock a different file.
@@ -32,6 +32,8 @@ def writer_lock(folder: Path) -> Iterator[None]:
         if error.errno == errno.ELOOP:
             why = "it is a link, and locking it would make or touch a file elsewhere"
             raise SnapshotError(folder / LOCK_NAME, why, "Remove the link") from error
+        if error.errno == errno.EISDIR:
+            raise SnapshotError(folder / LOCK_NAME, "it is a folder and cannot be locked", "Remove it") from error
         raise
     try:
         if fcntl is None:
@@ -40,7 +42,7 @@ def writer_lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise SnapshotError(
+            raise WriterError(
                 folder, "another writer is saving to this folder", "Wait for it to finish, or save to another folder"
             ) from error
         except OSError as error:

@@ -81,6 +81,22 @@ def rewrite_snapshot(folder: Path, kind: str, change: Callable[[dict[str, Any], 
     write_snapshot(folder, arrays, metadata, kind=kind, version=checkpoints.VERSION)
 
 
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_what_lies_in_place_of_the_lock_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not another process that trains the run."""
+    folder = tmp_path / "run"
+    killed(folder, monkeypatch)
+    lock = folder / "writer.lock"
+    lock.unlink()
+    if kind == "link":
+        lock.symlink_to(tmp_path / "elsewhere")
+    else:
+        lock.mkdir()
+    with pytest.raises(RunError, match=f"writer.lock: it is a {kind}"):
+        resume(folder, quiet=True)
+    assert not (tmp_path / "elsewhere").exists()
+
+
 @pytest.mark.parametrize("entry", ["positions", checkpoints.RUNS, "learner", "step"])
 def test_a_checkpoint_without_an_entry_is_named(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed(tmp_path / "run", monkeypatch)

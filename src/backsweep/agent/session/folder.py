@@ -29,6 +29,7 @@ from backsweep.agent.config import RunConfig
 from backsweep.record_files import json_object
 from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, MACHINE, MANIFEST, SESSIONS, STATE
 from backsweep.snapshot import SnapshotError, files
+from backsweep.snapshot.errors import WriterError
 from backsweep.snapshot.lock import writer_lock
 
 PACKAGES = ("backsweep", "torch", "numpy", "numba", "gymnasium")
@@ -136,8 +137,10 @@ def locked(folder: Path) -> Iterator[None]:
     lock = writer_lock(folder)
     try:
         lock.__enter__()
-    except SnapshotError:
+    except WriterError:
         raise RunError(f"{folder} is being trained by another process") from None
+    except SnapshotError as error:  # what lies in place of the lock is none
+        raise RunError(str(error)) from error
     try:
         yield
     finally:
