@@ -19,8 +19,16 @@ from backsweep import EpisodicBackward, Mixture, Prioritized, PseudoTerminals, T
 from backsweep.samplers import Sampler
 from twins.store import Step, Unseen
 
-MORE = 30 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 1
-"""What to multiply a test's own number of examples with."""
+
+def examples(count: int) -> int:
+    """Return how many examples a test that usually has `count` of them has in this run.
+
+    Interpreted kernels are slow; the compiled ones, with bounds checks and without, go through all examples.
+    """
+    if os.environ.get("HYPOTHESIS_PROFILE") == "long":
+        return 30 * count
+    return count // 3 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else count
+
 
 STEP, TERMINATE, TRUNCATE, BOTH, SKIP, BREAK_OFF = "step", "terminate", "truncate", "both", "skip", "break off"
 MOVES = [STEP] * 6 + [TERMINATE] * 2 + [TRUNCATE, BOTH, SKIP, BREAK_OFF]

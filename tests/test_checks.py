@@ -21,14 +21,14 @@ from backsweep.store import store_check, store_check_kernels
 from backsweep.store.staging import LARGEST_REWARD
 from backsweep.store.store_kernels import RING
 from crafting import SPACES, _number, change_two, filled_replay
-from strategies import MORE
+from strategies import examples
 from twins.contents import need_list
 from twins.graph_check import explain_graph
 from twins.planner_check import explain_planner
 from twins.store_check import explain_store
 
 KINDS = sorted(SPACES)
-CHANGES = 400
+CHANGES = examples(400)
 
 
 def refused(check: Callable[[], Any]) -> bool:
@@ -129,7 +129,7 @@ def test_two_changes_that_leave_every_sum_as_it_was(kind: str, part: str) -> Non
 
 
 @pytest.mark.kernels
-@settings(max_examples=100 * MORE)
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(-1, 7), min_size=1, max_size=6), st.lists(st.booleans(), min_size=6, max_size=6), st.data())
 def test_free_lists(links: list[int], free: list[bool], data: st.DataObject) -> None:
     head = data.draw(st.integers(-1, len(links) + 1))
@@ -140,7 +140,7 @@ def test_free_lists(links: list[int], free: list[bool], data: st.DataObject) -> 
 
 
 @pytest.mark.kernels
-@settings(max_examples=100 * MORE)
+@settings(max_examples=examples(100))
 @given(st.lists(st.floats(), max_size=12), st.integers(1, 3))
 def test_finite_numbers(numbers: list[float], columns: int) -> None:
     table = np.array(numbers[: len(numbers) // columns * columns], np.float64).reshape(-1, columns)
@@ -151,7 +151,7 @@ SIZES = st.sampled_from([-1, 0, 1, 1, 2, 2, 3, 4, 8, 16, 32, 63, 64, 65, 128, 25
 
 
 @pytest.mark.kernels
-@settings(max_examples=300 * MORE)
+@settings(max_examples=examples(300))
 @given(st.lists(st.tuples(st.integers(-1, 260), SIZES), max_size=6), st.sampled_from([0, 1, 63, 64, 65, 256]))
 def test_blocks(blocks: list[tuple[int, int]], used: int) -> None:
     powers = [2**power for power in range(9)]

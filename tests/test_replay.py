@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from backsweep import EpisodicBackward, Mixture, Prioritized, Replay, Topological, Uniform
 from drive import drive
 from states import assert_same_batch, assert_same_state, state_of
-from strategies import MORE, Plan, long_stream, plans
+from strategies import Plan, examples, long_stream, plans
 from twins.replay import Twin
 from twins.store import Step
 from worlds import WORLDS
@@ -33,14 +33,14 @@ def test_rewards_may_have_any_dtype(dtype: type) -> None:
     assert_same_state(state_of(given_as), state_of(as_usual))
 
 
-@settings(max_examples=100 * MORE)
+@settings(max_examples=examples(100))
 @given(plans())
 def test_any_sampler_on_any_stream_gives_what_its_twin_gives(plan: Plan) -> None:
     drive(plan, check_every=7)
 
 
 @pytest.mark.parametrize("world", ["uint8", "float32", "dict", "tuple", "4 frames"])
-@settings(max_examples=15 * MORE)
+@settings(max_examples=examples(15))
 @given(plan=plans())
 def test_any_sampler_in_any_world(plan: Plan, world: str) -> None:
     drive(plan, world=WORLDS[world], check_every=10)

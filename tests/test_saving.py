@@ -29,7 +29,7 @@ from backsweep.snapshot import SnapshotError, layout
 from backsweep.types import Picks
 from drive import drive
 from states import assert_same_batch, assert_same_state, state_of
-from strategies import MORE, Plan, long_stream, plans
+from strategies import Plan, examples, long_stream, plans
 from twins.replay import BadEncoder, Twin
 from worlds import ACTIONS, WORLDS, stacked
 
@@ -53,7 +53,7 @@ def _no_waiting_for_the_disk() -> Any:
         yield
 
 
-@settings(max_examples=40 * MORE)
+@settings(max_examples=examples(40))
 @given(plan=plans(with_saves=True))
 def test_saving_at_any_moment_changes_nothing(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> None:
     drive(plan, folder=tmp_path_factory.mktemp("replay"), check_every=5)

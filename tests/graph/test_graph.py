@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from backsweep import ExactBytes, Quantized, RandomProjection, Topological, Uniform
 from backsweep.graph import graph_kernels
 from drive import drive
-from strategies import MORE, Plan, long_stream, plans, topological
+from strategies import Plan, examples, long_stream, plans, topological
 from twins.graph import graph_of
 from twins.replay import BadEncoder, Twin
 from twins.store import Step
@@ -18,14 +18,14 @@ from worlds import WORLDS
 
 
 @pytest.mark.kernels
-@settings(max_examples=150 * MORE)
+@settings(max_examples=examples(150))
 @given(plans(topological()))
 def test_the_graph_is_that_of_both_twins_after_every_call(plan: Plan) -> None:
     drive(plan)
 
 
 @pytest.mark.kernels
-@settings(max_examples=100 * MORE)
+@settings(max_examples=examples(100))
 @given(plans(topological()), st.integers(1, 5))
 def test_collisions_are_counted_and_observations_never_mixed_up(plan: Plan, keys: int) -> None:
     drive(plan, encoder=BadEncoder(keys))
@@ -80,7 +80,7 @@ def test_one_vertex_with_many_predecessors_and_one_edge_with_many_rows() -> None
                 twin.check_graph()
 
 
-@settings(max_examples=60 * MORE)
+@settings(max_examples=examples(60))
 @given(plans(st.just(Uniform())), st.integers(0, 40))
 def test_a_graph_that_is_asked_for_late_is_the_same_and_stays_so(plan: Plan, moment: int) -> None:
     twin = Twin(sampler=plan.sampler, capacity=plan.capacity, num_envs=plan.num_envs, encoder=BadEncoder(3))

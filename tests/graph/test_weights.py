@@ -18,7 +18,7 @@ from backsweep.graph.weights_kernels import draw_from_tally, draw_from_tree, reb
 from backsweep.samplers.base import graph_draws
 from backsweep.sweep.choice_kernels import draw_by_visits, draw_pseudo_terminals
 from drive import drive
-from strategies import MORE, Plan, plans
+from strategies import Plan, examples, plans
 from twins.replay import Twin
 from twins.store import Step
 
@@ -62,7 +62,7 @@ def check_trees(graph: Graph) -> None:
 
 
 @pytest.mark.kernels
-@settings(max_examples=60 * MORE)
+@settings(max_examples=examples(60))
 @given(plans(st.just(SAMPLER), most_states=30))
 def test_tallies_and_trees_are_those_of_the_live_rows(plan: Plan) -> None:
     twin = drive(plan, check_every=100)
@@ -72,7 +72,7 @@ def test_tallies_and_trees_are_those_of_the_live_rows(plan: Plan) -> None:
 
 
 @pytest.mark.kernels
-@settings(max_examples=40 * MORE)
+@settings(max_examples=examples(40))
 @given(plans(st.just(SAMPLER), most_states=30), st.integers(0, 2**63), st.integers(1, 4))
 def test_draws_are_those_that_look_at_everything(plan: Plan, seed: int, wanted: int) -> None:
     """The same random numbers give the same edges and the same vertices."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import GraphValues, Replay
-from strategies import MORE
+from strategies import examples
 from twins.planning import PlainModel, Row
 
 STATES, ACTIONS, DISCOUNT = 7, 3, 0.9
@@ -56,7 +56,7 @@ def looked_ahead(model: PlainModel, network: Any, depth: int) -> list[dict[int, 
 
 @pytest.mark.kernels
 @given(rows_of_experience, st.integers(1, 4), st.integers(0, 1_000))
-@settings(max_examples=40 * MORE)
+@settings(max_examples=examples(40))
 def test_a_limited_depth_is_so_many_backups_from_the_network(rows: list[Row], depth: int, seed: int) -> None:
     network = np.random.default_rng(seed).normal(size=(STATES, ACTIONS)) * 3
     replay = filled(rows, depth=depth)
@@ -68,7 +68,7 @@ def test_a_limited_depth_is_so_many_backups_from_the_network(rows: list[Row], de
 
 
 @given(rows_of_experience, st.integers(0, 1_000))
-@settings(max_examples=30 * MORE)
+@settings(max_examples=examples(30))
 def test_states_are_asked_about_in_turn_and_new_ones_at_once(rows: list[Row], seed: int) -> None:
     random = np.random.default_rng(seed)
     replay = filled(rows, refresh=0.25)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backsweep import GraphValues, Replay, Uniform
 from backsweep.planning import exploration_kernels
-from strategies import MORE
+from strategies import examples
 from twins.planning import PlainModel, Row, exploration_weights, explored_action
 
 STATES, ACTIONS = 6, 4
@@ -46,7 +46,7 @@ def walks(draw: Any) -> list[tuple[Row, bool]]:
 
 @pytest.mark.kernels
 @given(walks(), st.integers(2, 70), st.integers(0, 20), st.floats(0, 1, exclude_max=True))
-@settings(max_examples=80 * MORE)
+@settings(max_examples=examples(80))
 def test_weights_and_actions_are_those_of_the_twin(
     rows: list[tuple[Row, bool]], capacity: int, renewed_at: int, unit: float
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import GraphValues, Quantized, Replay, Topological, Uniform
-from strategies import MORE
+from strategies import examples
 from twins.planning import PlainModel, Row, widened
 
 STATES, ACTIONS, DISCOUNT = 8, 3, 0.9
@@ -65,7 +65,7 @@ def values_of(replay: Replay) -> dict[int, float]:
     st.integers(0, 10_000),
     st.sampled_from([1, 4]),
 )
-@settings(max_examples=60 * MORE)
+@settings(max_examples=examples(60))
 def test_values_targets_and_action_values_are_those_of_the_twin(
     rounds: list[list[tuple[Row, bool]]], capacity: int, untried: str, seed: int, gap: int
 ) -> None:
@@ -108,7 +108,7 @@ def test_values_targets_and_action_values_are_those_of_the_twin(
 
 
 @given(streams(), st.integers(0, 10_000))
-@settings(max_examples=20 * MORE)
+@settings(max_examples=examples(20))
 def test_the_order_in_which_rows_came_does_not_matter(rounds: list[list[tuple[Row, bool]]], seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = [row for some in rounds for row, _ in some]
@@ -126,7 +126,7 @@ def test_the_order_in_which_rows_came_does_not_matter(rounds: list[list[tuple[Ro
 
 
 @given(streams(), st.integers(0, 10_000))
-@settings(max_examples=20 * MORE)
+@settings(max_examples=examples(20))
 def test_a_network_that_says_more_never_lowers_a_value_and_changes_shrink_by_the_discount(
     rounds: list[list[tuple[Row, bool]]], seed: int
 ) -> None:

@@ -14,7 +14,7 @@ from backsweep import GraphValues, Replay
 from backsweep.graph.graph_kernels import find_edge
 from backsweep.planning import model_kernels as columns
 from backsweep.planning.planner import Planner
-from strategies import MORE
+from strategies import examples
 from twins.planning import Outcome, Row, outcomes, stretch_bounds
 
 STATES, ACTIONS, FIRST_ACTION = 30, 70, -2
@@ -84,7 +84,7 @@ rows = st.builds(
 
 @pytest.mark.kernels
 @given(st.lists(st.lists(st.tuples(rows, st.booleans()), max_size=20), min_size=1, max_size=8), st.integers(1, 12))
-@settings(max_examples=60 * MORE)
+@settings(max_examples=examples(60))
 def test_the_model_is_that_of_the_twin_after_every_call(rounds: list[list[tuple[Row, bool]]], capacity: int) -> None:
     """So few rows are live that vertices are released and their places taken by others within a round."""
     replay = Replay(
@@ -111,7 +111,7 @@ def test_the_model_is_that_of_the_twin_after_every_call(rounds: list[list[tuple[
 
 @pytest.mark.kernels
 @given(st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["on", "on", "end", "cut"])), min_size=1, max_size=40))
-@settings(max_examples=60 * MORE)
+@settings(max_examples=examples(60))
 def test_learned_bounds_are_those_of_the_twin(steps: list[tuple[int, str]]) -> None:
     replay = Replay(gym.spaces.Discrete(50), gym.spaces.Discrete(1), 100, values=GraphValues(), gamma=0.5)
     episodes: list[list[float]] = [[]]

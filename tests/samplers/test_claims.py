@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from backsweep import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
 from backsweep.samplers import Sampler
-from strategies import MORE
+from strategies import examples
 from twins.replay import Twin
 from twins.store import Step
 
@@ -68,7 +68,7 @@ def one_sweep(graph: Graph) -> list[int]:
         rows.append(row)
 
 
-@settings(max_examples=150 * MORE)
+@settings(max_examples=examples(150))
 @given(graphs_with_costs())
 def test_c20_one_pass_in_the_sweeps_order_gives_the_optimal_values(graph: Graph) -> None:
     unique = {(source, target): step for step in graph for source, target in [step[:2]]}
@@ -133,7 +133,7 @@ def test_c21_a_mixture_draws_every_live_transition_in_finite_time(other: Sampler
     assert drawn == set(range(200))
 
 
-@settings(max_examples=80 * MORE)
+@settings(max_examples=examples(80))
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=8),
     st.integers(1, 7),

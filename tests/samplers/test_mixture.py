@@ -15,7 +15,7 @@ from backsweep import Mixture, Prioritized, Replay, Topological, Uniform
 from backsweep.samplers.base import Experience, LiveSampler
 from backsweep.samplers.mixture import LiveMixture
 from backsweep.types import Picks
-from strategies import MORE
+from strategies import examples
 from twins.replay import Twin
 from twins.store import Step
 
@@ -28,7 +28,7 @@ def live(shares: list[float], capacity: int = 100) -> LiveMixture:
     return sampler
 
 
-@settings(max_examples=300 * MORE)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.integers(0, 10), min_size=1, max_size=8).filter(any),
     st.lists(st.integers(1, 9), min_size=1, max_size=60),

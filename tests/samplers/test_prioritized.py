@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from backsweep import Prioritized, Replay
 from backsweep.samplers import sum_tree_kernels
 from backsweep.samplers.sum_tree import SumTree
-from strategies import MORE
+from strategies import examples
 from twins.replay import Twin
 from twins.store import Step
 
@@ -74,7 +74,7 @@ def test_large_rings_are_those_of_the_twin(options: dict[str, object]) -> None:
                 twin.update(batch.row.tolist(), (rng.normal(size=len(batch)) * 10 ** rng.uniform(-3, 3)).tolist())
 
 
-@settings(max_examples=200 * MORE)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.floats(0, 1e300), min_size=1, max_size=20),
     st.sampled_from([0.0, 0.6, 1.0, 3.0]),

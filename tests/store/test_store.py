@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from backsweep import Replay, Topological, Uniform
 from backsweep.store import reading_kernels
 from drive import drive
-from strategies import MORE, Plan, episodic_backward, long_stream, plans, samplers
+from strategies import Plan, episodic_backward, examples, long_stream, plans, samplers
 from twins.replay import Twin
 from twins.store import Step, Unseen
 from worlds import ACTIONS, WORLDS
 
 
 @pytest.mark.kernels
-@settings(max_examples=100 * MORE)
+@settings(max_examples=examples(100))
 @given(plans(episodic_backward()))
 def test_rows_episodes_and_contents_are_those_of_the_twin(plan: Plan) -> None:
     drive(plan)
@@ -90,7 +90,7 @@ def n_steps_by_hand(
     return reward, 0.0 if step.terminated else discount, successor, step.terminated
 
 
-@settings(max_examples=60 * MORE)
+@settings(max_examples=examples(60))
 @given(plans(samplers()), st.integers(1, 6))
 def test_n_steps_are_those_worked_out_by_hand(plan: Plan, n_step: int) -> None:
     twin = Twin(

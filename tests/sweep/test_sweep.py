@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from backsweep import PseudoTerminals, Topological
 from backsweep.sweep.sweep_kernels import HUB, QUEUE_COUNT
 from drive import drive
-from strategies import MORE, Plan, long_stream, plans, topological
+from strategies import Plan, examples, long_stream, plans, topological
 from twins.replay import BadEncoder, Twin
 from twins.samplers import ReferenceTopological
 from twins.store import Step
 
 
 @pytest.mark.kernels
-@settings(max_examples=150 * MORE)
+@settings(max_examples=examples(150))
 @given(plans(topological()))
 def test_rows_are_those_of_algorithm_1(plan: Plan) -> None:
     twin = drive(plan, check_every=20)
@@ -25,7 +25,7 @@ def test_rows_are_those_of_algorithm_1(plan: Plan) -> None:
 
 
 @pytest.mark.kernels
-@settings(max_examples=60 * MORE)
+@settings(max_examples=examples(60))
 @given(plans(topological(), most_states=40), st.integers(1, 20))
 def test_rows_are_those_of_algorithm_1_where_keys_collide(plan: Plan, keys: int) -> None:
     twin = drive(plan, encoder=BadEncoder(keys), check_every=20)
@@ -33,7 +33,7 @@ def test_rows_are_those_of_algorithm_1_where_keys_collide(plan: Plan, keys: int)
 
 
 @pytest.mark.kernels
-@settings(max_examples=150 * MORE)
+@settings(max_examples=examples(150))
 @given(plans(topological(), most_states=40, length=90), st.integers(1, 4), st.integers(0, 4))
 def test_rows_are_those_of_algorithm_1_with_bounds_that_are_met_often(
     plan: Plan, edges_at_once: int, long_queue: int
