@@ -12,7 +12,7 @@ BROWSER_READY := $(VENV)/.browser-ready
 BROWSERS := $(CURDIR)/$(VENV)/browsers
 LIBRARY := .venv-library-$(notdir $(PYTHON))
 LIBRARY_READY := $(LIBRARY)/.ready
-# Only these are imported where only kernels are tested: all of the tests take ten seconds to collect, in each process.
+# Only these are imported where only kernels are tested: collecting all of the tests takes three times as long.
 KERNEL_TESTS = $$(grep -rl 'mark\.kernels' tests --include='test_*.py')
 
 .DEFAULT_GOAL := help
