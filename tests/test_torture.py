@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import re
@@ -30,7 +31,7 @@ def test_every_attack_once() -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = re.findall(r"^\| (.+) \| ([\d,]+) \| [\d,]+ \| (\d+) \|$", done.stdout, re.MULTILINE)
+    rows = re.findall(r"^\| (.+) \| [\d,]+ \| ([\d,]+) \| (\d+) \|$", done.stdout, re.MULTILINE)
     assert [name for name, _, _ in rows] == names
     assert all(int(tried.replace(",", "")) > 0 and failed == "0" for _, tried, failed in rows)
 
@@ -63,7 +64,20 @@ def test_a_record_is_added_to(tmp_path: Path) -> None:
         record = torture.read_record(tmp_path / "record.json")
         assert len(record) == (1 if tried == 3 else 2)
     text = torture.table(record)
-    assert "| damaged files | 7 | 5,000 | 1 |" in text
+    assert "| damaged files | 5,000 | 4 | 1 | 3 | 0 |" in text
     assert re.search(
         r"The sum of 2 campaigns of 2 states of the code from 2026-01-02 to [\d-]+, 2 minutes: machine\.$", text
     )
+
+
+def test_goals_count_what_was_tried_with_the_same_code() -> None:
+    """Later changes may have broken what earlier campaigns found whole."""
+    names = ["damaged files", "crafted folders"]
+    record = []
+    for code, tried in (("a", 10_000), ("b", 4_000)):
+        scores = {name: torture.Score(1, tried, 60.0) for name in names}
+        record.append(torture.Campaign("2026-01-02", "2026-01-02", code, "machine", scores))
+    options = argparse.Namespace(goals=True, minutes=None, only=names)
+    assert next(torture.in_turn(options, record)) == "damaged files"  # 4,000 of 5,000; of the other's 1,000 all
+    record.pop()
+    assert list(torture.in_turn(options, record)) == []

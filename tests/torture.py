@@ -3,10 +3,10 @@
     python tests/torture.py --minutes 10
     python tests/torture.py --goals --record benchmarks/results/torture.json --page docs/reliability.md
 
-Every attack gets the same share of the time, or, with --goals, the one furthest from its goal is next. Each round runs
-in its own process, so that one that dies or hangs is a failure like any other. A record is written after every round;
-later campaigns are added to it, each with its date and a digest of the code. Prints a table of what was tried and what
-failed; a failure comes with the seed that shows it.
+Every attack gets the same share of the time, or, with --goals, the one furthest from its goal is next; only what was
+tried with the same code counts. Each round runs in its own process, so that one that dies or hangs is a failure like
+any other. A record is written after every round; later campaigns are added to it, each with its date and a digest of
+the code. Prints a table of what was tried and what failed; a failure comes with the seed that shows it.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def in_turn(options: argparse.Namespace, record: list[Campaign]) -> Iterator[str
     own, began = record[-1].attacks, time.monotonic()
     if options.goals:
         while options.minutes is None or time.monotonic() < began + 60 * options.minutes:
-            scores = total(record)
+            scores = total(of_newest_code(record))
             reached = {name: scores[name].tried / GOALS[name] if name in scores else 0.0 for name in options.only}
             left = [name for name in options.only if reached[name] < 1 and failures(own, name) < MOST_FAILURES]
             if not left:
@@ -187,6 +187,11 @@ def total(record: list[Campaign]) -> dict[str, Score]:
                 before.failures + found.failures,
             )
     return scores
+
+
+def of_newest_code(record: list[Campaign]) -> list[Campaign]:
+    """Return the campaigns of the same code as the last one."""
+    return [one for one in record if one.code == record[-1].code]
 
 
 def write_record(path: Path, record: list[Campaign]) -> None:
@@ -232,15 +237,18 @@ def machine() -> str:
 def table(record: list[Campaign]) -> str:
     """Return what came of all campaigns as Markdown, with dates and machines."""
     record = [one for one in record if one.attacks]
-    scores = total(record)
-    lines = ["| attack | tried | goal | failed |", "| --- | --- | --- | --- |"]
-    lines += [
-        f"| {name} | {scores[name].tried:,} | {GOALS[name]:,} | {len(scores[name].failures)} |"
-        for name in ATTACKS
-        if name in scores
-    ]
+    scores, newest = total(record), total(of_newest_code(record))
+    versions = len({one.code for one in record})
+    titles = ["attack", "goal", "tried", "failed", *(["before", "failed"] if versions > 1 else [])]
+    lines = [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}"]
+    for name in (name for name in ATTACKS if name in scores):
+        own, every = newest.get(name, Score()), scores[name]
+        numbers = [GOALS[name], own.tried, len(own.failures)]
+        if versions > 1:
+            numbers += [every.tried - own.tried, len(every.failures) - len(own.failures)]
+        lines.append(f"| {name} | {' | '.join(f'{number:,}' for number in numbers)} |")
     minutes = sum(score.seconds for score in scores.values()) / 60
-    first, last, versions = record[0].began, record[-1].ended, len({one.code for one in record})
+    first, last = record[0].began, record[-1].ended
     when = f"on {first}" if first == last else f"from {first} to {last}"
     of_code = "of the same code" if versions == 1 else f"of {versions} states of the code"
     sums = f"The sum of {len(record)} campaigns {of_code}" if len(record) > 1 else "One campaign"
@@ -252,7 +260,7 @@ def main() -> int:
     """Attack, print the table, and put it on a page if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, help=f"default: {DEFAULT_MINUTES}, or no limit with --goals")
-    parser.add_argument("--goals", action="store_true", help="go on until each attack was tried as often as it should")
+    parser.add_argument("--goals", action="store_true", help="go on until each attack was tried often enough")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--only", nargs="+", choices=list(ATTACKS), default=list(ATTACKS), metavar="ATTACK")
     parser.add_argument("--record", type=Path, help="add to this record, which is written after every round")
@@ -270,7 +278,7 @@ def main() -> int:
     print("\n" + text)
     if options.page is not None:
         rewrite_between(options.page, BEGIN, END, text)
-    return 1 if any(score.failures for score in total(record).values()) else 0
+    return 1 if any(score.failures for score in total(of_newest_code(record)).values()) else 0
 
 
 if __name__ == "__main__":

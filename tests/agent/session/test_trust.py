@@ -16,7 +16,7 @@ from typing import Any
 import gymnasium
 import pytest
 
-from backsweep.agent import RunError, resume, run_config, train
+from backsweep.agent import RunError, resume, run_config, train, train_fleet
 from backsweep.agent.session import checkpoint as checkpoints
 from backsweep.agent.session.folder import create_run
 from backsweep.agent.session.session import Session
@@ -186,6 +186,15 @@ def test_a_run_without_a_checkpoint_can_be_started_anew(
         assert (tmp_path / f"run.aside-{number}" / "config.json").exists()
         with pytest.raises(RunError, match="holds a run, which is finished: choose"):
             train(chain(method="ter"), "run", quiet=True)
+
+
+def test_a_fleet_killed_while_its_folders_were_made_can_be_started_anew(tmp_path: Path) -> None:
+    configs = {name: chain(method="uer", steps=20, warmup_steps=10) for name in ("first", "second")}
+    create_run(tmp_path / "fleet" / "first", configs["first"])
+    with pytest.raises(RunError, match="use --restart"):
+        train_fleet(configs, tmp_path / "fleet", quiet=True)
+    assert all(result.finished for result in train_fleet(configs, tmp_path / "fleet", quiet=True, restart=True))
+    assert (tmp_path / "fleet" / "first.aside-1" / "config.json").exists()
 
 
 def test_a_run_that_can_be_resumed_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

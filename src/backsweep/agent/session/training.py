@@ -112,8 +112,10 @@ def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -
 def _begin(
     folder: Path, fleet: Fleet, configs: dict[str, RunConfig], session: SessionConfig, live: Live | None
 ) -> list[RunResult]:
-    if session.restart and (aside := move_aside(folder)) is not None and not session.quiet:
-        print(f"the previous run in {folder} is now in {aside}", flush=True)
+    # A fleet that was killed while its folders were made has no list of its runs: they are set aside one by one.
+    for place in (folder, *(folder / name for name in configs)) if session.restart else ():
+        if (aside := move_aside(place)) is not None and not session.quiet:
+            print(f"the previous run in {place} is now in {aside}", flush=True)
     if not session.quiet:
         print(f"run folder: {folder}", flush=True)
     for name, config in configs.items():
