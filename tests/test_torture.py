@@ -64,7 +64,7 @@ def test_a_record_is_added_to(tmp_path: Path) -> None:
         record = torture.read_record(tmp_path / "record.json")
         assert len(record) == (1 if tried == 3 else 2)
     text = torture.table(record)
-    assert "| damaged files | 5,000 | 4 | 1 | 3 | 0 |" in text
+    assert "| damaged files | 5,000 | 3 | 0 | 4 | 1 |" in text
     assert re.search(
         r"The sum of 2 campaigns of 2 states of the code from 2026-01-02 to [\d-]+, 2 minutes: machine\.$", text
     )

@@ -95,7 +95,7 @@ def play(name: str, seed: int, folder: str, answer: Any) -> None:
     try:
         answer.send(ATTACKS[name](random.Random(seed), Path(folder)))
     except BaseException:
-        answer.send(traceback.format_exc())
+        answer.send(traceback.format_exc().replace(f"{Path(__file__).parents[1]}{os.sep}", ""))
 
 
 def one_round(name: str, seed: int, context: Any) -> int | str:
@@ -235,22 +235,22 @@ def machine() -> str:
 
 
 def table(record: list[Campaign]) -> str:
-    """Return what came of all campaigns as Markdown, with dates and machines."""
+    """Return what came of all campaigns as Markdown, by the state of the code, with dates and machines."""
     record = [one for one in record if one.attacks]
-    scores, newest = total(record), total(of_newest_code(record))
-    versions = len({one.code for one in record})
-    titles = ["attack", "goal", "tried", "failed", *(["before", "failed"] if versions > 1 else [])]
+    scores, states = total(record), list(dict.fromkeys(one.code for one in record))
+    groups = {"earlier": states[:-2], "last but one": states[-2:-1], "newest code": states[-1:]}
+    groups = {title: group for title, group in groups.items() if group}
+    titles = ["attack", "goal", *(title for group in groups for title in (group, "failed"))]
     lines = [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}"]
+    tried = [total([one for one in record if one.code in group]) for group in groups.values()]
     for name in (name for name in ATTACKS if name in scores):
-        own, every = newest.get(name, Score()), scores[name]
-        numbers = [GOALS[name], own.tried, len(own.failures)]
-        if versions > 1:
-            numbers += [every.tried - own.tried, len(every.failures) - len(own.failures)]
+        own = [found.get(name, Score()) for found in tried]
+        numbers = [GOALS[name], *(number for one in own for number in (one.tried, len(one.failures)))]
         lines.append(f"| {name} | {' | '.join(f'{number:,}' for number in numbers)} |")
     minutes = sum(score.seconds for score in scores.values()) / 60
     first, last = record[0].began, record[-1].ended
     when = f"on {first}" if first == last else f"from {first} to {last}"
-    of_code = "of the same code" if versions == 1 else f"of {versions} states of the code"
+    of_code = "of the same code" if len(states) == 1 else f"of {len(states)} states of the code"
     sums = f"The sum of {len(record)} campaigns {of_code}" if len(record) > 1 else "One campaign"
     machines = "; ".join(dict.fromkeys(one.machine for one in record))
     return "\n".join([*lines, "", f"{sums} {when}, {minutes:.0f} minutes: {machines}."])
