@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,3 +124,20 @@ def explored_action(unit: float, weights: list[float]) -> int:
             return action
         left -= weight
     return max(action for action, weight in enumerate(weights) if weight > 0)
+
+
+def noise(rows: Iterable[Row], enough_repeated: float) -> float:
+    """Return how much of an average action's outcome is chance: by all pairs of rows with one state and action."""
+    ends: dict[tuple[int, int], list[int | None]] = {}
+    for row in rows:
+        ends.setdefault((row.state, row.action), []).append(None if row.terminated else row.successor)
+    count = sum(map(len, ends.values()))
+    repeated = [found for found in ends.values() if len(found) > 1]
+    times = sum(map(len, repeated))
+    if not repeated or times < enough_repeated * count:
+        return 0.0
+    differ = sum(
+        len(found) * sum(one != other for one, other in permutations(found, 2)) / len(list(permutations(found, 2)))
+        for found in repeated
+    )
+    return differ / times * len(ends) / count

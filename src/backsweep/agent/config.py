@@ -68,6 +68,8 @@ class RunConfig:
     visited, and without those known to change nothing or to end the episode."""
     refresh: float = 0.25
     """Graph values: share of the states evaluated again by the network at each renewal, in turn."""
+    noise_limit: float | None = None
+    """Graph values: plan only while the noise of stored outcomes is at most this; none always plans."""
     graph_share: float = 0.2
     """CEER: share of the graph's value in a target."""
     ceer_imitation: float = 0.0
@@ -200,6 +202,8 @@ class RunConfig:
         for name in shares.split():
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in 0..1, got {getattr(self, name)!r}")
+        if self.noise_limit is not None and not self.noise_limit >= 0:
+            raise ValueError(f"noise_limit must be 0 or more, or none, got {self.noise_limit!r}")
         if self.reward_scale != "auto" and not (is_number(self.reward_scale) and self.reward_scale > 0):
             raise ValueError(f"reward_scale must be 'auto' or above 0, got {self.reward_scale!r}")
         for name in ("convolutions", "linear", "cell"):

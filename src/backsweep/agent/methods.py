@@ -73,8 +73,16 @@ def method_table(config: RunConfig) -> dict[str, Method]:
     def planned(share: float = 1.0) -> TargetRule:
         return TargetRule(kind="graph", share=share)
 
-    values = GraphValues(gap=config.gap, floor=config.gap_floor, untried=config.untried, refresh=config.refresh)
-    tried_only = GraphValues(gap=1.0, untried="never")
+    values = GraphValues(
+        gap=config.gap,
+        floor=config.gap_floor,
+        untried=config.untried,
+        refresh=config.refresh,
+        noise_limit=config.noise_limit,
+    )
+    # The methods of others plan whatever the noise.
+    tried_only = GraphValues(gap=1.0, untried="never", noise_limit=None)
+    backup = GraphValues(gap=1.0, depth=config.backup_depth, noise_limit=None)
     advantage = TargetRule(kind="advantage", advantage=config.advantage)
     second_target = planned(config.erlam_weight / (1.0 + config.erlam_weight))
     single = dataclasses.replace(sweep, roots=1, predecessors=1)
@@ -86,7 +94,7 @@ def method_table(config: RunConfig) -> dict[str, Method]:
         "gap": Method(Uniform(), advantage),  # advantage learning: a wider gap between actions
         "ceer": Method(Uniform(), ceer, tried_only),
         "erlam": Method(Uniform(), second_target, tried_only),
-        "graph-backup": Method(Uniform(), planned(), GraphValues(gap=1.0, depth=config.backup_depth)),
+        "graph-backup": Method(Uniform(), planned(), backup),
         "per": Method(per, one_step),
         "ebu": Method(episodes, backward),
         "discor": Method(Uniform(), discor),

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from backsweep.planning import GraphValues
+
 CHOICES = ("ours", "paper", "released")
 
 # A constant of the method's own, where tuning seeds preferred another value than the paper's or the class's default.
@@ -39,6 +41,10 @@ _OUR_CONSTANTS: dict[str, dict[str, Any]] = {
     "erlam": {"erlam_weight": 0.1},
     "gap": {"advantage": 0.5},
 }
+
+_PLANNING = ("graph", "graph-uniform")
+_LITTLE_NOISE = ("minigrid", "sokoban", "nchain")
+"""Families whose tasks have no noise, or little and states that repeat: there is nothing to measure."""
 
 
 def settings_fields(settings: str, family: str | None, method: str, steps: int) -> dict[str, Any]:
@@ -55,6 +61,9 @@ def _our_fields(family: str | None, method: str, steps: int) -> dict[str, Any]:
     """Return the settings that were best on tuning seeds; docs/training.md says how they were chosen."""
     fields: dict[str, Any] = {"reward_scale": "auto", "predecessors": 1, "evaluation_random_chance": 0.01}
     fields.update(_OUR_CONSTANTS.get(method, {}))
+    if method in _PLANNING and family not in _LITTLE_NOISE:
+        # Where outcomes are random, large TD errors are often chance, and priorities draw the same rows in vain.
+        fields.update(mix_with="uniform", noise_limit=GraphValues().noise_limit)
     if family in ("minigrid", "sokoban"):
         fields.update(
             ratio=0.5,

@@ -17,6 +17,7 @@ from backsweep.planning.model_kernels import (
     FIRST_PAIR,
     NEXT_OF_PAIR,
     NEXT_PAIR,
+    NOISY,
     ROWS,
     SUCCESSOR,
     Experience,
@@ -77,8 +78,12 @@ def pick_by_weight(unit: float, weights: NDArray[np.float64]) -> int:
 
 @kernel
 def explore(unit: float, number: int, num_actions: int, experience: Experience, model: Model) -> int:
-    """Return an action to explore where a stored observation was seen; -1 is an observation that is not stored."""
-    vertex = vertex_in_model(number, experience, model) if number >= 0 else -1
+    """Return an action to explore where a stored observation was seen; -1 is an observation that is not stored.
+
+    All actions are alike there, and everywhere if outcomes are too noisy.
+    """
+    known = number >= 0 and model.counters[NOISY] == 0
+    vertex = vertex_in_model(number, experience, model) if known else -1
     if vertex < 0:
         return int(unit * num_actions)
     weights = np.empty(num_actions)

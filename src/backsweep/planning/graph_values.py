@@ -43,6 +43,11 @@ class GraphValues:
     most_backups
         Limit on state updates per renewal, as a multiple of the number of states. The next renewal continues with
         the rest.
+    noise_limit
+        Plan only while noise is at most this; None always plans. Noise is the chance that two transitions with the same
+        state and action lead to different states, divided by the mean number of transitions of a state and action:
+        high where outcomes are random and seldom repeat. A plan then takes lucky outcomes for certain ones, so targets
+        and values are NaN and `Replay.explore` is uniform, until a later renewal finds less noise.
     """
 
     gap: float = 30.0
@@ -53,10 +58,11 @@ class GraphValues:
     tolerance: float = 1e-5
     depth: int | None = None
     most_backups: float = 100.0
+    noise_limit: float | None = 0.22
 
     def __post_init__(self) -> None:
         need_fields(self, lambda v: is_number(v) and v >= 1, "1 or more", "gap", "most_backups")
-        need_fields(self, lambda v: v is None or (is_number(v) and v >= 0), "0 or more, or None", "floor")
+        need_fields(self, lambda v: v is None or (is_number(v) and v >= 0), "0 or more, or None", "floor", "noise_limit")
         need_choice(self, "untried", "network", "never")
         need_fields(self, lambda v: is_number(v) and 0 < v <= 1, "in (0, 1]", "refresh")
         need_fields(self, lambda v: v is None or (is_number(v) and 0 <= v < 1), "in [0, 1), or None", "discount")

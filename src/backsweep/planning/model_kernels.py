@@ -115,7 +115,8 @@ RENEWALS = 8
 FIRST_ACTION = 9  # actions are counted from here
 ENOUGH_TRIED = 10  # a vertex with this many tried actions needs no value from the network
 TURNS = 11  # the network evaluates each vertex again once in this many renewals
-MODEL_COUNTERS = 12
+NOISY = 12  # 1 if the last renewal found too much noise to plan
+MODEL_COUNTERS = 13
 
 MASKED_ACTIONS = 64
 AHEAD = 16
@@ -166,6 +167,12 @@ def mark_changed(
         vertices[vertex, MARK] |= CHANGED
         changed[counters[CHANGED_COUNT]] = vertex
         counters[CHANGED_COUNT] += 1
+
+
+@inlined
+def has_values(counters: NDArray[np.int64]) -> bool:
+    """Say whether the last renewal gave values."""
+    return counters[RENEWALS] > 0 and counters[NOISY] == 0
 
 
 @kernel

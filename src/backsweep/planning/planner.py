@@ -18,6 +18,7 @@ from backsweep.planning import (
     exploration_kernels,
     follow_kernels,
     model_kernels,
+    noise_kernels,
     solve_kernels,
     target_kernels,
 )
@@ -31,6 +32,7 @@ from backsweep.planning.model_kernels import (
     FIRST_INTO,
     FIRST_PAIR,
     LARGEST_REWARD,
+    NOISY,
     PAIRS_HIGH,
     PAIRS_LIVE,
     RENEWALS,
@@ -42,6 +44,7 @@ from backsweep.planning.model_kernels import (
     Experience,
     Model,
 )
+from backsweep.planning.noise_kernels import ENOUGH_ROWS, MOST_PAIRS
 from backsweep.planning.planner_check import PlannerCheck
 from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
 from backsweep.planning.target_kernels import read_rows_and_targets
@@ -164,6 +167,10 @@ class Planner(SavedComponent):
         """Add new rows; return the vertices that need the network's values, and an observation number of each."""
         store = self._store
         follow_kernels.follow(store.oldest, store.total, self.experience, self.model)
+        limit = self.config.noise_limit
+        self.model.counters[NOISY] = limit is not None and self.noise > limit
+        if self.is_noisy:
+            return self._asked[:0], self._asked_observations[:0]
         count = target_kernels.list_vertices_to_ask(
             self._graph.vertices_high,
             store.observations_high,
@@ -181,6 +188,9 @@ class Planner(SavedComponent):
         """Store the network's values (n, actions) of the vertices that `begin_renewal` returned, and solve."""
         self.bounds[:] = self.learned_bounds() if bounds is None else bounds
         self.floor = self._floor_between(self.bounds)
+        if self.is_noisy:
+            self.model.counters[RENEWALS] += 1
+            return Renewal(0, 0, int(self.model.counters[CHANGED_COUNT]))
         tolerance = self.config.tolerance * max(float(self.bounds[1] - self.bounds[0]), SMALLEST_RANGE)
         target_kernels.take_network_values(vertices, values, self.bounds, tolerance, self.model)
         if self.config.depth is not None:
@@ -192,6 +202,16 @@ class Planner(SavedComponent):
         updates = solve_kernels.solve(self.discount, tolerance, most, self.bounds, self.model, self.queue)
         self.model.counters[RENEWALS] += 1
         return Renewal(len(vertices), int(updates), int(self.model.counters[CHANGED_COUNT]))
+
+    @property
+    def noise(self) -> float:
+        """The share of an average action's outcome that is chance, from 0 to 1."""
+        return float(noise_kernels.measure_noise(self.model, ENOUGH_ROWS, MOST_PAIRS))
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the last renewal found more noise than planning allows, so that there are no values."""
+        return bool(self.model.counters[NOISY])
 
     def learned_bounds(self) -> tuple[float, float]:
         """Return the lowest and highest value to expect from the stored rewards.
@@ -270,7 +290,9 @@ class Planner(SavedComponent):
         return self.first_action + int(action)
 
     def values(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return V of live vertices, NaN for those that are newer than the last renewal."""
+        """Return V of live vertices, NaN for those that are newer than the last renewal and where it is too noisy."""
+        if self.is_noisy:
+            return np.full(len(vertices), np.nan)
         known = self.model.stamps[vertices] == self._graph.stamps(vertices) + 1
         values: NDArray[np.float64] = np.where(known, self.model.numbers[vertices, VALUE], np.nan)
         only_ends = (self.model.vertices[vertices][:, [FIRST_PAIR, FIRST_INTO]] == 0).all(axis=1)
@@ -293,6 +315,8 @@ class Planner(SavedComponent):
             "rows_since_renewal": self._store.total - int(counters[SYNCED]),
             "lowest_value": float(self.bounds[0]),
             "highest_value": float(self.bounds[1]),
+            "noise": self.noise,
+            "too_noisy": int(self.is_noisy),
         }
 
     @property

@@ -16,6 +16,7 @@ from backsweep.planning.model_kernels import (
     CHANGED_COUNT,
     ENOUGH_TRIED,
     FIRST_ACTION,
+    NOISY,
     PAIRS_HIGH,
     PAIRS_LIVE,
     RENEWALS,
@@ -67,5 +68,6 @@ def _check_counters(planner: Planner, store: Store) -> None:
         need(0 <= counters[live] <= counters[high] <= most, "the numbers of pairs and arcs are out of range")
     need(0 <= counters[CHANGED_COUNT] <= len(model.changed), "the number of changed vertices is out of range")
     need(counters[RENEWALS] >= 0, "the number of renewals is out of range")
+    need(counters[NOISY] in (0, 1), "the mark of noise is neither 0 nor 1")
     need(counters[FIRST_ACTION] == planner.first_action, "the first action is not the space's")
     need(counters[ENOUGH_TRIED] == planner.enough_tried, "the number of actions that are enough is wrong")

@@ -29,6 +29,7 @@ from backsweep.planning.model_kernels import (
     VERTEX,
     Experience,
     Model,
+    has_values,
     in_use,
     mark_changed,
 )
@@ -201,7 +202,7 @@ def read_targets(
     target: NDArray[np.float32],
 ) -> None:
     """Write the target of each live row, NaN where the graph has no value yet."""
-    if model.counters[RENEWALS] == 0:
+    if not has_values(model.counters):
         target[:] = np.nan
         return
     # Three look-ups depend on each other. Each is prefetched for all rows before the next one starts.
@@ -250,7 +251,7 @@ def read_rows_and_targets(
     for i in range(row.shape[0]):
         prefetch(model.numbers, known[out.first[i]] - 1)
     copy_pairs(out.first, out.second, frames, stacks, out.observation, out.next_observation)
-    if model.counters[RENEWALS] == 0:
+    if not has_values(model.counters):
         out.target[:] = np.nan
         return
     for i in range(row.shape[0]):
@@ -280,6 +281,6 @@ def read_tried_values(row: NDArray[np.int64], experience: Experience, model: Mod
     for i in range(row.shape[0]):
         found[:] = np.nan
         vertex = np.int64(observation_vertex[rows[row[i] % rows.shape[0], OBSERVATION]] - 1)
-        if stamps[vertex] == experience.vertices[vertex, STAMP] + 1:
+        if has_values(model.counters) and stamps[vertex] == experience.vertices[vertex, STAMP] + 1:
             read_action_values(vertex, model, found)
         out[i] = found

@@ -26,7 +26,8 @@ from backsweep.types import Batch
 
 OWN_FIELDS = (
     *("task", "env", "task_options", "method", "seed", "steps", "exact", "reward_scale"),
-    *("gap", "gap_floor", "untried", "explore", "refresh", "graph_share", "erlam_weight", "backup_depth", "n_step"),
+    *("gap", "gap_floor", "untried", "explore", "refresh", "noise_limit"),
+    *("graph_share", "erlam_weight", "backup_depth", "n_step"),
     *("eta", "mix_with", "roots", "root_candidates", "predecessors"),
 )
 """The fields that may differ between the runs of a fleet; methods only if they have the same kind of update."""

@@ -156,7 +156,8 @@ class NowhereBehind(Comparison):
             ):
                 ahead.append(self.titles.get(task, task))
         open_ = len(groups) < len(self.tasks)
-        text = f"{self.winner} is ahead of both somewhere, at the end or in area"
+        others = "both" if len(self.others) == 2 else " and ".join(self.others)
+        text = f"{self.winner} is ahead of {others} somewhere, at the end or in area"
         checks.append(Check(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
         short = f"{title_of(self.winner)} ahead on {len(ahead)} of {len(groups)} tasks, behind on "
         short += f"{sum(check.holds is False for check in checks[:-1]) or 'none'}."
