@@ -9,10 +9,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from backsweep import DiscreteKey, ExactBytes, Quantized, RandomProjection, inspect_env
+from backsweep import DiscreteKey, ExactBytes, GraphValues, Quantized, RandomProjection, Replay, inspect_env
 from backsweep.cli import main
 from backsweep.inspection.advice import advise
-from backsweep.inspection.measures import Measures
+from backsweep.inspection.measures import Measures, measure, play_randomly
 
 
 class Corridor(gym.Env[Any, Any]):
@@ -125,8 +125,10 @@ def test_texts_in_observations_are_left_out() -> None:
     assert inspect_env(Told(space), 200).measures.states == 5
 
 
-def measures(encoder: Any, repeated: float, *, states: int = 10, ends: int = 1, agreement: float = 1.0) -> Measures:
-    return Measures(encoder, states, repeated, ends, 0.5, agreement)
+def measures(
+    encoder: Any, repeated: float, *, states: int = 10, ends: int = 1, agreement: float = 1.0, noise: float = 0.0
+) -> Measures:
+    return Measures(encoder, states, repeated, ends, 0.5, agreement, noise)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +144,8 @@ def measures(encoder: Any, repeated: float, *, states: int = 10, ends: int = 1, 
         ([measures(ExactBytes(), 0.0), measures(Quantized(1.0), 0.9)], True, True, "maybe", Quantized(1.0)),
         ([measures(ExactBytes(), 0.0), measures(Quantized(1.0), 0.9)], False, True, "no", ExactBytes()),
         ([measures(ExactBytes(), 0.0), measures(Quantized(1.0), 0.9, agreement=0.4)], True, True, "no", ExactBytes()),
-        ([measures(DiscreteKey(), 0.59, agreement=0.68)], True, True, "no", DiscreteKey()),
-        ([measures(DiscreteKey(), 0.2, agreement=0.87)], True, True, "maybe", DiscreteKey()),
+        ([measures(DiscreteKey(), 0.59, agreement=0.68, noise=0.4)], True, True, "no", DiscreteKey()),
+        ([measures(DiscreteKey(), 0.2, agreement=0.87, noise=0.2)], True, True, "maybe", DiscreteKey()),
         ([measures(DiscreteKey(), 0.99, agreement=0.43)], True, True, "yes", DiscreteKey()),
         ([measures(DiscreteKey(), 0.05, agreement=float("nan"))], True, True, "no", DiscreteKey()),
     ],
@@ -186,3 +188,26 @@ def test_bad_input_is_one_line_and_exit_code_2(
 def test_what_is_not_an_environment_is_refused() -> None:
     with pytest.raises(TypeError, match="env must be a name or a gymnasium"):
         inspect_env(gym.make_vec("CartPole-v1", 2))  # type: ignore[arg-type]
+
+
+def test_noise_is_what_a_replay_measures() -> None:
+    """A replay of the same random steps finds the same noise as the report."""
+    env = gym.make("FrozenLake-v1")
+    play = play_randomly(env, 2_000, seed=3)
+    ((encoder, keys),) = play.keys.items()
+    replay = Replay(env.observation_space, env.action_space, 2_000, encoder=encoder, values=GraphValues(), gamma=0.9)
+    state = keys[:, 0]
+    for place, moment in enumerate(play.moment.tolist()):
+        last = place + 1 == len(play.moment) or play.moment[place + 1] != moment + 1
+        ended = bool(play.terminated[place])
+        replay.add(
+            int(state[moment]),
+            int(play.action[place]),
+            float(play.reward[place]),
+            int(state[moment + 1]),
+            ended,
+            bool(last and not ended),
+        )
+    replay.renew_values(lambda seen: np.zeros((len(seen), 4)))
+    assert measure(play, encoder, keys).noise == pytest.approx(replay.stats()["noise"])
+    assert replay.stats()["noise"] > 0

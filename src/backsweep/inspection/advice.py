@@ -7,17 +7,13 @@ from typing import Literal, NamedTuple
 
 from backsweep.encoding import Encoder, ExactBytes, Quantized
 from backsweep.inspection.measures import Measures
+from backsweep.planning import GraphValues
 
 Verdict = Literal["yes", "maybe", "no"]
 
 MOSTLY_REPEAT = 0.5
 """With at least this share of steps to known states, episodes share most of their states."""
-NEARLY_ALL_REPEAT = 0.9
-"""With at least this share, most actions are repeated so often that chance averages out."""
 SOME_REPEAT = 0.1
-SURE_ENOUGH = 0.85
-"""With a smaller share of moves that agree, outcomes have to be averaged. Set after graph values had failed on
-Asterix (0.81) and Freeway (0.68) of MinAtar, and had not on Space Invaders (0.87)."""
 ENOUGH_AGREE = 0.65
 """With at least this share, a cell of a grid is like a state: the same action mostly leads to the same cell."""
 OTHERWISE = "use Prioritized() or Uniform(), with n-step returns"
@@ -37,10 +33,13 @@ def advise(choices: Sequence[Measures], *, discrete_actions: bool, rewards_diffe
     best = exact[0]
     if len(exact) > 1 and isinstance(exact[1].encoder, ExactBytes) and exact[1].states > best.states:
         best = exact[1]  # the projection merges different states
-    if best.agreement < SURE_ENOUGH and SOME_REPEAT <= best.repeated < NEARLY_ALL_REPEAT:
+    limit = GraphValues().noise_limit
+    assert limit is not None
+    if best.noise > limit:
         reason = (
             f"only {best.agreement:.0%} of repeated moves agree, and states repeat too seldom ({best.repeated:.1%} of "
-            "steps) to average over chance, which planning would take for skill: use Uniform()"
+            f"steps) to average over chance (noise {best.noise:.2f}, more than {limit:g}), which planning would take "
+            "for skill: use Uniform()"
         )
         return Advice("no", best.encoder, reason)
     if best.repeated >= MOSTLY_REPEAT:

@@ -17,6 +17,7 @@ from backsweep.encoding.discrete import is_discrete
 from backsweep.encoding.exact_bytes import digest_keys
 from backsweep.graph.distances import reverse_distances
 from backsweep.jit.random_streams import named_generator
+from backsweep.planning.noise_kernels import ENOUGH_REPEATED, ENOUGH_ROWS
 from backsweep.store.layout import Layout
 from backsweep.tasks.environments import LARGEST_RESET_SEED
 from backsweep.trees import leaves
@@ -130,6 +131,9 @@ class Measures:
     agreement: float
     """Share of steps that led where most steps with the same state and action led; NaN if none was taken twice.
     Low if the environment is random, or if the encoder merges different states."""
+    noise: float
+    """How much of an average action's outcome is chance, as `GraphValues` measures it: the chance that two steps with
+    the same state and action led to different states, divided by the mean number of steps of a state and action."""
 
 
 def measure(play: Play, encoder: Encoder, keys: NDArray[np.int64]) -> Measures:
@@ -146,16 +150,37 @@ def measure(play: Play, encoder: Encoder, keys: NDArray[np.int64]) -> Measures:
         len(ends),
         float(np.mean(distance[state[play.starts]] >= 0)),
         _agreement(source, play.action, target),
+        _noise(source, play.action, np.where(play.terminated, -1, target)),
     )
 
 
-def _agreement(source: NDArray[np.int64], action: NDArray[np.int64], target: NDArray[np.int64]) -> float:
-    """Return the share of steps that agree with the most frequent one, among those whose pair was tried twice."""
+Numbers = NDArray[np.int64]
+
+
+def _tries(source: Numbers, action: Numbers, target: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Return how often each pair of state and action was tried, and of each arc its pair and how often it was taken."""
     _, pair = np.unique(np.stack([source, action]), axis=1, return_inverse=True)
     pair = pair.reshape(-1)
     arcs, times = np.unique(np.stack([pair, target]), axis=1, return_counts=True)
-    tried, most = np.bincount(pair), np.zeros(pair.max() + 1, np.int64)
-    np.maximum.at(most, arcs[0], times)
+    return np.bincount(pair), arcs[0], times
+
+
+def _noise(source: Numbers, action: Numbers, target: Numbers) -> float:
+    """Return what `planning.noise_kernels` measures in a replay with these steps."""
+    tried, pair, times = _tries(source, action, target)
+    again = tried > 1
+    repeated = tried[again].sum()
+    if len(source) < ENOUGH_ROWS or repeated < ENOUGH_REPEATED * len(source):
+        return 0.0
+    same = np.bincount(pair, times * (times - 1.0), len(tried))[again] / (tried[again] - 1.0)
+    return float((1.0 - same.sum() / repeated) * len(tried) / len(source))
+
+
+def _agreement(source: Numbers, action: Numbers, target: Numbers) -> float:
+    """Return the share of steps that agree with the most frequent one, among those whose pair was tried twice."""
+    tried, pair, times = _tries(source, action, target)
+    most = np.zeros(len(tried), np.int64)
+    np.maximum.at(most, pair, times)
     again = tried > 1
     return float(most[again].sum() / tried[again].sum()) if again.any() else float("nan")
 

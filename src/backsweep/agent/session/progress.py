@@ -91,6 +91,10 @@ class Progress:
         """Show a warning."""
         print(f"warning: {message}", file=sys.stderr)
 
+    def note(self, message: str) -> None:
+        """Show what a user may want to know."""
+        self._print(message)
+
     def _print(self, line: str) -> None:
         if self._quiet:
             return

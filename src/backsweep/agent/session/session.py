@@ -52,6 +52,8 @@ class RunFiles:
     last: EvaluationRecord | None = None
     diverged: bool = False
     """Whether the user has been warned that its values diverged."""
+    noisy: bool = False
+    """Whether the user has been told that outcomes are too noisy to plan."""
 
 
 @dataclass(frozen=True)
@@ -221,8 +223,9 @@ class Session:
             )
             run.finished_returns, run.finished_lengths = [], []
             self._check_values(files, means["batch_q"])
-            replay = run.replay
-            files.writer.write(ReplayRecord(step=fleet.step, nbytes=replay.nbytes, statistics=replay.stats()))
+            record = ReplayRecord(step=fleet.step, nbytes=run.replay.nbytes, statistics=run.replay.stats())
+            files.writer.write(record)
+            self._tell_of_noise(files, record.statistics)
             files.writer.write(
                 TimingRecord(
                     step=fleet.step,
@@ -245,6 +248,17 @@ class Session:
             self.progress.warn(
                 f"{files.shown}: values diverged: at step {self.fleet.step:,} the mean Q of its batches is "
                 f"{batch_q:,.0f}, and no episode returns more than {largest:,.0f}"
+            )
+
+    def _tell_of_noise(self, files: RunFiles, statistics: dict[str, float]) -> None:
+        """Tell when a run stops planning because outcomes are too noisy, and when it starts again."""
+        noisy = bool(statistics.get("too_noisy"))
+        if noisy != files.noisy:
+            files.noisy = noisy
+            then = "outcomes are too random to plan: targets are one-step" if noisy else "outcomes can be planned with"
+            self.progress.note(
+                f"{files.shown}: from step {self.fleet.step:,} on {then} (noise {statistics['noise']:.2f}, limit "
+                f"{files.run.config.noise_limit:g})"
             )
 
     def _evaluate(self, runs: Sequence[int]) -> None:
