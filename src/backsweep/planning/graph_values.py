@@ -62,7 +62,9 @@ class GraphValues:
 
     def __post_init__(self) -> None:
         need_fields(self, lambda v: is_number(v) and v >= 1, "1 or more", "gap", "most_backups")
-        need_fields(self, lambda v: v is None or (is_number(v) and v >= 0), "0 or more, or None", "floor", "noise_limit")
+        need_fields(
+            self, lambda v: v is None or (is_number(v) and v >= 0), "0 or more, or None", "floor", "noise_limit"
+        )
         need_choice(self, "untried", "network", "never")
         need_fields(self, lambda v: is_number(v) and 0 < v <= 1, "in (0, 1]", "refresh")
         need_fields(self, lambda v: v is None or (is_number(v) and 0 <= v < 1), "in [0, 1), or None", "discount")

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import backsweep.agent.session.progress
-from backsweep.agent import train
+from backsweep.agent import run_config, train
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.session.progress import MOST_ROWS, Progress
@@ -73,3 +73,27 @@ def test_the_user_is_told_once_when_values_run_away(
 def test_ordinary_values_are_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(chain(steps=1_000), tmp_path / "run", quiet=True)
     assert "diverged" not in capsys.readouterr().err
+
+
+def test_the_user_is_told_when_outcomes_are_too_noisy_to_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = run_config(
+        "minatar/freeway",
+        steps=1_500,
+        warmup_steps=1_200,
+        capacity=2_000,
+        batch_size=4,
+        record_interval=300,
+        evaluation_interval=1_500,
+        evaluation_episodes=1,
+        noise_limit=0.1,
+    )
+    train(config, tmp_path / "run")
+    told = [line for line in capsys.readouterr().out.splitlines() if "too random to plan" in line]
+    assert len(told) == 1
+    assert "limit 0.1" in told[0]
+    records = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
+    found = [record["statistics"] for record in records if record["kind"] == "replay"]
+    assert found[-1]["too_noisy"] == 1
+    assert found[-1]["noise"] > 0.1

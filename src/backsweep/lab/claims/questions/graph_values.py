@@ -179,8 +179,7 @@ _TITLES = {
 _OTHERS = ("uer", "n-step")
 _BEFORE_THE_LIMIT: dict[str, Any] = {"noise_limit": None, "mix_with": "per"}
 _IN_OTHER_WORLDS = tuple(
-    replace(variant, on=_ON)
-    for variant in (ours("graph", **_BEFORE_THE_LIMIT), *(ours(method) for method in _OTHERS))
+    replace(variant, on=_ON) for variant in (ours("graph", **_BEFORE_THE_LIMIT), *(ours(method) for method in _OTHERS))
 )
 
 G3 = Question(
@@ -311,7 +310,7 @@ G4 = Question(
 _NOISY_GAMES = ("minatar/asterix", "minatar/freeway")
 _ALWAYS = "graph, always planning"
 _NOISY_LINES = tuple(
-    replace(variant, on=dict.fromkeys(_NOISY_GAMES, {"task_options": {}}))
+    replace(variant, on={game: {"task_options": {}} for game in _NOISY_GAMES})
     for variant in (ours("graph"), ours("graph", _ALWAYS, **_BEFORE_THE_LIMIT), ours("uer"))
 )
 
