@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from backsweep import GraphValues, Prioritized, Replay, Uniform
 from backsweep.planning import noise_kernels
-from strategies import MORE
+from strategies import examples
 from twins import planning as twin
 from twins.planning import Row
 
@@ -47,7 +47,7 @@ ROWS = st.builds(
 
 @pytest.mark.kernels
 @given(st.lists(ROWS, min_size=1, max_size=60), st.integers(5, 70))
-@settings(max_examples=100 * MORE)
+@settings(max_examples=examples(100))
 def test_noise_is_that_of_the_twin(rows: list[Row], capacity: int) -> None:
     replay = make(None, capacity)
     add_all(replay, rows)
