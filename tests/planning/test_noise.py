@@ -92,9 +92,18 @@ def test_with_more_tries_chance_averages_out_and_planning_begins() -> None:
     assert renewal.asked > 0
     assert replay.stats()["too_noisy"] == 0
     assert np.isfinite(replay.sample(32).target).all()
-    always = make(None, states=1_002)
-    add_all(always, tosses(1_000, np.random.default_rng(0), tries=2) + tosses(1_000, rng, tries=0))
-    assert always.renew_values(zeros).asked > 0
+
+
+def test_a_renewal_whose_network_fails_leaves_no_values() -> None:
+    rng = np.random.default_rng(0)
+    replay = make(0.22, states=1_002)
+    add_all(replay, tosses(1_000, rng, tries=2))
+    replay.renew_values(zeros)
+    add_all(replay, tosses(1_000, rng, tries=8))
+    with pytest.raises(ValueError, match="finite"):
+        replay.renew_values(lambda states: np.full((len(states), ACTIONS), np.nan))
+    assert replay.stats()["too_noisy"] == 1
+    assert np.isnan(replay.sample(32).target).all()
 
 
 def test_the_plan_after_noise_is_that_of_a_replay_that_always_planned() -> None:

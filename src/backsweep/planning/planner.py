@@ -146,6 +146,7 @@ class Planner(SavedComponent):
         """The lowest and the highest value, as of the last renewal."""
         self.floor = self._floor_between(self.bounds)
         """The largest distance of a target below the best action."""
+        self._found_noisy = False  # by a renewal that has begun; if the network fails, nothing has changed
 
     def _enough_tried(self) -> int:
         """Return the number of tried actions from which on a state needs no value from the network."""
@@ -168,8 +169,8 @@ class Planner(SavedComponent):
         store = self._store
         follow_kernels.follow(store.oldest, store.total, self.experience, self.model)
         limit = self.config.noise_limit
-        self.model.counters[NOISY] = limit is not None and self.noise > limit
-        if self.is_noisy:
+        self._found_noisy = limit is not None and self.noise > limit
+        if self._found_noisy:
             return self._asked[:0], self._asked_observations[:0]
         count = target_kernels.list_vertices_to_ask(
             self._graph.vertices_high,
@@ -188,6 +189,7 @@ class Planner(SavedComponent):
         """Store the network's values (n, actions) of the vertices that `begin_renewal` returned, and solve."""
         self.bounds[:] = self.learned_bounds() if bounds is None else bounds
         self.floor = self._floor_between(self.bounds)
+        self.model.counters[NOISY] = self._found_noisy
         if self.is_noisy:
             self.model.counters[RENEWALS] += 1
             return Renewal(0, 0, int(self.model.counters[CHANGED_COUNT]))

@@ -322,7 +322,7 @@ G5 = Question(
         "limit then stops planning, and rows are drawn uniformly. Does that repair the two games of MinAtar on which "
         "graph values had failed?"
     ),
-    claim="With the noise limit graph values are better on both games than with planning alone.",
+    claim="With the noise limit graph values are worse on neither game than with planning always, and better on one.",
     metric="Mean return at the end and as area under the curve; game by game, paired seeds, bootstrap.",
     decided_by=(
         "Two games, Asterix and Freeway; 500,000 steps, or 100,000 at the laptop scale. Holds if graph is behind graph "
