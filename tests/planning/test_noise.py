@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backsweep import GraphValues, Prioritized, Replay, Uniform
+from backsweep import GraphValues, Mixture, Prioritized, Replay, Uniform
 from backsweep.planning import noise_kernels
+from backsweep.samplers import Sampler
 from strategies import examples
 from twins import planning as twin
 from twins.planning import Row
@@ -139,13 +140,43 @@ def test_a_loaded_replay_knows_that_it_was_too_noisy(tmp_path: Path) -> None:
     assert np.isnan(loaded.sample(8).target).all()
 
 
-def test_with_priorities_targets_are_missing_as_well() -> None:
-    replay = Replay(
-        gym.spaces.Discrete(1_002), gym.spaces.Discrete(ACTIONS), 20_000, Prioritized(), gamma=0.9, values=GraphValues()
-    )
-    add_all(replay, tosses(1_000, np.random.default_rng(0), tries=2))
+def prioritized(states: int, sampler: Sampler | None = None) -> Replay:
+    space, actions = gym.spaces.Discrete(states), gym.spaces.Discrete(ACTIONS)
+    return Replay(space, actions, 20_000, sampler or Prioritized(), gamma=0.9, seed=7, values=GraphValues())
+
+
+def test_while_it_is_noisy_priorities_do_not_count() -> None:
+    rng = np.random.default_rng(0)
+    replay, uniform = prioritized(1_002), prioritized(1_002, Uniform())
+    rows = tosses(1_000, rng, tries=2)
+    for each in (replay, uniform):
+        add_all(each, rows)
+        each.renew_values(zeros)
+    for _ in range(3):
+        batch = replay.sample(64)
+        replay.update_priorities(batch.row, np.linspace(0.0, 100.0, 64))
+        assert np.isnan(batch.target).all()
+        assert (batch.weight == 1).all()
+        np.testing.assert_array_equal(batch.row, uniform.sample(64).row)
+    mixed = prioritized(1_002, Mixture([(0.5, Prioritized()), (0.5, Uniform())]))
+    add_all(mixed, rows)
+    mixed.update_priorities(np.arange(2_000), np.where(np.arange(2_000) == 5, 1e6, 0.0))
+    assert (mixed.sample(64).row == 5).sum() > 20
+    mixed.renew_values(zeros)
+    assert (mixed.sample(64).row == 5).sum() < 5
+
+
+def test_priorities_are_kept_for_when_it_is_less_noisy() -> None:
+    rng = np.random.default_rng(0)
+    replay = prioritized(1_002)
+    add_all(replay, tosses(1_000, rng, tries=2))
     replay.renew_values(zeros)
-    assert np.isnan(replay.sample(8).target).all()
+    replay.update_priorities(np.arange(2_000), np.zeros(2_000))
+    add_all(replay, tosses(1_000, rng, tries=8))
+    replay.update_priorities(np.arange(2_000, 10_000), np.where(np.arange(8_000) == 0, 1e6, 0.0))
+    assert (replay.sample(64).row == 2_000).sum() < 5
+    replay.renew_values(zeros)
+    assert (replay.sample(64).row == 2_000).sum() > 40
 
 
 @pytest.mark.parametrize("limit", [-0.1, float("nan"), "much"])

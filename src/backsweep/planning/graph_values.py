@@ -46,8 +46,9 @@ class GraphValues:
     noise_limit
         Plan only while noise is at most this; None always plans. Noise is the chance that two transitions with the same
         state and action lead to different states, divided by the mean number of transitions of a state and action:
-        high where outcomes are random and seldom repeat. A plan then takes lucky outcomes for certain ones, so targets
-        and values are NaN and `Replay.explore` is uniform, until a later renewal finds less noise.
+        high where outcomes are random and seldom repeat. A plan then takes lucky outcomes for certain ones, and TD
+        errors are mostly chance. So targets and values are NaN, and `Replay.explore` and `Prioritized` draw uniformly,
+        until a later renewal finds less noise.
     """
 
     gap: float = 30.0

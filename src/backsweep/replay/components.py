@@ -154,7 +154,7 @@ class ReplayComponents:
             else Planner(values, self._store, self._graph, self.action_space, self._gamma)
         )
         self._use_arrays()
-        self._sampler = self._sampler_config.build(Experience(self._store, self._graph), generator)
+        self._sampler = self._sampler_config.build(Experience(self._store, self._graph, self._planner), generator)
         self._listeners = self._sampler.listeners()
         self.snapshot_memory = SnapshotMemory()
 

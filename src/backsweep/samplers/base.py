@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph, GraphDraws
 from backsweep.jit.random_streams import generator_state, restore_generator
+from backsweep.planning.planner import Planner
 from backsweep.store.store import Store
 from backsweep.store.store_kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
 from backsweep.types import Picks, Rows
@@ -34,9 +35,10 @@ class SamplerState:
 class Experience:
     """What a live sampler can see: the live rows with their rewards and ends, and the graph if it needs one."""
 
-    def __init__(self, store: Store, graph: Graph | None) -> None:
+    def __init__(self, store: Store, graph: Graph | None, planner: Planner | None = None) -> None:
         self.store = store
         self._graph = graph
+        self._planner = planner
 
     @property
     def graph(self) -> Graph:
@@ -58,6 +60,11 @@ class Experience:
     def total(self) -> int:
         """The number of rows ever added; the next row gets this serial number."""
         return self.store.total
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether graph values found outcomes too random to plan with; large TD errors are then mostly chance."""
+        return self._planner is not None and self._planner.is_noisy
 
     def rewards(self, row: Rows) -> NDArray[np.float64]:
         """Return the rewards of live rows, by serial number."""

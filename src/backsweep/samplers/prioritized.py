@@ -16,6 +16,7 @@ from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.sum_tree import SumTree
 from backsweep.samplers.sum_tree_kernels import LARGEST_PRIORITY
 from backsweep.snapshot.contents import need
+from backsweep.store.store_kernels import draw_uniform
 from backsweep.types import Picks, Rows
 
 
@@ -25,6 +26,9 @@ class Prioritized:
 
     New rows get the largest priority that any row has had so far. Importance weights are (N P) ** -beta, divided by the
     largest one.
+
+    With graph values, rows are drawn uniformly while outcomes are too random to plan with (`GraphValues.noise_limit`):
+    large TD errors are then mostly chance. Priorities are kept up to date meanwhile.
     """
 
     alpha: float = 0.6
@@ -116,6 +120,10 @@ class LivePrioritized(LiveSampler):
     def pick_into(self, row: Rows, weight: NDArray[np.float32]) -> None:
         """Write chosen live rows and their weights to the given arrays."""
         experience = self.experience
+        if experience.is_noisy:
+            draw_uniform(random_word(self.generator), experience.total, len(experience), row)
+            weight[:] = 1.0
+            return
         sum_tree_kernels.draw_prioritized(
             random_word(self.generator),
             experience.oldest,

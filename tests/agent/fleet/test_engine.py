@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import backsweep.agent.fleet.engine
+import backsweep.planning.planner
 from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.fleet.compiled.given_targets import BackwardWalks
@@ -26,7 +27,7 @@ from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.value_programs import CHUNK
 from backsweep.agent.session.session import Session
 from rounding import RoundsByShape
-from trainer_helpers import chain, check_same_records, grid
+from trainer_helpers import chain, check_same_records, comparable_records, grid
 
 # What a small grid needs: the episodes' random starts are the engine's business, not the network's.
 # In double precision, so that other roundings of the same sums never come to another action.
@@ -82,6 +83,22 @@ def test_engines_write_the_same_records(method: str, tmp_path: Path) -> None:
         results = train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
         assert all(result.finished for result in results)
     check_all_records(tmp_path / "plain", tmp_path / "compiled", runs)
+
+
+def test_engines_ignore_priorities_alike_where_outcomes_are_noisy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backsweep.planning.planner, "ENOUGH_ROWS", 100)
+    slippery = {"random_action_chance": 0.3}
+    options = {"task_options": slippery, "mix_with": "per", "eta": 1.0}
+    runs = {f"limit{limit}": small("graph", noise_limit=limit, **options) for limit in (0.0, 1.0)}
+    for engine in ("plain", "compiled"):
+        train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
+    check_all_records(tmp_path / "plain", tmp_path / "compiled", runs)
+    for name, noisy in (("limit0.0", 1), ("limit1.0", 0)):
+        records = comparable_records(tmp_path / "compiled" / name)
+        found = [record["statistics"]["too_noisy"] for record in records if record["kind"] == "replay"]
+        assert found[-1] == noisy
 
 
 @pytest.mark.parametrize("method", ["ebu", "ebu-mixed"])

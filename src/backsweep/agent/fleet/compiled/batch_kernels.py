@@ -13,6 +13,7 @@ from backsweep.agent.learner.backward_targets_kernels import stops
 from backsweep.jit.array_table import Addresses, Table, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import next_word
+from backsweep.planning.model_kernels import NOISY, Model
 from backsweep.samplers.episodic_backward_kernels import walk_back
 from backsweep.samplers.sum_tree_kernels import draw_prioritized, update_priorities
 from backsweep.store.reading_kernels import fold_steps
@@ -76,13 +77,20 @@ def draw_swept(arrays: Table, number: int, out: NDArray[np.int64]) -> None:
     part.ints[codes.PART_HELD] = exchange(seed, counters[TOTAL] - counters[LIVE], window, held, incoming, out)
 
 
+@inlined
+def is_noisy(arrays: Table) -> bool:
+    """Say whether the run's graph values found outcomes too random to plan with, see `samplers.prioritized`."""
+    plans = unpack(codes.RunArrays, arrays[codes.RUN]).ints[codes.RUN_PLANS] != 0
+    return plans and unpack(Model, arrays[codes.MODEL]).counters[NOISY] != 0
+
+
 @kernel
 def draw_part(arrays: Table, number: int, row: NDArray[np.int64], weight: NDArray[np.float32]) -> None:
     """Draw the rows of one part of a sampler; weights come in as ones."""
     part, ring = part_of(arrays, number), unpack(Ring, arrays[RING])
     total, live, kind = ring.counters[TOTAL], ring.counters[LIVE], part.ints[codes.PART_KIND]
     generator = part.generators[codes.PART_GENERATOR]
-    if kind == codes.UNIFORM:
+    if kind == codes.UNIFORM or (kind == codes.PRIORITIZED and is_noisy(arrays)):
         draw_uniform(next_word(generator), total, live, row)
     elif kind == codes.PRIORITIZED:
         draw_prioritized(

@@ -130,7 +130,8 @@ RUN_FAILED_AT = 13  # step of the failure
 RUN_START = 14  # the number of the episode's first observation if it is stored already, else -1
 RUN_N_STEP = 15  # steps that are folded into a transition
 RUN_EXPLORES = 16  # whether random actions depend on the graph, see `planning.exploration_kernels`
-RUN_INTS = 17
+RUN_PLANS = 17  # whether it has graph values
+RUN_INTS = 18
 # Numbers of a run.
 RUN_DISCOUNT = 0
 RUN_RETURN = 1  # of the running episode

@@ -110,6 +110,7 @@ class CompiledRuns:
             ints[codes.RUN_BOOTSTRAP] = member.bootstrap_at_timeout
             ints[codes.RUN_N_STEP] = machine.n_step
             ints[codes.RUN_EXPLORES] = member.explores
+            ints[codes.RUN_PLANS] = machine.planner is not None
             self.floats[run, codes.RUN_DISCOUNT] = machine.gamma
         self.buffers = buffers
         # Kernels are compiled for one precision; learners have one of two.
