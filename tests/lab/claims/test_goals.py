@@ -76,7 +76,7 @@ def test_runs_have_our_settings_and_what_the_question_changes(question: Any) -> 
         games = run.task.startswith(("minatar/", "atari/"))
         assert config["steps"] == (500_000 if games else short.get(run.task, LENGTH))
         where: dict[str, Any] = {"env": run.task} if run.task == "CartPole-v1" else {"task": run.task}
-        given = ("steps", "task_options", "exact", "explore", "noise_limit", "mix_with")
+        given = ("steps", "task_options", "exact", "explore", "noise_limit")
         told = {name: value for name, value in run.options.items() if name in given}
         plain = run_config(**where, method=run.variant.method, seed=run.seed, **told).to_json()
         if question.kind == "graph values" and run.variant.label not in changed:
@@ -232,11 +232,11 @@ def test_parts_of_the_method_are_compared_with_all_of_it(tmp_path: Path) -> None
 
 
 class TestOtherWorlds:
-    def write_all(self, root: Path, **curves: dict[str, list[float]]) -> None:
+    def write_all(self, root: Path, seeds: int = 5, **curves: dict[str, list[float]]) -> None:
         question = find_question("G3")
         for task in question.tasks:
             for label in question.compared:
-                write(root, "G3", label, task, curves.get(label, {}).get(task, step_curve(0.5)), seeds=5)
+                write(root, "G3", label, task, curves.get(label, {}).get(task, step_curve(0.5)), seeds=seeds)
 
     def test_ahead_on_one_and_equal_elsewhere_holds(self, tmp_path: Path) -> None:
         self.write_all(tmp_path, graph={"CartPole-v1": step_curve(0.2)})
@@ -259,6 +259,14 @@ class TestOtherWorlds:
     def test_ahead_nowhere_does_not(self, tmp_path: Path) -> None:
         self.write_all(tmp_path)
         assert verdict(tmp_path, "G3").outcome == "does not hold"
+
+    @pytest.mark.parametrize(
+        ("seeds", "caution"), [(3, "one comparison in 4."), (5, "one comparison in 16."), (8, None)]
+    )
+    def test_few_seeds_are_said_to_be_few(self, seeds: int, caution: str | None, tmp_path: Path) -> None:
+        self.write_all(tmp_path, seeds)
+        summary = verdict(tmp_path, "G3").summary
+        assert summary.endswith(caution) if caution else "one comparison in" not in summary
 
 
 def test_trials_are_shown_and_decide_nothing(tmp_path: Path) -> None:

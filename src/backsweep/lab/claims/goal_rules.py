@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ from backsweep.lab.claims.summary import TITLE, Comparison, TrainingRule, by_tas
 from backsweep.lab.stats import Interval, bootstrap, median_interval, quantile, steps_to, steps_to_keep
 
 SOLVED = 0.9  # of all episodes
+ENOUGH_SEEDS = 8
+"""Fewer give differences on a single task that chance alone would give too often."""
 Clock = Callable[[TrainedRun], tuple[float, bool]]
 
 
@@ -161,7 +163,18 @@ class NowhereBehind(Comparison):
         checks.append(Check(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
         short = f"{title_of(self.winner)} ahead on {len(ahead)} of {len(groups)} tasks, behind on "
         short += f"{sum(check.holds is False for check in checks[:-1]) or 'none'}."
-        return self.conclude(checks, groups, [], {TITLE: entries}, short=short[0].upper() + short[1:])
+        verdict = self.conclude(checks, groups, [], {TITLE: entries}, short=short[0].upper() + short[1:])
+        return replace(verdict, summary=f"{verdict.summary}{self._caution(groups)}")
+
+    def _caution(self, groups: Groups) -> str:
+        """Return a sentence about how little a few seeds tell: resampling them never changes a sign that all share."""
+        few = min(len(group.seeds(self.compared)) for group in groups.values())
+        if few >= ENOUGH_SEEDS:
+            return ""
+        return (
+            f" With {few} seeds a difference is clear as soon as all of them have its sign, which chance alone gives "
+            f"one comparison in {2 ** (few - 1)}."
+        )
 
 
 @dataclass(frozen=True)
