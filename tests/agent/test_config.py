@@ -280,11 +280,11 @@ def test_our_settings_are_the_default_and_fit_the_budget() -> None:
     assert run_config("minigrid/doorkey", settings="paper").reward_scale == 1.0
 
 
-def test_where_outcomes_may_be_random_graph_values_draw_uniformly_and_measure_noise() -> None:
+def test_where_outcomes_may_be_random_graph_values_measure_noise() -> None:
     method = method_for(run_config("minatar/asterix"))
     assert method.values is not None
     assert method.values.noise_limit == GraphValues().noise_limit
-    assert method.sampler == Uniform()
+    assert isinstance(method.sampler, Prioritized)
     assert run_config("minatar/asterix", method="per").noise_limit is None
 
 

@@ -37,6 +37,7 @@ _OUR_CONSTANTS: dict[str, dict[str, Any]] = {
     # Rows by priority alone: sweeps help where few ends are failures, and hurt with lava.
     "graph": {"eta": 1.0, "explore": "graph"},
     "graph-uniform": {"explore": "graph"},
+    "ceer": {"ceer_imitation": 1.0},
     "ebu": {"diffusion": 0.25},
     "erlam": {"erlam_weight": 0.1},
     "gap": {"advantage": 0.5},
@@ -62,8 +63,7 @@ def _our_fields(family: str | None, method: str, steps: int) -> dict[str, Any]:
     fields: dict[str, Any] = {"reward_scale": "auto", "predecessors": 1, "evaluation_random_chance": 0.01}
     fields.update(_OUR_CONSTANTS.get(method, {}))
     if method in _PLANNING and family not in _LITTLE_NOISE:
-        # Where outcomes are random, large TD errors are often chance, and priorities draw the same rows in vain.
-        fields.update(mix_with="uniform", noise_limit=GraphValues().noise_limit)
+        fields["noise_limit"] = GraphValues().noise_limit
     if family in ("minigrid", "sokoban"):
         fields.update(
             ratio=0.5,
