@@ -90,7 +90,7 @@ def test_engines_ignore_priorities_alike_where_outcomes_are_noisy(
 ) -> None:
     monkeypatch.setattr(backsweep.planning.planner, "ENOUGH_ROWS", 100)
     slippery = {"random_action_chance": 0.3}
-    options = {"task_options": slippery, "mix_with": "per", "eta": 1.0}
+    options = {"task_options": slippery, "mix_with": "per", "eta": 1.0, "steps": 400}
     runs = {f"limit{limit}": small("graph", noise_limit=limit, **options) for limit in (0.0, 1.0)}
     for engine in ("plain", "compiled"):
         train_fleet(runs, tmp_path / engine, engine=engine, quiet=True)
