@@ -21,13 +21,14 @@ from twins.planning import Row
 STATES, ACTIONS = 6, 2
 
 
-def make(limit: float | None, capacity: int = 20_000, states: int = STATES) -> Replay:
+def make(limit: float | None, capacity: int = 20_000, states: int = STATES, sampler: Sampler | None = None) -> Replay:
     return Replay(
         gym.spaces.Discrete(states),
         gym.spaces.Discrete(ACTIONS),
         capacity,
-        Uniform(),
+        sampler,
         gamma=0.9,
+        seed=7,
         values=GraphValues(noise_limit=limit),
     )
 
@@ -140,14 +141,9 @@ def test_a_loaded_replay_knows_that_it_was_too_noisy(tmp_path: Path) -> None:
     assert np.isnan(loaded.sample(8).target).all()
 
 
-def prioritized(states: int, sampler: Sampler | None = None) -> Replay:
-    space, actions = gym.spaces.Discrete(states), gym.spaces.Discrete(ACTIONS)
-    return Replay(space, actions, 20_000, sampler or Prioritized(), gamma=0.9, seed=7, values=GraphValues())
-
-
 def test_while_it_is_noisy_priorities_do_not_count() -> None:
     rng = np.random.default_rng(0)
-    replay, uniform = prioritized(1_002), prioritized(1_002, Uniform())
+    replay, uniform = (make(0.22, states=1_002, sampler=sampler) for sampler in (Prioritized(), Uniform()))
     rows = tosses(1_000, rng, tries=2)
     for each in (replay, uniform):
         add_all(each, rows)
@@ -158,7 +154,7 @@ def test_while_it_is_noisy_priorities_do_not_count() -> None:
         assert np.isnan(batch.target).all()
         assert (batch.weight == 1).all()
         np.testing.assert_array_equal(batch.row, uniform.sample(64).row)
-    mixed = prioritized(1_002, Mixture([(0.5, Prioritized()), (0.5, Uniform())]))
+    mixed = make(0.22, states=1_002, sampler=Mixture([(0.5, Prioritized()), (0.5, Uniform())]))
     add_all(mixed, rows)
     mixed.update_priorities(np.arange(2_000), np.where(np.arange(2_000) == 5, 1e6, 0.0))
     assert (mixed.sample(64).row == 5).sum() > 20
@@ -168,7 +164,7 @@ def test_while_it_is_noisy_priorities_do_not_count() -> None:
 
 def test_priorities_are_kept_for_when_it_is_less_noisy() -> None:
     rng = np.random.default_rng(0)
-    replay = prioritized(1_002)
+    replay = make(0.22, states=1_002, sampler=Prioritized())
     add_all(replay, tosses(1_000, rng, tries=2))
     replay.renew_values(zeros)
     replay.update_priorities(np.arange(2_000), np.zeros(2_000))
