@@ -261,7 +261,7 @@ class TestOtherWorlds:
         assert verdict(tmp_path, "G3").outcome == "does not hold"
 
     @pytest.mark.parametrize(
-        ("seeds", "caution"), [(3, "one comparison in 4."), (5, "one comparison in 16."), (8, None)]
+        ("seeds", "caution"), [(3, "one comparison in 4 would."), (5, "one comparison in 16 would."), (8, None)]
     )
     def test_few_seeds_are_said_to_be_few(self, seeds: int, caution: str | None, tmp_path: Path) -> None:
         self.write_all(tmp_path, seeds)

@@ -217,6 +217,7 @@ class TestLeadAndSize:
         assert found.outcome == "inconclusive"
         assert found.checks[-1].found == "3 tasks; a trend needs 4"
         assert "3 of 7 tasks" in found.summary
+        assert found.headline == "inconclusive on 3 of 7 tasks"
 
     def test_runs_without_a_recorded_graph(self, tmp_path: Path) -> None:
         for task in SOKOBAN[:4]:

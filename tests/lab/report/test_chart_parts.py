@@ -19,7 +19,7 @@ from backsweep.lab.report.charts import coverage, speeds
 from backsweep.lab.report.figures import COLUMNS, dashes, draw
 from backsweep.lab.report.learning_charts import learning, trials
 from backsweep.lab.report.page import colours, thumbnail, thumbnails
-from backsweep.lab.report.solving_time import read_soonest, soonest_chart, soonest_sentence
+from backsweep.lab.report.solving_time import SolvingTimes, read_soonest, soonest_chart, soonest_sentence
 from backsweep.lab.stats import Interval
 from result_folders import write_straight_runs
 
@@ -163,7 +163,7 @@ def test_who_is_first_is_read_from_the_runs_of_the_question(tmp_path: Path) -> N
     assert found.medians("minigrid/doorkey") == {"graph": 900.0, "ter": np.inf, "uer": 1_000.0}
     assert found.reached("minigrid/unlock", "ter") == (0, 3)
     assert soonest_sentence(found) == (
-        "Graph values solve all 2 tasks first, after 900 steps by the median seed; "
+        "Graph values solve both tasks first, after 900 steps by the median seed; "
         "the next best method needs 1.1 times as many."
     )
     chart = soonest_chart(found)
@@ -174,6 +174,12 @@ def test_who_is_first_is_read_from_the_runs_of_the_question(tmp_path: Path) -> N
     # Other settings of a method are no line of the question.
     write_straight_runs(tmp_path / "other", {"graph": 0.2}, gap=1.0)
     assert read_soonest(read_evidence(tmp_path), find_question("G1")) == found
+
+
+def test_the_median_is_the_one_that_rules_use() -> None:
+    """With an even number of seeds it is the step by which half of them are done, not one between two runs."""
+    steps = {("minigrid/doorkey", "graph"): {0: 100.0, 1: 200.0}, ("minigrid/doorkey", "ter"): {0: 300.0, 1: np.inf}}
+    assert SolvingTimes(steps, 1_000).medians("minigrid/doorkey") == {"graph": 100.0, "ter": 300.0}
 
 
 def test_one_method_alone_is_no_comparison(tmp_path: Path) -> None:

@@ -172,8 +172,8 @@ class NowhereBehind(Comparison):
         if few >= ENOUGH_SEEDS:
             return ""
         return (
-            f" With {few} seeds a difference is clear as soon as all of them have its sign, which chance alone gives "
-            f"one comparison in {2 ** (few - 1)}."
+            f" With {few} seeds a difference counts as clear if all of them agree on its sign; by chance alone one "
+            f"comparison in {2 ** (few - 1)} would."
         )
 
 

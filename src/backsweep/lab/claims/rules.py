@@ -15,7 +15,7 @@ from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.groups import Groups, Measure, area, complete, final_score, scores
-from backsweep.lab.claims.question import Check, Outcome, Table, Variant, Verdict
+from backsweep.lab.claims.question import Check, Outcome, Table, Variant, Verdict, all_of
 from backsweep.lab.claims.summary import TITLE, Comparison, PairedRule, TrainingRule, by_task
 from backsweep.lab.stats import Interval, holm, paired_difference, probability_of_improvement, seeds_needed
 
@@ -225,6 +225,7 @@ class Together:
             max(verdict.records for verdict in found),
             more,
             number="; ".join(filter(None, (verdict.number for verdict in found))),
+            about=found[0].about if len({verdict.about for verdict in found}) == 1 else "",
             # If nothing is decided, all rules say the same.
             short=" ".join(verdict.short for verdict in (found[:1] if set(outcomes) == {"inconclusive"} else found)),
         )
@@ -257,7 +258,7 @@ def _where_ahead(winner: str, losers: Sequence[str], measure: str, entries: Sequ
             ahead.append(task)
         elif clear and min(clear) < 0:
             behind.append(task)
-    others = title_of(losers[0]) if len(losers) == 1 else f"all {len(losers)} others"
+    others = title_of(losers[0]) if len(losers) == 1 else f"{all_of(len(losers)).lower()} others"
     where = f"{len(ahead)} of {len(tasks)} tasks" if len(tasks) > 1 else ("the task" if ahead else "no task")
     rival, lost = "it" if len(losers) == 1 else "one of them", len(behind) or "none"
     title = title_of(winner)

@@ -11,8 +11,9 @@ from backsweep.agent.palette import in_order, title_of
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.goal_rules import SOLVED, kept
 from backsweep.lab.claims.groups import belongs_to
-from backsweep.lab.claims.question import Question
+from backsweep.lab.claims.question import Question, all_of
 from backsweep.lab.report.chart import DotCategory, DotChart, Dots, short_number, task_title
+from backsweep.lab.stats import quantile
 
 MOST_DRAWN = 8
 
@@ -36,12 +37,12 @@ class SolvingTimes:
         return sorted(found, key=lambda task: (min(self.medians(task).values()), task))
 
     def medians(self, task: str) -> dict[str, float]:
-        """Return the median over seeds of each method on a task."""
-        return {
-            method: float(np.median(list(self.steps[task, method].values())))
-            for method in self.methods
-            if (task, method) in self.steps
-        }
+        """Return the median over seeds of each method on a task: the step by which half of its runs solve it."""
+        return {method: self._median(task, method) for method in self.methods if (task, method) in self.steps}
+
+    def _median(self, task: str, method: str) -> float:
+        steps = np.array(list(self.steps[task, method].values()))
+        return quantile(steps, np.isfinite(steps))
 
     @property
     def drawn(self) -> list[str]:
@@ -115,7 +116,9 @@ def soonest_sentence(found: SolvingTimes) -> str:
     title = title_of(winner)
     mine = [found.medians(task)[winner] for task in found.tasks if first[task][0] == winner]
     count = winners.count(winner)
-    where = f"all {count} tasks" if count == len(found.tasks) else f"{count} of {len(found.tasks)} tasks"
+    where = (
+        f"{all_of(count).lower()} tasks" if 1 < count == len(found.tasks) else f"{count} of {len(found.tasks)} tasks"
+    )
     ratios, alone = [], []
     for task in (task for task in found.tasks if first[task][0] == winner):
         rival = min(at for method, at in found.medians(task).items() if _method_of(method) != _method_of(winner))
