@@ -8,8 +8,8 @@ Needs sheeprl in an environment of its own (its packages do not fit those of con
         opencv-python-headless
     pip install --no-deps sheeprl==0.8.4 && pip install .
 
-Writes OUT/minigrid-doorkey.seed-0100.jsonl as it goes: what the run is, an evaluation every 25,000 steps, and its end. A
-run that is killed keeps what it has written. Compressed and put into results/world-model, the files answer C17.
+Writes OUT/minigrid-doorkey.seed-0100.jsonl as it goes: what the run is, an evaluation every 25,000 steps, and its end.
+A run that is killed keeps what it has written. Compressed and put into results/world-model, the files answer C17.
 
 An update is recorded as one CUDA graph. If that fails, the run starts again with torch.compile, and then without.
 """

@@ -18,7 +18,7 @@ class RecordedUpdate:
         """Take the function to record; its batches must all have the same shapes."""
         self._update = update
         self._calls = 0
-        self._side = torch.cuda.Stream()
+        self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._inputs: Batch = {}
         self._graph = torch.cuda.CUDAGraph()
 

@@ -21,11 +21,11 @@ class Sequences:
 
     def __init__(self, rows: int, num_envs: int, image: tuple[int, ...], actions: int, device: torch.device) -> None:
         """Make room for `rows` rows of each environment."""
-        shape, floats = (rows, num_envs), {"device": device, "dtype": torch.float32}
+        shape = rows, num_envs
         self.device = device
         self.images = torch.zeros((*shape, *image), dtype=torch.uint8, device=device)
-        self.actions = torch.zeros((*shape, actions), **floats)  # type: ignore[arg-type]
-        self.numbers = torch.zeros((*shape, 3), **floats)  # type: ignore[arg-type]
+        self.actions = torch.zeros((*shape, actions), device=device)
+        self.numbers = torch.zeros((*shape, 3), device=device)
         self.count = np.zeros(num_envs, np.int64)
 
     def add(

@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch.distributions import Categorical, Distribution, kl, normal
 
-_sample = Categorical.sample
+_sample: Any = Categorical.sample
 
 
-def draw(self: Categorical, sample_shape: torch.Size = torch.Size()) -> torch.Tensor:
+def draw(self: Categorical, sample_shape: Any = ()) -> torch.Tensor:
     """Draw as `Categorical.sample`: the class with the largest p / e, for exponential e, comes with probability p."""
     if sample_shape:
-        return _sample(self, sample_shape)
+        drawn: torch.Tensor = _sample(self, sample_shape)
+        return drawn
     return (self.probs / torch.empty_like(self.probs).exponential_(1.0)).argmax(dim=-1)
 
 
@@ -30,7 +31,7 @@ def alike(*values: Any) -> tuple[torch.Tensor, ...]:
         value if isinstance(value, torch.Tensor) else torch.full((), value, dtype=first.dtype, device=first.device)
         for value in values
     )
-    return torch.broadcast_tensors(*tensors)  # type: ignore[no-any-return]
+    return torch.broadcast_tensors(*tensors)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def divergence(p: Categorical, q: Categorical) -> torch.Tensor:
@@ -42,7 +43,7 @@ def divergence(p: Categorical, q: Categorical) -> torch.Tensor:
 
 def install() -> None:
     """Use these in this process, and do not check the arguments of distributions."""
-    Categorical.sample = draw  # type: ignore[assignment, method-assign]
-    normal.broadcast_all = alike  # type: ignore[attr-defined, assignment]
-    kl._kl_categorical_categorical = divergence  # type: ignore[assignment]
+    Categorical.sample = draw  # type: ignore[method-assign]
+    normal.broadcast_all = alike  # type: ignore[attr-defined]
+    kl._kl_categorical_categorical = divergence
     Distribution.set_default_validate_args(False)
