@@ -11,7 +11,7 @@ Needs sheeprl in an environment of its own (its packages do not fit those of con
 Writes OUT/minigrid-doorkey.seed-0100.jsonl as it goes: what the run is, an evaluation every 25,000 steps, and its end.
 A run that is killed keeps what it has written. Compressed and put into results/world-model, the files answer C17.
 
-An update is recorded as one CUDA graph. If that fails, the run starts again with torch.compile, and then without.
+An update is recorded as one CUDA graph. If that fails, the run starts again without.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("out", type=Path)
     made.add_argument("minutes", type=float, help="stop by then, also before the last step")
     made.add_argument("--device", choices=("cuda", "cpu"), default="cuda" if torch.cuda.is_available() else "cpu")
-    made.add_argument("--update", choices=UPDATES, help="how updates are made; default: whatever works, fastest first")
+    made.add_argument("--update", choices=UPDATES, help="how updates are made; default: recorded, or eager")
     made.add_argument("--threads", type=int, default=1)
     for name in ("prefill", "interval", "episodes", "pretrain", "num_envs", "batch", "length", "horizon"):
         made.add_argument(f"--{name.replace('_', '-')}", type=int)
@@ -58,7 +58,7 @@ def settings_of(given: argparse.Namespace) -> Settings:
 
 
 def main() -> int:
-    """Run it; after a failure, again with the next slower way to update."""
+    """Run it; if updates cannot be recorded, again without."""
     given = parser().parse_args()
     settings = settings_of(given)
     torch.set_num_threads(given.threads)
@@ -69,16 +69,14 @@ def main() -> int:
     out = given.out / f"{settings.task.replace('/', '-')}.seed-{settings.seed:04d}.jsonl"
     out.unlink(missing_ok=True)
     waitless.install()
-    run = Run(settings, out, given.device, how, deadline)
     try:
-        run.go()
+        Run(settings, out, given.device, how, deadline).go()
     except Exception:
-        slower = UPDATES[UPDATES.index(how) + 1 :]
-        if given.update is not None or not slower:
+        if given.update is not None or how != "recorded":
             raise
         traceback.print_exc()
-        print(f"updates cannot be {how} here; the run starts again, {slower[0]}", flush=True)
-        os.environ[UPDATE] = slower[0]
+        print("updates cannot be recorded here; the run starts again without that", flush=True)
+        os.environ[UPDATE] = "eager"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     return 0
 

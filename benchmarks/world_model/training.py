@@ -23,7 +23,7 @@ from benchmarks.world_model.sequences import Batch, Sequences
 from benchmarks.world_model.settings import Settings
 
 UPDATES = ("recorded", "compiled", "eager")
-"""Ways to make an update: a CUDA graph of everything, sheeprl's own use of torch.compile, or call by call."""
+"""Ways to make an update: a CUDA graph of everything, sheeprl's own use of torch.compile (minutes), or call by call."""
 REPORT_SECONDS = 30.0
 
 
