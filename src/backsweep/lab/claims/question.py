@@ -298,6 +298,11 @@ class Question:
         labels: tuple[str, ...] = getattr(self.rule, "compared", ())
         return labels or tuple(variant.label for variant in self.variants)
 
+    @property
+    def whole_runs(self) -> bool:
+        """Whether the claim is about whole runs; if not, tables of them would say something else."""
+        return bool(getattr(self.rule, "whole_runs", True))
+
     def plan(self, scale: Scale) -> Grid | Study | None:
         """Return what is run at a scale."""
         return self.scales.get(scale)

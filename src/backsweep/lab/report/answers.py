@@ -178,7 +178,9 @@ def _answer(question: Question, evidence: Evidence, follows: str) -> Answer:
         return answer
     answer.charts = charts_for(question, evidence, answer.slug, answer.verdict)
     if question.variants and answer.charts and _trained(question, evidence):
-        answer.scores, answer.sources = _scores(question, evidence), _sources(question, evidence)
+        answer.sources = _sources(question, evidence)
+    if answer.sources and question.whole_runs:
+        answer.scores = _scores(question, evidence)
         answer.thresholds, answer.successes = _thresholds(question, evidence), _successes(question, evidence)
         answer.diverged = _diverged(question, evidence)
     return answer

@@ -16,6 +16,7 @@ from backsweep.lab.claims.measured_rules import ORDER_TEXTS, reported
 from backsweep.lab.claims.question import Question, Verdict
 from backsweep.lab.report.chart import AnyChart, Chart, DotCategory, DotChart, Dots, Facet, Series
 from backsweep.lab.report.learning_charts import learning
+from backsweep.lab.report.world_model_charts import world_model
 from backsweep.lab.stats import curve_bands
 from backsweep.lab.studies.graphs import KINDS
 from backsweep.lab.studies.tabular.learner import METHODS
@@ -174,6 +175,7 @@ SPECIAL: dict[str, Callable[[Evidence], list[AnyChart]]] = {
     "C2": errors,
     "C11": speeds,
     "C16": collisions,
+    "C17": world_model,
     "C19": diffusions,
     "C20": one_sweep,
     "C21": coverage,

@@ -6,10 +6,13 @@ Each module defines QUESTIONS; here are all of them, the claims in the paper's o
 from __future__ import annotations
 
 from backsweep.lab.claims.question import Question
-from backsweep.lab.claims.questions import graph_values, learning, studies, variations
+from backsweep.lab.claims.questions import graph_values, learning, studies, variations, world_model
 
 CLAIMS: tuple[Question, ...] = tuple(
-    sorted((*studies.QUESTIONS, *learning.QUESTIONS, *variations.QUESTIONS), key=lambda question: int(question.id[1:]))
+    sorted(
+        (*studies.QUESTIONS, *learning.QUESTIONS, *variations.QUESTIONS, *world_model.QUESTIONS),
+        key=lambda question: int(question.id[1:]),
+    )
 )
 QUESTIONS: tuple[Question, ...] = (*graph_values.QUESTIONS, *CLAIMS)
 

@@ -1,4 +1,4 @@
-"""The paper's claims about other settings and other tasks: C12 to C15, C17, C18, C23 and C24."""
+"""The paper's claims about other settings and other tasks: C12 to C15, C18, C23 and C24."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from backsweep.lab.claims.questions.shared import (
     PER,
     SCORES,
     SLIPPERY,
-    SOKOBAN,
     TER,
     UER,
     grids,
@@ -97,24 +96,6 @@ C15 = Question(
     ),
     rule=Alike(("ebu", "ebu-notimeout"), _EBU_TIMEOUTS, MINIGRID),
     scales=grids(MINIGRID, _EBU_TIMEOUTS),
-)
-
-_WORLD_MODEL = (TER, variant("dreamer"))
-
-C17 = Question(
-    id="C17",
-    title="TER against a world model",
-    question="DreamerV2 learns a model of the world and practises in it. Does TER end as high with far fewer parts?",
-    claim="TER matches DreamerV2 at convergence on 3 of 4 tasks with far fewer parts.",
-    stated="as high on 3 of 4 tasks (curves)",
-    metric=SCORES,
-    decided_by=(
-        "Reproduced if TER's and DreamerV2's final scores differ by no more than 0.05 on at least 3 of 4 tasks; not "
-        "run without a DreamerV2 on the same tasks."
-    ),
-    rule=Alike(("ter", "dreamer"), _WORLD_MODEL, (*MINIGRID, *SOKOBAN)),
-    scales={"smoke": None, "laptop": None, "paper": None},
-    missing="This project has no DreamerV2; TER's runs are those of C3 and C4.",
 )
 
 # Returns of random play and of a human player, as Mnih et al. (2015) list them.
@@ -208,4 +189,4 @@ C24 = Question(
     scales=grids((LAVA_HARD,), _BY_VISITS),
 )
 
-QUESTIONS = (C12, C13, C14, C15, C17, C18, C23, C24)
+QUESTIONS = (C12, C13, C14, C15, C18, C23, C24)
