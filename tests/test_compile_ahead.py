@@ -62,6 +62,30 @@ def test_areas_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  tasks: " in capsys.readouterr().out
 
 
+def test_no_more_areas_at_a_time_than_cores(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    going: list[str] = []
+
+    class Process:
+        returncode = 0
+
+        def __init__(self, command: list[str], **options: object) -> None:
+            assert not going, "there is one core"
+            going.append(command[-1])
+
+        def poll(self) -> int:
+            going.clear()
+            return 0
+
+    monkeypatch.setattr(compile_ahead.subprocess, "Popen", Process)
+    monkeypatch.setattr(compile_ahead.os, "sched_getaffinity", lambda process: {0}, raising=False)
+    monkeypatch.setattr(compile_ahead, "PATIENCE", 0)
+    assert main(["compile", "tasks", "replay"]) == 0
+    told = capsys.readouterr().out
+    assert told.index("  tasks: ") < told.index("  replay: ")
+
+
 def test_a_part_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(compile_ahead.sys, "executable", "false")  # a program that fails, whatever it is told
     assert main(["compile", "replay"]) == 1
@@ -72,7 +96,7 @@ def test_a_part_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def test_unknown_areas_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "nonsense"]) == 2
-    assert "areas must be of replay, tasks, training, got 'nonsense'" in capsys.readouterr().err
+    assert "areas must be of fleets, replay, tasks, training, got 'nonsense'" in capsys.readouterr().err
 
 
 def test_without_torch_training_is_left_out(

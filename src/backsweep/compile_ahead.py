@@ -1,13 +1,14 @@
 """The command `backsweep compile`: compile the kernels ahead of time.
 
-For machine images, clusters and benchmarks. Each area runs briefly in its own process, all in parallel; compiled code
-goes to the usual cache (`jit.kernel_cache.cache_folder`).
+For machine images, clusters and benchmarks. Each area runs briefly in its own process, as many at a time as there are
+cores; compiled code goes to the usual cache (`jit.kernel_cache.cache_folder`), where later areas find it.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
@@ -50,10 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     if unknown := [name for name in arguments.areas if name not in AREAS]:
         raise ValueError(f"areas must be of {', '.join(AREAS)}, got {unknown[0]!r}")
     names = list(arguments.areas or AREAS)
-    if "training" in names and importlib.util.find_spec("torch") is None:
+    if importlib.util.find_spec("torch") is None and (trained := [name for name in names if name in WITH_TORCH]):
         if arguments.areas:
-            raise ValueError("training needs torch: pip install 'backsweep[train]'")
-        names.remove("training")
+            raise ValueError(f"{trained[0]} needs torch: pip install 'backsweep[train]'")
+        names = [name for name in names if name not in WITH_TORCH]
     began = time.monotonic()
     if arguments.wheel is not None and not arguments.here:
         return _for_a_wheel(names, arguments.wheel)
@@ -82,16 +83,15 @@ def _for_a_wheel(names: list[str], folder: str) -> int:
 
 
 def _side_by_side(names: list[str]) -> list[str]:
-    began, failed = time.monotonic(), []
+    began, failed, waiting = time.monotonic(), [], list(names)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     print(f"compiling {', '.join(names)}; up to two minutes if nothing is cached yet ...", flush=True)
-    going = {
-        name: subprocess.Popen(
-            [sys.executable, "-m", "backsweep", "compile", "--here", name], stdout=subprocess.DEVNULL
-        )
-        for name in names
-    }
+    going: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        while going:
+        while waiting or going:
+            while waiting and len(going) < cores:  # more at a time would compile the same, and none find it cached
+                command = [sys.executable, "-m", "backsweep", "compile", "--here", waiting[0]]
+                going[waiting.pop(0)] = subprocess.Popen(command, stdout=subprocess.DEVNULL)
             for name in [name for name, process in going.items() if process.poll() is not None]:
                 if going.pop(name).returncode:
                     failed.append(name)
@@ -166,14 +166,27 @@ def short_runs() -> dict[str, Any]:
     }
 
 
-def use_training() -> None:
-    """Train a fleet and a run alone, with evaluations."""
-    from backsweep.agent import train, train_fleet
+def use_fleets() -> None:
+    """Train a fleet, with evaluations."""
+    from backsweep.agent import train_fleet
 
-    runs = short_runs()
     with tempfile.TemporaryDirectory() as folder:
-        train_fleet(runs, f"{folder}/fleet", quiet=True, checkpoint_interval=0)
-        train(runs["ter"], f"{folder}/alone", quiet=True, checkpoint_interval=0)
+        train_fleet(short_runs(), f"{folder}/fleet", quiet=True, checkpoint_interval=0)
 
 
-AREAS: dict[str, Callable[[], None]] = {"replay": use_replay, "tasks": use_tasks, "training": use_training}
+def use_training() -> None:
+    """Train a run alone, with evaluations."""
+    from backsweep.agent import train
+
+    with tempfile.TemporaryDirectory() as folder:
+        train(short_runs()["ter"], f"{folder}/alone", quiet=True, checkpoint_interval=0)
+
+
+AREAS: dict[str, Callable[[], None]] = {
+    "fleets": use_fleets,
+    "replay": use_replay,
+    "tasks": use_tasks,
+    "training": use_training,
+}
+"""The one that takes longest is first, so that it is not left alone at the end."""
+WITH_TORCH = ("fleets", "training")
