@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -112,15 +111,6 @@ def compile_training() -> None:
     fleet.learner.update([blank] * len(configs))
 
 
-def compile_sampling() -> None:
-    """Train for a moment, so that the kernels that the runs still lack are compiled once, not by every worker."""
-    configs = {
-        method: replace(demo_config(method, 0, 90), target_interval=30, evaluation_interval=90) for method in METHODS
-    }
-    with TemporaryDirectory(prefix="backsweep-demo-") as folder:
-        train_fleet(configs, folder, engine="plain", quiet=True, checkpoint_interval=0, final_checkpoint=False)
-
-
 def run(out: Path, steps: int = STEPS) -> Path:
     """Train all methods, print and draw the results; return the picture's path."""
     pyplot("report")  # without matplotlib, say so before the training, not after it
@@ -134,11 +124,8 @@ def run(out: Path, steps: int = STEPS) -> Path:
     # Two processes that compile different kernels take less time than one, or than two that compile the same.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
         compiling = other.submit(compile_training)
-        walks = random_walks()
-        compiling_more = other.submit(compile_sampling)  # it adds rows too, and finds that compiled by now
-        before, after, distance = planned_states(walks)
+        before, after, distance = planned_states()
         compiling.result()
-        compiling_more.result()
     curves: dict[str, list[Curve]] = {method: [] for method in METHODS}
     began = time.monotonic()
     with TemporaryDirectory(prefix="backsweep-demo-") as place:
@@ -209,37 +196,29 @@ def in_words(curve: Curve) -> str:
 # -- planning ---------------------------------------------------------------------------------------------------------
 
 
-def random_walks() -> list[Replay]:
-    """Return replays of the same random walk, for one backup and for planning."""
+def planned_states() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the values of a random walk's states after one backup and after planning, and their steps to an end.
+
+    The network's values are all 0.
+    """
     env = make_single(TASK, **OPTIONS)
     assert isinstance(env.action_space, gym.spaces.Discrete)
-    walks = []
+    actions = int(env.action_space.n)
+    found = []
     for values in (GraphValues(depth=1), GraphValues(untried="never")):
         rng = np.random.default_rng(0)
         replay = Replay(env.observation_space, env.action_space, capacity=WALK, values=values)
         observation, _ = env.reset(seed=0)
         for _ in range(WALK):
-            action = int(rng.integers(env.action_space.n))
+            action = int(rng.integers(actions))
             following, reward, terminated, truncated, _ = env.step(action)
             replay.add(observation, action, float(reward), following, terminated, truncated)
             observation = env.reset()[0] if terminated or truncated else following
-        walks.append(replay)
-    return walks
-
-
-def planned_states(walks: Sequence[Replay]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return the values of a random walk's states after one backup and after planning, and their steps to an end.
-
-    The network's values are all 0.
-    """
-    assert isinstance(walks[0].action_space, gym.spaces.Discrete)
-    actions = int(walks[0].action_space.n)
-    for replay in walks:
         replay.renew_values(lambda seen: np.zeros((len(seen), actions)))
-    facts = read_facts(walks[1])
+        found.append(replay.graph.values())
+    facts = read_facts(replay)
     ends = np.flatnonzero(facts.terminal)
-    distance = reverse_distances(len(facts), facts.source, facts.target, ends)
-    return walks[0].graph.values(), walks[1].graph.values(), distance
+    return found[0], found[1], reverse_distances(len(facts), facts.source, facts.target, ends)
 
 
 # -- the picture ------------------------------------------------------------------------------------------------------
