@@ -28,6 +28,7 @@ from numba.core import sigutils, types
 from numba.core.caching import FunctionCache
 
 from backsweep.jit import wheel_cache
+from backsweep.jit.garbage import rarer_searches
 from backsweep.jit.interrupts import uninterrupted
 
 _numba: Any = numba.config
@@ -97,7 +98,7 @@ def _compile_in_one_go(dispatcher: Any) -> None:
     def compile_whole(signature: Any) -> Any:
         arguments, _ = sigutils.normalize_signature(signature)
         before = options.get("no_cpython_wrapper", False)
-        with uninterrupted():
+        with uninterrupted(), rarer_searches():
             options["no_cpython_wrapper"] = any(map(_only_kernels_have, arguments))
             try:
                 return compile_it(signature)
