@@ -174,6 +174,9 @@ def test_who_is_first_is_read_from_the_runs_of_the_question(tmp_path: Path) -> N
     # Other settings of a method are no line of the question.
     write_straight_runs(tmp_path / "other", {"graph": 0.2}, gap=1.0)
     assert read_soonest(read_evidence(tmp_path), find_question("G1")) == found
+    # Nor are runs with a setting that only another question varies.
+    write_straight_runs(tmp_path / "projections", {"ter": 1.0}, dimension=8)
+    assert read_soonest(read_evidence(tmp_path), find_question("G1")) == found
 
 
 def test_the_median_is_the_one_that_rules_use() -> None:

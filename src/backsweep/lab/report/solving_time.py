@@ -10,7 +10,7 @@ import numpy as np
 from backsweep.agent.palette import in_order, title_of
 from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.goal_rules import SOLVED, kept
-from backsweep.lab.claims.groups import belongs_to
+from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.question import Question, all_of
 from backsweep.lab.report.chart import DotCategory, DotChart, Dots, short_number, task_title
 from backsweep.lab.stats import quantile
@@ -64,13 +64,12 @@ def read_soonest(evidence: Evidence, question: Question) -> SolvingTimes | None:
     Only runs with the largest budget count, and methods with runs on every task.
     """
     runs = [
-        (variant.label, run)
-        for run in evidence.runs
-        if run.follows == "ours" and run.task in question.tasks and run.finished
-        for variant in question.variants
-        if belongs_to(run, variant)
+        (label, run)
+        for group in groups_for(question, evidence).values()
+        for label, seeds in group.runs.items()
+        for run in seeds.values()
+        if run.follows == "ours" and not np.isnan(run.numbers["exact_success"]).any()
     ]
-    runs = [(label, run) for label, run in runs if not np.isnan(run.numbers["exact_success"]).any()]
     budget = max((int(run.config["steps"]) for _, run in runs), default=0)
     found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for label, run in runs:
