@@ -30,8 +30,8 @@ C17 = Question(
     rule=RULE,
     scales={"smoke": None, "laptop": None, "paper": None},
     missing=(
-        "DreamerV2 on two tasks or more, three seeds each, as far as the time allows. How is said in docs/experiments.md: "
-        "sheeprl, which trains it, needs an environment of its own."
+        "DreamerV2 on two tasks or more, three seeds each, as far as the time allows, by python -m "
+        "benchmarks.world_model, which needs sheeprl in an environment of its own (docs/experiments.md)."
     ),
 )
 
