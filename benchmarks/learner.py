@@ -2,6 +2,7 @@
 
     python -m benchmarks.learner --device cuda --runs 25 50 100 200
     python -m benchmarks.learner --device cuda --runs 25 100 --engines fused graphs compiled autotuned
+    python -m benchmarks.learner --device cuda --runs 25 128 --kernels                 and where an update's time goes
 
 An environment step of every run costs one act and a quarter of an update. The table says how many environment steps a
 second that allows in all, and which limit is the nearest: bytes that must move (each parameter, moment, gradient,
@@ -18,6 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
@@ -161,6 +163,29 @@ def side_by_side(task: Task, runs: int, rule: TargetRule, streams: int) -> str:
     )
 
 
+def kernel_times(task: Task, runs: int, rule: TargetRule, repeats: int = 20) -> list[str]:
+    """Return lines about the kernels of an act and of an update: how often each runs, and how long in all.
+
+    Independent kernels of an update run at the same time, so their times add up to more than the update takes.
+    """
+    executor = filled(task, runs, "cuda", rule, "fused")
+    lines = []
+    for name, call in (("act", executor.act), ("update", executor.update)):
+        for _ in range(5):
+            call()
+        executor.wait()
+        with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+            for _ in range(repeats):
+                call()
+            executor.wait()
+        lines.append(f"{task.name} {rule.kind}, {runs} runs, {name}:")
+        found = [entry for entry in profiled.key_averages() if entry.device_time_total > 0]
+        for entry in sorted(found, key=lambda entry: -entry.device_time_total):
+            times, microseconds = entry.count / repeats, entry.device_time_total / repeats
+            lines.append(f"  {entry.key[:40]:40} {times:4.0f} times {microseconds:8.1f} us")
+    return lines
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
@@ -170,6 +195,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", default=["fused"], choices=list(ENGINES), help=f"{ENGINES}")
     parser.add_argument("--tasks", nargs="+", default=[task.name for task in TASKS])
     parser.add_argument("--streams", type=int, nargs="+", default=[], help="also this many fleets at once on a GPU")
+    parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, on a GPU")
     options = parser.parse_args()
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{name}, torch {torch.__version__}")
@@ -184,6 +210,8 @@ def main() -> None:
                     print(row(task, runs, options.device, TargetRule(kind=kind), engine), flush=True)
                 for streams in options.streams if options.device == "cuda" else []:
                     print(side_by_side(task, runs, TargetRule(kind=kind), streams), flush=True)
+                if options.kernels and options.device == "cuda":
+                    print("\n".join(kernel_times(task, runs, TargetRule(kind=kind))), flush=True)
 
 
 if __name__ == "__main__":
