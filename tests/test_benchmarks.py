@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from benchmarks import coverage
+
+from backsweep.tasks.exact import exact
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -107,3 +111,19 @@ def test_the_speed_of_runs_that_did_not_run_together_is_refused(tmp_path: Path) 
     assert "5 of 5 runs end before --last 9000" in recorded(f"{folder}:ter", "--last", "9000").stderr
     assert "30 of 30 runs end before --last 9000" in recorded(folder, "--last", "9000").stderr
     assert "--first must be at least 0 and below --last" in recorded(folder, "--first", "700").stderr
+
+
+def test_coverage_counts_starts_with_a_known_way_to_the_goal() -> None:
+    """All moves tried solve every start; and what the page says is what the record says."""
+    walk = coverage.Walk(exact("minigrid/redbluedoors"), "graph", 0)
+    assert walk.solved() == 0.0
+    for _ in range(50):
+        walk.step()
+    walk.tried[:] = True
+    assert walk.solved() == pytest.approx(1.0)
+    record = json.loads(coverage.RECORD.read_text())
+    after = {(row["task"], row["rule"]): np.mean(row["solved"], axis=0)[1] for row in record["rows"]}
+    page = (ROOT / "docs" / "graph_values.md").read_text()
+    for title, rule in (("`explore`", "graph"), ("to the nearest untried action", "nearest"), ("uniform", "uniform")):
+        shares = " | ".join(f"{after[task, rule]:.2f}" for task in coverage.TASKS)
+        assert f"| {title} | {shares} |" in page
