@@ -79,7 +79,7 @@ def test_no_more_areas_at_a_time_than_cores(
             return 0
 
     monkeypatch.setattr(compile_ahead.subprocess, "Popen", Process)
-    monkeypatch.setattr(compile_ahead.os, "sched_getaffinity", lambda process: {0}, raising=False)
+    monkeypatch.setattr(compile_ahead, "usable_cores", lambda: 1)
     monkeypatch.setattr(compile_ahead, "PATIENCE", 0)
     assert main(["compile", "tasks", "replay"]) == 0
     told = capsys.readouterr().out

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from backsweep.cores import usable_cores
 from backsweep.jit import wheel_cache
 from backsweep.jit.kernel_cache import cache_folder
 from backsweep.planning import GraphValues
@@ -84,7 +84,7 @@ def _for_a_wheel(names: list[str], folder: str) -> int:
 
 def _side_by_side(names: list[str]) -> list[str]:
     began, failed, waiting = time.monotonic(), [], list(names)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     print(f"compiling {', '.join(names)}; up to two minutes if nothing is cached yet ...", flush=True)
     going: dict[str, subprocess.Popen[bytes]] = {}
     try:

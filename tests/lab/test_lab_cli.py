@@ -288,7 +288,7 @@ def test_fleets_on_a_gpu_are_one_per_core_where_they_can_share_it(
     monkeypatch.setattr(
         "backsweep.lab.runs.engine.run_jobs", lambda todo, *_: (asked.append(len(todo)), ([], False))[1]
     )
-    monkeypatch.setattr("backsweep.lab.runs.engine.usable_cores", lambda: 7)
+    monkeypatch.setattr("backsweep.cores.usable_cores", lambda: 7)
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     command = ("run", "C3", "--engine", "fleet", "--device", "cuda", "--results", str(tmp_path / "results"))

@@ -1,7 +1,7 @@
 """Python's search for unused objects, made rarer while numba compiles.
 
 numba makes millions of small objects, nearly all of which are freed without that search. At Python's usual rate the
-search takes a tenth of the time of compiling and more, and finds little.
+search takes nearly a tenth of the time of compiling, and finds little.
 """
 
 from __future__ import annotations

@@ -169,8 +169,9 @@ def run_command(parsed: argparse.Namespace) -> int:
 
 
 def _run_here(parsed: argparse.Namespace) -> int:
+    from backsweep.cores import usable_cores
     from backsweep.lab.runs import gpu_sharing
-    from backsweep.lab.runs.engine import run_jobs, usable_cores
+    from backsweep.lab.runs.engine import run_jobs
 
     cores = usable_cores()
     one_per_core = parsed.engine == "process" or (parsed.device.startswith("cuda") and gpu_sharing.is_available())
@@ -249,7 +250,7 @@ def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
 
 def _show_plan(parsed: argparse.Namespace, found: Any, workers: int) -> int:
     """Print what would be done."""
-    from backsweep.lab.runs.engine import usable_cores
+    from backsweep.cores import usable_cores
     from backsweep.lab.runs.estimate import estimate
     from backsweep.lab.runs.progress import duration
 
@@ -335,11 +336,11 @@ def _unit(job: Any) -> str:
 def report_command(parsed: argparse.Namespace) -> int:
     """Write the report and print the verdicts."""
     from backsweep.agent.palette import pyplot
+    from backsweep.cores import usable_cores
     from backsweep.lab.report.answers import make_report
     from backsweep.lab.report.markdown import BEGIN, END
     from backsweep.lab.report.marked_text import replace_between
     from backsweep.lab.report.report_files import write_markdown, write_page, write_report
-    from backsweep.lab.runs.engine import usable_cores
 
     if parsed.markdown is not None:  # a page without the marked lines is refused before the work, not after it
         replace_between(parsed.markdown.read_text(encoding="utf-8"), BEGIN, END, "")

@@ -25,6 +25,7 @@ from backsweep.agent.palette import pyplot
 from backsweep.agent.session.evaluation.evaluate import evaluate_runs
 from backsweep.agent.session.records import EvaluationRecord, read_records
 from backsweep.agent.session.training import train_fleet
+from backsweep.cores import usable_cores
 from backsweep.graph.distances import reverse_distances
 from backsweep.planning import GraphValues
 from backsweep.replay import Replay
@@ -130,7 +131,7 @@ def run(out: Path, steps: int = STEPS) -> Path:
     began = time.monotonic()
     with TemporaryDirectory(prefix="backsweep-demo-") as place:
         runs = [(method, seed) for seed in SEEDS for method in METHODS]
-        workers = max(1, min(len(runs), os.cpu_count() or 1))
+        workers = min(len(runs), usable_cores())
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             shares = [runs[worker::workers] for worker in range(workers)]
             under_way = {

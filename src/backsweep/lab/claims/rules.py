@@ -262,9 +262,10 @@ def _where_ahead(winner: str, losers: Sequence[str], measure: str, entries: Sequ
     where = f"{len(ahead)} of {len(tasks)} tasks" if len(tasks) > 1 else ("the task" if ahead else "no task")
     rival, lost = "it" if len(losers) == 1 else "one of them", len(behind) or "none"
     title = title_of(winner)
+    title = f"{title[0].upper()}{title[1:]}"
     if measure == "final score":
         return f"{title} ends ahead of {others} on {where}, behind {rival} on {lost}."
-    return f"{title[0].upper()}{title[1:]}: higher {measure} than {others} on {where}, lower than {rival} on {lost}."
+    return f"{title}: higher {measure} than {others} on {where}, lower than {rival} on {lost}."
 
 
 def _decided(checks: Sequence[Check], furthest: dict[str, Any]) -> str:

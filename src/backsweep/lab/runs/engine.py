@@ -102,11 +102,6 @@ def terminated_like_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def usable_cores() -> int:
-    """Return the number of usable cores."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def shares_of(cores: int, workers: int) -> list[int]:
     """Return the number of cores of each worker: all cores, divided evenly, at least one each."""
     return [max(1, cores // workers + (worker < cores % workers)) for worker in range(workers)]
