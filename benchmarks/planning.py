@@ -164,7 +164,8 @@ def orders(world: GridWorld, planner: Planner, plain_first: bool = False) -> dic
     vertices, observations = planner.begin_renewal()
     tolerance = planner.config.tolerance * (BOUNDS[1] - BOUNDS[0])
     bounds = np.array(BOUNDS)
-    target_kernels.take_network_values(vertices, world.answers(observations), bounds, tolerance, planner.model)
+    answers, cautious = world.answers(observations), planner.config.cautious
+    target_kernels.take_network_values(vertices, answers, bounds, tolerance, cautious, planner.model)
     graph = world.replay.machinery.graph
     assert graph is not None
     high, most = graph.vertices_high, 10**12

@@ -275,17 +275,20 @@ def test_our_settings_are_the_default_and_fit_the_budget() -> None:
     assert (config.method, config.settings, config.reward_scale, config.steps) == ("graph", "ours", "auto", 1_000_000)
     short = run_config("minigrid/doorkey", steps=100_000)
     assert (short.warmup_steps, short.epsilon_steps, short.evaluation_interval) == (5_000, 80_000, 2_500)
-    assert method_for(config).values == GraphValues(gap=config.gap, refresh=config.refresh, noise_limit=None)
+    values = GraphValues(gap=config.gap, cautious=False, refresh=config.refresh, noise_limit=None)
+    assert method_for(config).values == values
     assert isinstance(method_for(config).sampler, Prioritized)
     assert run_config("minigrid/doorkey", settings="paper").reward_scale == 1.0
 
 
-def test_where_outcomes_may_be_random_graph_values_measure_noise() -> None:
+def test_where_outcomes_may_be_random_and_states_new_graph_values_measure_noise_and_are_cautious() -> None:
     method = method_for(run_config("minatar/asterix"))
     assert method.values is not None
     assert method.values.noise_limit == GraphValues().noise_limit
+    assert method.values.cautious
     assert isinstance(method.sampler, Prioritized)
     assert run_config("minatar/asterix", method="per").noise_limit is None
+    assert method_for(run_config(env="CartPole-v1")).values == method.values
 
 
 def test_a_configuration_that_said_faithful_still_loads() -> None:

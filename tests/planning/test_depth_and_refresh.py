@@ -33,7 +33,8 @@ rows_of_experience = st.lists(
 
 def filled(rows: list[Row], **options: Any) -> Replay:
     space, actions = gym.spaces.Discrete(STATES), gym.spaces.Discrete(ACTIONS)
-    replay = Replay(space, actions, 100, gamma=DISCOUNT, values=GraphValues(gap=1.0, tolerance=1e-9, **options))
+    values = GraphValues(gap=1.0, cautious=False, tolerance=1e-9, **options)
+    replay = Replay(space, actions, 100, gamma=DISCOUNT, values=values)
     for row in rows:
         replay.add(row.state, row.action, row.reward, row.successor, row.terminated, not row.terminated)
     return replay

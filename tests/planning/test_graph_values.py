@@ -17,7 +17,7 @@ from twins.planning import PlainModel, Row, widened
 
 STATES, ACTIONS, DISCOUNT = 8, 3, 0.9
 BOUNDS = (-4.0, 6.0)
-EXACT = {"tolerance": 1e-9, "most_backups": 1e6}
+EXACT = {"tolerance": 1e-9, "most_backups": 1e6, "cautious": False}
 
 
 @st.composite

@@ -28,7 +28,7 @@ def test_many_small_renewals_come_out_as_one(chance: float, untried: Any) -> Non
     """With the default tolerance, and a ring that is overwritten several times."""
     states, actions, discount, capacity = 150, 3, 0.95, 700
     random = np.random.default_rng(1)
-    values = GraphValues(untried=untried, most_backups=1e4)
+    values = GraphValues(untried=untried, cautious=False, most_backups=1e4)
     spaces = gym.spaces.Discrete(states), gym.spaces.Discrete(actions)
     goes_to, pays = random.integers(states, size=(states, actions)), random.normal(size=(states, actions))
     network = random.normal(size=(states, actions))
@@ -103,7 +103,8 @@ def test_a_state_that_was_out_of_use_forgets_what_it_was_worth() -> None:
 
 
 def test_a_network_that_fails_leaves_targets_as_they_were() -> None:
-    replay = Replay(gym.spaces.Discrete(9), gym.spaces.Discrete(2), 4, gamma=0.5, values=GraphValues(gap=1.0))
+    values = GraphValues(gap=1.0, cautious=False)
+    replay = Replay(gym.spaces.Discrete(9), gym.spaces.Discrete(2), 4, gamma=0.5, values=values)
     for state in range(3):
         replay.add(state, 0, 1.0, state + 1, state == 2, False)
     replay.renew_values(lambda states: np.zeros((len(states), 2)), bounds=(-10.0, 10.0))

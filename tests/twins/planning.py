@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -47,10 +47,20 @@ class PlainModel:
             rows
         )
 
+    def answer(self, state: int, network: NDArray[Any], bounds: tuple[float, float]) -> float:
+        """Return the network's best value of an untried action of a state, -inf if there is none."""
+        untried = [action for action in range(self.actions) if (state, action) not in self.outcomes]
+        return max((float(np.clip(network[state, action], *bounds)) for action in untried), default=-math.inf)
+
     def solve(
-        self, network: NDArray[Any], bounds: tuple[float, float], discount: float, untried_counts: bool = True
+        self,
+        network: NDArray[Any],
+        bounds: tuple[float, float],
+        discount: float,
+        untried_counts: bool = True,
+        last: Mapping[int, float] | None = None,
     ) -> dict[int, float]:
-        """Return V of every state; `network` (states, actions) speaks for untried actions."""
+        """Return V of every state; `network` (states, actions) speaks for untried actions, or `last` where lower."""
         values = dict.fromkeys(self.states, 0.0)
         change = math.inf
         while change > 1e-11:
@@ -59,8 +69,7 @@ class PlainModel:
                 tried = self.tried(state)
                 found = [self.q_value(state, action, values, discount) for action in tried]
                 if not tried or untried_counts:
-                    untried = [action for action in range(self.actions) if action not in tried]
-                    found += [float(np.clip(network[state, action], *bounds)) for action in untried]
+                    found.append(min(self.answer(state, network, bounds), (last or {}).get(state, math.inf)))
                 change = max(change, abs(max(found) - values[state]))
                 values[state] = max(found)
         return values | dict.fromkeys(self.ends, 0.0)

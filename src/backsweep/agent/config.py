@@ -63,6 +63,8 @@ class RunConfig:
     """Graph values: largest distance of a target below the best action; by default 0.15 of the range of returns."""
     untried: Literal["network", "never"] = "network"
     """Graph values: the value of untried actions."""
+    cautious: bool = False
+    """Graph values: use the lower of the network's last two answers for a state."""
     explore: Literal["uniform", "graph"] = "uniform"
     """How random actions are chosen: all alike, or (with graph values) preferring untried actions and successors seldom
     visited, and without those known to change nothing or to end the episode."""

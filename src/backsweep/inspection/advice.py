@@ -16,7 +16,6 @@ MOSTLY_REPEAT = 0.5
 SOME_REPEAT = 0.1
 ENOUGH_AGREE = 0.65
 """With at least this share, a cell of a grid is like a state: the same action mostly leads to the same cell."""
-OTHERWISE = "use Prioritized() or Uniform(), with n-step returns"
 
 
 class Advice(NamedTuple):
@@ -61,8 +60,14 @@ def advise(choices: Sequence[Measures], *, discrete_actions: bool, rewards_diffe
             "Prioritized()"
         )
         return Advice("maybe", best.encoder, reason)
-    reason = f"{returns}, so the graph consists of separate episodes: {OTHERWISE}"
-    return Advice("no", best.encoder, reason)
+    apart = f"{returns}, so the graph consists of separate episodes"
+    if discrete_actions:
+        reason = (
+            f"{apart}, and values planned on it are much like n-step returns: compare values=GraphValues() with "
+            "n-step returns"
+        )
+        return Advice("maybe", best.encoder, reason)
+    return Advice("no", best.encoder, f"{apart}: use Prioritized() or Uniform(), with n-step returns")
 
 
 def _states_repeat(best: Measures, discrete_actions: bool, rewards_differ: bool, steps: int) -> Advice:

@@ -17,6 +17,7 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import insert
 from backsweep.planning.model_kernels import (
     ACTION,
+    ANSWER,
     ARCS_FREE,
     ARCS_HIGH,
     ARCS_LIVE,
@@ -125,6 +126,7 @@ def drop_pair(
         vertices[vertex, FIRST_PAIR] = following
     vertices[vertex, TRIED] -= 1
     numbers[vertex, UNTRIED] = np.nan
+    numbers[vertex, ANSWER] = np.nan  # it did not count this action
     if pairs[pair, ACTION] < MASKED_ACTIONS:
         tried[vertex] &= ~(ONE << np.uint64(pairs[pair, ACTION]))
     pairs[pair, VERTEX] = counters[PAIRS_FREE]
@@ -177,6 +179,7 @@ def note_vertex(
         numbers[vertex, VALUE] = np.nan
         numbers[vertex, PROPAGATED] = np.nan
         numbers[vertex, UNTRIED] = np.nan
+        numbers[vertex, ANSWER] = np.nan
 
 
 @inlined

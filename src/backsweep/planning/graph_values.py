@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from backsweep.checks import is_number, need_choice, need_fields
+from backsweep.checks import is_number, need_choice, need_fields, need_flags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,10 @@ class GraphValues:
     untried
         The value of untried actions: ``"network"`` uses `q_values`, clipped to the bounds; ``"never"`` ignores them. A
         state without any tried action, such as the last one before a time limit, always has the network's value.
+    cautious
+        Use the lower of the network's last two answers for a state. Where few states repeat, most values on a path
+        come from the network, and the maximum over actions picks its errors at every step: planned values are then
+        too high. False uses the last answer. Has no effect with `depth`.
     refresh
         Share of the states evaluated again by the network at each renewal, in turn; new states and states with newly
         tried actions are always evaluated. Less than 1 saves time on large graphs.
@@ -54,6 +58,7 @@ class GraphValues:
     gap: float = 30.0
     floor: float | None = None
     untried: Literal["network", "never"] = "network"
+    cautious: bool = True
     refresh: float = 1.0
     discount: float | None = None
     tolerance: float = 1e-5
@@ -67,6 +72,7 @@ class GraphValues:
             self, lambda v: v is None or (is_number(v) and v >= 0), "0 or more, or None", "floor", "noise_limit"
         )
         need_choice(self, "untried", "network", "never")
+        need_flags(self, "cautious")
         need_fields(self, lambda v: is_number(v) and 0 < v <= 1, "in (0, 1]", "refresh")
         need_fields(self, lambda v: v is None or (is_number(v) and 0 <= v < 1), "in [0, 1), or None", "discount")
         need_fields(self, lambda v: is_number(v) and v > 0, "above 0", "tolerance")

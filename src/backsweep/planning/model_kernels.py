@@ -8,6 +8,7 @@
     numbers[vertex]       VALUE                   V; NaN for a vertex that is newer than the last renewal
                           PROPAGATED              V as its predecessors know it
                           UNTRIED                 the best value of an untried action; -inf if there is none
+                          ANSWER                  the same by the network's last answer alone; NaN if there was none
     stamps[vertex]        the graph's stamp of the vertex + 1: differs from that of a later one in its place
     pairs[pair]           VERTEX  ACTION  COUNT   a state, an action, and how many rows they have
                           FIRST_ARC  NEXT_PAIR  PREVIOUS_PAIR
@@ -64,7 +65,8 @@ UNSETTLED = 4
 VALUE = 0
 PROPAGATED = 1
 UNTRIED = 2
-NUMBER_COLUMNS = 3
+ANSWER = 3
+NUMBER_COLUMNS = 4
 # Columns of pairs.
 VERTEX = 0
 ACTION = 1

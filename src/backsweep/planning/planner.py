@@ -194,7 +194,8 @@ class Planner(SavedComponent):
             self.model.counters[RENEWALS] += 1
             return Renewal(0, 0, int(self.model.counters[CHANGED_COUNT]))
         tolerance = self.config.tolerance * max(float(self.bounds[1] - self.bounds[0]), SMALLEST_RANGE)
-        target_kernels.take_network_values(vertices, values, self.bounds, tolerance, self.model)
+        cautious = bool(self.config.cautious) and self.config.depth is None
+        target_kernels.take_network_values(vertices, values, self.bounds, tolerance, cautious, self.model)
         if self.config.depth is not None:
             depth_kernels.start_from_network(vertices, values, self.bounds, self.model)
             updates = depth_kernels.look_ahead(int(self.config.depth), self.discount, vertices, self.model)

@@ -12,6 +12,7 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.planning.model_kernels import (
     ACTION,
+    ANSWER,
     CANDIDATE,
     ENOUGH_TRIED,
     FIRST_PAIR,
@@ -108,9 +109,13 @@ def take_network_values(
     q_values: NDArray[np.floating],
     bounds: NDArray[np.float64],
     tolerance: float,
+    cautious: bool,
     model: Model,
 ) -> None:
-    """Update the values of untried actions, and mark the vertices whose values may change."""
+    """Update the values of untried actions, and mark the vertices whose values may change.
+
+    `cautious` takes the lower of a vertex's last two answers.
+    """
     states, tried, numbers, pairs = model.vertices, model.tried, model.numbers, model.pairs
     changed, counters = model.changed, model.counters
     for i in range(vertices.shape[0]):
@@ -119,6 +124,9 @@ def take_network_values(
         for action in range(q_values.shape[1]):
             if not is_tried(vertex, action, tried, states, pairs):
                 best = max(best, min(max(q_values[i, action], bounds[0]), bounds[1]))
+        if cautious:
+            last, numbers[vertex, ANSWER] = numbers[vertex, ANSWER], best
+            best = last if last < best else best  # not if `last` is NaN
         before, value = numbers[vertex, UNTRIED], numbers[vertex, VALUE]
         numbers[vertex, UNTRIED] = best
         if not best <= value or (before >= value - 2.0 * tolerance and best < before):

@@ -76,7 +76,7 @@ def test_runs_have_our_settings_and_what_the_question_changes(question: Any) -> 
         games = run.task.startswith(("minatar/", "atari/"))
         assert config["steps"] == (500_000 if games else short.get(run.task, LENGTH))
         where: dict[str, Any] = {"env": run.task} if run.task == "CartPole-v1" else {"task": run.task}
-        given = ("steps", "task_options", "exact", "explore", "noise_limit")
+        given = ("steps", "task_options", "exact", "explore", "noise_limit", "cautious")
         told = {name: value for name, value in run.options.items() if name in given}
         plain = run_config(**where, method=run.variant.method, seed=run.seed, **told).to_json()
         if question.kind == "graph values" and run.variant.label not in changed:
@@ -88,7 +88,7 @@ def test_runs_have_our_settings_and_what_the_question_changes(question: Any) -> 
 def test_graph_values_explore_by_the_graph_unless_a_line_says_otherwise() -> None:
     """Graph values are what `backsweep train` gives; methods without them draw random actions uniformly."""
     uniform = {"graph, uniform exploration", "without exploring"}
-    for name in ("G1", "G2", "G3", "G4", "G5"):
+    for name in ("G1", "G2", "G3", "G4", "G5", "G6"):
         for run in find_question(name).plan("paper").runs():
             explores = run.variant.method in ("graph", "graph-uniform") and run.variant.label not in uniform
             assert run_configuration(run)["explore"] == ("graph" if explores else "uniform")

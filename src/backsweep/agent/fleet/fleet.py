@@ -26,7 +26,7 @@ from backsweep.types import Batch
 
 OWN_FIELDS = (
     *("task", "env", "task_options", "method", "seed", "steps", "exact", "reward_scale"),
-    *("gap", "gap_floor", "untried", "explore", "refresh", "noise_limit"),
+    *("gap", "gap_floor", "untried", "cautious", "explore", "refresh", "noise_limit"),
     *("graph_share", "erlam_weight", "backup_depth", "n_step"),
     *("eta", "mix_with", "roots", "root_candidates", "predecessors"),
 )

@@ -213,6 +213,8 @@ class Together:
             outcome = "not reproduced"
         elif set(outcomes) == {"reproduced"}:
             outcome = "reproduced"
+        # If nothing is decided, all rules say the same.
+        telling = found[:1] if set(outcomes) == {"inconclusive"} else found
         more: dict[str, Table] = {}
         for verdict in found:
             for title, entries in verdict.more.items():
@@ -226,8 +228,7 @@ class Together:
             more,
             number="; ".join(filter(None, (verdict.number for verdict in found))),
             about=found[0].about if len({verdict.about for verdict in found}) == 1 else "",
-            # If nothing is decided, all rules say the same.
-            short=" ".join(verdict.short for verdict in (found[:1] if set(outcomes) == {"inconclusive"} else found)),
+            short=" ".join(filter(None, (verdict.short for verdict in telling))),
         )
 
 
