@@ -44,9 +44,9 @@ _OUR_CONSTANTS: dict[str, dict[str, Any]] = {
 }
 
 _PLANNING = ("graph", "graph-uniform")
-_KNOWN_TO_REPEAT = ("minigrid", "sokoban", "nchain")
-"""Families whose states repeat and whose outcomes are certain, or nearly: noise need not be measured, and values on a
-path seldom come from the network."""
+_LITTLE_NOISE = ("minigrid", "sokoban", "nchain")
+"""Families whose tasks have no noise, or little and states that repeat: there is nothing to measure. Cautious answers
+were slightly slower on MiniGrid, and not tried on the others."""
 
 
 def settings_fields(settings: str, family: str | None, method: str, steps: int) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _our_fields(family: str | None, method: str, steps: int) -> dict[str, Any]:
     """Return the settings that were best on tuning seeds; docs/training.md says how they were chosen."""
     fields: dict[str, Any] = {"reward_scale": "auto", "predecessors": 1, "evaluation_random_chance": 0.01}
     fields.update(_OUR_CONSTANTS.get(method, {}))
-    if method in _PLANNING and family not in _KNOWN_TO_REPEAT:
+    if method in _PLANNING and family not in _LITTLE_NOISE:
         fields.update(noise_limit=GraphValues().noise_limit, cautious=GraphValues().cautious)
     if family in ("minigrid", "sokoban"):
         fields.update(
