@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from backsweep.replay import Replay
 
 KIND = "backsweep replay"
-NOT_OURS = "Do not use this folder: no release of backsweep writes such a save"
+NOT_OURS = "Do not use this folder: this release of backsweep writes no such save"
 NO_MEMORY = "Load it on a machine, or with a limit, that has more memory, or give file=... for observations"
 VERSION = 1
 TRIES = 20

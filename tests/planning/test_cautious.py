@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import GraphValues, Replay
-from planning.test_graph_values import ACTIONS, BOUNDS, DISCOUNT, STATES, add, make, streams, values_of
+from small_worlds import ACTIONS, BOUNDS, DISCOUNT, STATES, add, make, streams, values_of
 from strategies import examples
 from twins.planning import PlainModel, Row
 
@@ -33,7 +33,7 @@ class LastAnswers:
             vertex = replay.graph.vertex(state)
             if vertex is not None:
                 stamps[state] = int(replay.machinery.graph.stamps(np.array([vertex]))[0])
-            if stamps.get(state) != self._stamps.get(state) or state in {state for state, _ in lost}:
+            if stamps.get(state) != self._stamps.get(state) or any(state == loser for loser, _ in lost):
                 self.answers.pop(state, None)
         self._rows, self._stamps = live, stamps
 

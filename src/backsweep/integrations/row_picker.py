@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from backsweep.encoding import ExactBytes
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
+from backsweep.saving import NOT_OURS
 from backsweep.snapshot import SnapshotError, read_snapshot, write_snapshot
 from backsweep.snapshot.contents import ContentsError, need, need_within
 from backsweep.snapshot.file_dict import files_of, write_files
@@ -197,7 +198,7 @@ class RowPicker:
         try:
             _check_places(arrays, replay)
         except ContentsError as error:
-            raise SnapshotError(path, str(error), "Do not use this folder: no release writes such a save") from error
+            raise SnapshotError(path, str(error), NOT_OURS) from error
         self.replay, self._picked = replay, {}
         self._place_of_slot[:] = arrays["place_of_slot"]
         self._row_of_place[:] = arrays["row_of_place"]

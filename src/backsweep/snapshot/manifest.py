@@ -117,7 +117,7 @@ def _decode(data: dict[str, Any], path: Path) -> Manifest:
 
     def need(condition: bool, why: str) -> None:
         if not condition:
-            raise SnapshotError(path, why, "Do not use this folder: no release of backsweep writes such a manifest")
+            raise SnapshotError(path, why, "Do not use this folder: this release of backsweep writes no such manifest")
 
     need(isinstance(data.get("kind"), str) and _is_count(data.get("version")), "its kind or version is malformed")
     for name, kind in (("arrays", dict), ("segments", list), ("metadata", dict)):

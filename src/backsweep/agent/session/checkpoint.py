@@ -218,9 +218,11 @@ def _refused(path: Path) -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        raise RunError(f"{path}: the entry {error} is missing: no release of backsweep writes such files") from error
+        raise RunError(
+            f"{path}: the entry {error} is missing: this release of backsweep writes no such files"
+        ) from error
     except (TypeError, AttributeError, IndexError, OverflowError, RuntimeError, MemoryError) as error:
-        raise RunError(f"{path} cannot be used ({error}): no release of backsweep writes such files") from error
+        raise RunError(f"{path} cannot be used ({error}): this release of backsweep writes no such files") from error
 
 
 def _config_of(slot: Path, run: Mapping[str, Any]) -> RunConfig:

@@ -179,10 +179,10 @@ _TITLES = {
     **{task: f"{task} with goals that do not end the episode" for task in ENDLESS_TASKS},
 }
 _OTHERS = ("uer", "n-step")
-_STATES_REPEAT: dict[str, Any] = {"noise_limit": None, "cautious": False}
+_WITH_LITTLE_NOISE: dict[str, Any] = {"noise_limit": None, "cautious": False}
 _GRAPH_ELSEWHERE = replace(
     ours("graph"),
-    on={task: {**given, **({} if task in {*_CONTROL, *_GAMES} else _STATES_REPEAT)} for task, given in _ON.items()},
+    on={task: {**given, **({} if task in {*_CONTROL, *_GAMES} else _WITH_LITTLE_NOISE)} for task, given in _ON.items()},
 )
 _IN_OTHER_WORLDS = (_GRAPH_ELSEWHERE, *(replace(ours(method), on=_ON) for method in _OTHERS))
 
