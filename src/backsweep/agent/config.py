@@ -71,7 +71,7 @@ class RunConfig:
     refresh: float = 0.25
     """Graph values: share of the states evaluated again by the network at each renewal, in turn."""
     noise_limit: float | None = None
-    """Graph values: plan only while the noise of stored outcomes is at most this; none always plans."""
+    """Graph values: plan only while the noise of stored outcomes is at most this; None always plans."""
     graph_share: float = 0.2
     """CEER: share of the graph's value in a target."""
     ceer_imitation: float = 0.0
@@ -109,7 +109,7 @@ class RunConfig:
     per_epsilon: float = 0.01
     """PER: added to every absolute TD error."""
     per_clip: float | None = None
-    """PER: largest absolute TD error that counts; none does not clip."""
+    """PER: largest absolute TD error that counts; None does not clip."""
     diffusion: float = 0.5
     """EBU: the diffusion factor beta."""
     ebu_double: bool = True
@@ -149,7 +149,7 @@ class RunConfig:
     rmsprop_eps: float = 1e-2
     """RMSProp's epsilon."""
     clip_norm: float | None = None
-    """Largest norm of the gradient; none does not clip."""
+    """Largest norm of the gradient; None does not clip."""
     convolutions: tuple[tuple[int, int, int], ...] = ()
     """Channels, kernel and stride of each convolution."""
     linear: tuple[int, ...] = ()
@@ -205,7 +205,7 @@ class RunConfig:
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in 0..1, got {getattr(self, name)!r}")
         if self.noise_limit is not None and not self.noise_limit >= 0:
-            raise ValueError(f"noise_limit must be 0 or more, or none, got {self.noise_limit!r}")
+            raise ValueError(f"noise_limit must be 0 or more, or None, got {self.noise_limit!r}")
         if self.reward_scale != "auto" and not (is_number(self.reward_scale) and self.reward_scale > 0):
             raise ValueError(f"reward_scale must be 'auto' or above 0, got {self.reward_scale!r}")
         for name in ("convolutions", "linear", "cell"):

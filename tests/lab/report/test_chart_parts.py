@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backsweep.agent.palette import METHODS, SPARE, in_order, looks, title_of
+from backsweep.agent.palette import METHODS, SPARE, in_order, looks, pyplot, title_of
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.question import Verdict
 from backsweep.lab.claims.questions import QUESTIONS, find_question
+from backsweep.lab.report import figures
 from backsweep.lab.report.chart import Chart, DotCategory, DotChart, Dots, Facet, Series, short_number, task_title
 from backsweep.lab.report.charts import coverage, speeds
 from backsweep.lab.report.figures import COLUMNS, dashes, draw
@@ -236,3 +238,17 @@ def test_rounds_and_seeds_are_dots_not_lines() -> None:
     unmixed = drawn[2].categories[0]  # type: ignore[union-attr]
     assert unmixed == DotCategory("no mixing", unmixed.dots)
     assert np.isinf(unmixed.dots[0].values).all()
+
+
+@pytest.mark.parametrize("lost", [1, 8, 40])
+def test_runs_that_never_get_there_are_drawn_within_the_picture(lost: int) -> None:
+    dots = Dots("ter", [1e5, *[math.inf] * lost], math.inf)
+    chart = DotChart("dots", "", "", [DotCategory("a", [dots])], x_shows=(0.0, 1e6), beyond="never")
+    plt = pyplot("report")
+    figure = figures._dots(plt, chart)
+    (panel,) = figure.axes
+    drawn = panel.collections[0].get_offsets()[:, 0]
+    assert len(drawn) == 1 + lost
+    assert drawn.max() < panel.get_xlim()[1]
+    assert sorted(drawn)[1] > 1e6
+    plt.close(figure)

@@ -119,6 +119,10 @@ def _panel(panel: Any, chart: Chart, facet: Facet, shown: Mapping[str, Look]) ->
     panel.spines[["top", "right"]].set_visible(False)
 
 
+LOST_WIDTH = 0.1
+"""Width of the column for values beyond the end of the axis, as a share of its length."""
+
+
 def _dots(plt: Any, chart: DotChart) -> Any:
     shown = chart.looks
     strips = sum(max(1, len(category.dots)) for category in chart.categories)
@@ -141,7 +145,8 @@ def _dots(plt: Any, chart: DotChart) -> Any:
                 panel.plot([dots.low, dots.high], [-at, -at], color=colour, linewidth=1.6)
             within = [value for value in dots.values if math.isfinite(value)]
             lost = len(dots.values) - len(within)  # drawn next to each other
-            apart = [outside + 0.012 * (high - low) * (place - (lost - 1) / 2) for place in range(lost)]
+            step = min(0.012, LOST_WIDTH / max(lost, 1)) * (high - low)
+            apart = [outside + step * (place - (lost - 1) / 2) for place in range(lost)]
             panel.scatter(within + apart, [-at] * len(dots.values), color=colour, s=20)
             at += 1.0
         places.append(-(start + at - 1.0) / 2)
@@ -150,7 +155,8 @@ def _dots(plt: Any, chart: DotChart) -> Any:
     panel.set_xlabel(chart.x, fontsize=9)
     panel.xaxis.set_major_formatter(lambda value, _: short_number(value, chart.unit))
     margin = 0.02 * (high - low or 1.0)
-    panel.set_xlim(low - (margin if low < 0 else 0.0), (outside if chart.beyond else high) + 2 * margin)
+    right = outside + LOST_WIDTH / 2 * (high - low) if chart.beyond else high
+    panel.set_xlim(low - (margin if low < 0 else 0.0), right + margin)
     if chart.beyond and any(math.isinf(value) for value in values):
         panel.axvline((high + outside) / 2, color="0.8", linewidth=1)
         ticks = [tick for tick in panel.get_xticks() if low <= tick <= high]
