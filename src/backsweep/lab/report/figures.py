@@ -155,7 +155,7 @@ def _dots(plt: Any, chart: DotChart) -> Any:
     panel.set_xlabel(chart.x, fontsize=9)
     panel.xaxis.set_major_formatter(lambda value, _: short_number(value, chart.unit))
     margin = 0.02 * (high - low or 1.0)
-    right = outside + LOST_WIDTH / 2 * (high - low) if chart.beyond else high
+    right = outside + LOST_WIDTH / 2 * (high - low) if chart.beyond else high + margin
     panel.set_xlim(low - (margin if low < 0 else 0.0), right + margin)
     if chart.beyond and any(math.isinf(value) for value in values):
         panel.axvline((high + outside) / 2, color="0.8", linewidth=1)
