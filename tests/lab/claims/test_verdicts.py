@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from backsweep.lab.claims import rules
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.question import Check, Verdict
 from backsweep.lab.claims.questions import CLAIMS, QUESTIONS, find_question
+from backsweep.lab.stats import Interval
 from result_folders import write_chain, write_run
 
 BASELINES = ("uer", "per", "ebu", "discor")
@@ -164,3 +166,24 @@ def test_every_question_says_all_it_should() -> None:
         assert set(question.scales) == {"smoke", "laptop", "paper"}
     with pytest.raises(ValueError, match="unknown question 'C25'; there are C1 to C24 and G1, G2, G3, G4, G5, G6, T1"):
         find_question("C25")
+
+
+@pytest.mark.parametrize(
+    ("intervals", "words"),
+    [
+        ([(-5, -60, 40), (3, -2, 9)], "No two methods can be told apart"),
+        ([(-115, -198, -9), (3, -2, 9)], "All 2 comparisons stay open"),
+        ([(-115, -198, -9)], "The comparison stays open"),
+    ],
+)
+def test_methods_that_differ_are_not_called_alike_while_a_rule_asks_for_more(
+    intervals: list[tuple[float, float, float]], words: str
+) -> None:
+    open_checks = [Check("", "", None)] * len(intervals)
+    said = rules._undecided(open_checks, [Interval(*interval) for interval in intervals], "final score")
+    assert said.startswith(f"{words}: ")
+    if len(intervals) > 1:
+        some = [Check("", "", True), *open_checks[1:]]
+        assert rules._undecided(some, [Interval(*interval) for interval in intervals], "final score").startswith(
+            "1 of 2"
+        )

@@ -288,11 +288,13 @@ def _undecided(checks: Sequence[Check], differences: Sequence[Interval], measure
     if not undecided:
         return ""
     widest = max(undecided, key=lambda difference: difference.high - difference.low)
-    apart = (
-        "No two methods can be told apart"
-        if len(undecided) == len(checks)
-        else (f"{len(undecided)} of {len(checks)} comparisons stay open")
-    )
+    count = len(checks)
+    apart = f"{len(undecided)} of {count} comparisons stay open"
+    if len(undecided) == count:
+        # A rule may ask for more than a difference: for one that is large enough.
+        alike = all(difference.low <= 0 <= difference.high for difference in undecided)
+        stays = f"All {count} comparisons stay open" if count > 1 else "The comparison stays open"
+        apart = "No two methods can be told apart" if alike else stays
     return f"{apart}: differences of the {measure} are as uncertain as {widest}."
 
 
