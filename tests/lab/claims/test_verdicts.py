@@ -172,7 +172,7 @@ def test_every_question_says_all_it_should() -> None:
     ("intervals", "words"),
     [
         ([(-5, -60, 40), (3, -2, 9)], "No two methods can be told apart"),
-        ([(-115, -198, -9), (3, -2, 9)], "All 2 comparisons stay open"),
+        ([(-115, -198, -9), (3, -2, 9)], "Both comparisons stay open"),
         ([(-115, -198, -9)], "The comparison stays open"),
     ],
 )

@@ -293,7 +293,7 @@ def _undecided(checks: Sequence[Check], differences: Sequence[Interval], measure
     if len(undecided) == count:
         # A rule may ask for more than a difference: for one that is large enough.
         alike = all(difference.low <= 0 <= difference.high for difference in undecided)
-        stays = f"All {count} comparisons stay open" if count > 1 else "The comparison stays open"
+        stays = f"{all_of(count)} comparisons stay open" if count > 1 else "The comparison stays open"
         apart = "No two methods can be told apart" if alike else stays
     return f"{apart}: differences of the {measure} are as uncertain as {widest}."
 
