@@ -1,6 +1,6 @@
 """The speed of runs that were made at the same time, from their timing records.
 
-    python -m benchmarks.recorded results/runs/minigrid-doorkey.paper.runs.jsonl.gz:ter,uer --first 60 --last 600
+    python -m benchmarks.recorded results/runs/minigrid-doorkey.paper.runs.jsonl.xz:ter,uer --first 60 --last 600
 
 Named are folders with runs or archives anywhere below, or single archives, each with the methods that are meant where
 it is not all of them. Every run's clock begins at zero with its first step, so the runs named must have begun together;

@@ -106,7 +106,7 @@ def test_the_speed_of_runs_is_read_from_their_records(tmp_path: Path) -> None:
 
 def test_the_speed_of_runs_that_did_not_run_together_is_refused(tmp_path: Path) -> None:
     assert "no runs below" in recorded(str(tmp_path)).stderr
-    folder = "results/runs/minigrid-doorkey.paper.runs.jsonl.gz"
+    folder = "results/runs/minigrid-doorkey.paper.runs.jsonl.xz"
     assert "there is no folder or archive nowhere" in recorded("nowhere:ter").stderr
     assert "5 of 5 runs end before --last 9000" in recorded(f"{folder}:ter", "--last", "9000").stderr
     assert "30 of 30 runs end before --last 9000" in recorded(folder, "--last", "9000").stderr

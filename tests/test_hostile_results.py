@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def test_malformed_lines_of_an_archive_are_no_runs(records: Any) -> None:
 @pytest.mark.parametrize("step", ['"x"', "[1]", "{}"])
 def test_archived_numbers_that_are_none_are_left_out(step: str, tmp_path: Path) -> None:
     text = f'{{"config":{{"seed":100}},"finished":{{}},"records":{{"evaluation":{{"step":[{step}]}}}}}}\n'
-    (tmp_path / "a.runs.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "a.runs.jsonl.xz").write_bytes(lzma.compress(text.encode()))
     evidence = read_evidence(tmp_path)
     assert not evidence.runs
     assert "no numbers" in evidence.left_out[0]
@@ -144,9 +145,12 @@ def test_a_configuration_does_not_choose_the_folder_of_its_archive(
     assert {found for found in tmp_path.rglob("*") if found.is_file()} - before == {path}
 
 
-def test_a_packed_file_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "records.jsonl.gz"
-    path.write_bytes(gzip.compress(b"\n" * 1000))
+@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("xz", lzma.compress)])
+def test_a_packed_file_that_would_fill_the_memory_is_refused(
+    ending: str, compress: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"records.jsonl.{ending}"
+    path.write_bytes(compress(b"\n" * 1000))
     monkeypatch.setattr(record_files, "MOST_UNPACKED", 1000)
     assert len(list(record_lines(path))) == 1000
     monkeypatch.setattr(record_files, "MOST_UNPACKED", 999)

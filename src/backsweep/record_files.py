@@ -1,7 +1,7 @@
 """The files with records of runs: finding them, reading their lines, and checking that they are what the run wrote.
 
-A finished run notes the size and digest of its records in `finished.json`. Packed files have gzip's checksum. They are
-renamed into place when they are complete, so a truncated one is as damaged as an altered one.
+A finished run notes the size and digest of its records in `finished.json`. Packed files have a checksum of their own.
+They are renamed into place when they are complete, so a truncated one is as damaged as an altered one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from backsweep.run_files import FINISHED, RECORDS
 from backsweep.snapshot import files
 
 PIECE = 1 << 20
+PACKED = (".xz", ".gz")
+"""How the names of packed files end."""
 MOST_UNPACKED = 1 << 30
 """The most bytes that a packed file may hold: a few kilobytes can be packed so that they would fill any memory."""
+MOST_DICTIONARY = 1 << 28
+"""The most memory for unpacking an .xz file, which names its own need; ours need less than 16 MiB."""
 DIGESTED = "records"
 """The entry of `finished.json` with the size and digest of the records; runs of older releases have none."""
 ADVICE = "Restore the file from a copy, or move the run's folder away and train it again"
@@ -53,7 +57,7 @@ def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
 
     A packed file is checked in full before its first line is used, because its checksum is at its end.
     """
-    if path.suffix == ".gz":
+    if path.suffix in PACKED:
         lines = _unpacked(path).splitlines(keepends=True)
         yield from ((line, line.endswith(b"\n")) for line in lines)
         return
@@ -109,7 +113,7 @@ def update(digest: xxhash.xxh3_128, file: IO[bytes], most: int) -> int:
 def _measured(path: Path) -> tuple[int, str]:
     """Return the size and digest of records; of packed ones, those of the unpacked records."""
     digest = xxhash.xxh3_128()
-    if path.suffix == ".gz":
+    if path.suffix in PACKED:
         contents = _unpacked(path)
         digest.update(contents)
         return len(contents), str(digest.hexdigest())
@@ -119,11 +123,35 @@ def _measured(path: Path) -> tuple[int, str]:
 
 
 def _unpacked(path: Path) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(files.read_whole(path))) as file:
-            contents = file.read(MOST_UNPACKED + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise RecordsError(f"{path}: it is damaged or incomplete ({error}). {PACKED_ADVICE}") from error
+    packed = files.read_whole(path)
+    contents = _unpacked_xz(path, packed) if path.suffix == ".xz" else _unpacked_gzip(path, packed)
     if len(contents) > MOST_UNPACKED:
         raise RecordsError(f"{path}: it unpacks to more than {MOST_UNPACKED} bytes, which no file of records does")
     return contents
+
+
+def _unpacked_gzip(path: Path, packed: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+            return file.read(MOST_UNPACKED + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise _damaged(path, error) from error
+
+
+def _unpacked_xz(path: Path, packed: bytes) -> bytes:
+    import lzma  # some builds of Python lack it, and only packed runs need it
+
+    unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_DICTIONARY)
+    try:
+        contents = unpacking.decompress(packed, MOST_UNPACKED + 1)
+    except lzma.LZMAError as error:
+        raise _damaged(path, error) from error
+    if len(contents) <= MOST_UNPACKED and not unpacking.eof:
+        raise _damaged(path, "its end is missing")
+    if unpacking.unused_data:
+        raise _damaged(path, "something follows its end")
+    return contents
+
+
+def _damaged(path: Path, why: object) -> RecordsError:
+    return RecordsError(f"{path}: it is damaged or incomplete ({why}). {PACKED_ADVICE}")

@@ -341,12 +341,13 @@ def report_command(parsed: argparse.Namespace) -> int:
     from backsweep.lab.report.markdown import BEGIN, END
     from backsweep.lab.report.marked_text import replace_between
     from backsweep.lab.report.report_files import write_markdown, write_page, write_report
+    from backsweep.record_files import PACKED
 
     if parsed.markdown is not None:  # a page without the marked lines is refused before the work, not after it
         replace_between(parsed.markdown.read_text(encoding="utf-8"), BEGIN, END, "")
     if not parsed.results.is_dir():
         raise ValueError(f"{parsed.results} is not a folder of results")
-    if not any(parsed.results.rglob("*.jsonl")) and not any(parsed.results.rglob("*.jsonl.gz")):
+    if not any(any(parsed.results.rglob(f"*.jsonl{packed}")) for packed in ("", *PACKED)):
         raise ValueError(f"{parsed.results} holds no results: no file of records (*.jsonl)")
     alone = parsed.out.suffix == ".html"
     if parsed.out.exists() and parsed.out.is_dir() == alone:

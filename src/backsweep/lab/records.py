@@ -12,15 +12,18 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from backsweep.record_files import json_object, record_lines
 from backsweep.snapshot import files
 
-ARCHIVE = ".runs.jsonl.gz"
-"""The suffix of archives."""
+ARCHIVE = ".runs.jsonl.xz"
+"""How the names of archives end."""
+OLD_ARCHIVE = ".runs.jsonl.gz"
+"""How they ended in earlier releases."""
 STEP = re.compile(rb'"step":(\d+)')
 
 
@@ -37,22 +40,29 @@ def last_step(path: Path) -> int:
 
 
 def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
-    """Write records to a file, packed if its name ends in .gz, that appears when it is complete; return their number.
+    """Write records to a file that appears when it is complete, packed if its name says so; return their number.
 
     Packed files carry no time and no name, so the same records give the same bytes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
-    with files.staging(path) as raw:
-        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
+    with files.staging(path) as raw, _packer(path.suffix, raw) as target:
         for record in records:
-            line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-            (packed or raw).write(line)
+            target.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
             count += 1
-        if packed is not None:
-            packed.close()
     files.publish(path)
     return count
+
+
+def _packer(suffix: str, raw: IO[bytes]) -> AbstractContextManager[Any]:
+    """Return a file to write to, which packs into `raw` as a name's ending asks; `raw` stays open."""
+    if suffix == ".gz":
+        return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
+    if suffix == ".xz":
+        import lzma  # some builds of Python lack it, and only packed runs need it
+
+        return lzma.LZMAFile(raw, "wb")
+    return nullcontext(raw)
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,7 @@ def _check_columns(kind: str, held: Any) -> None:
 
 def archives_below(folder: Path) -> list[Path]:
     """Return all archives of a folder and of those in it."""
-    return sorted(folder.rglob(f"*{ARCHIVE}"))
+    return sorted(path for ending in (ARCHIVE, OLD_ARCHIVE) for path in folder.rglob(f"*{ending}"))
 
 
 def read_archive(path: Path) -> Iterator[ArchivedRun | None]:

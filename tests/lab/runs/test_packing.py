@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import lzma
 import math
 import shutil
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_runs_of_every_origin(runs: Path, tmp_path: Path) -> None:
     result = pack([runs], tmp_path)
     assert [refusal.rsplit("/", 1)[-1] for refusal in result.refused] == ["stopped: not finished"]
     assert result.packed == 4
-    assert result.files == [tmp_path / "runs" / "nchain-6.paper.runs.jsonl.gz"]
+    assert result.files == [tmp_path / "runs" / "nchain-6.paper.runs.jsonl.xz"]
     assert result.nbytes == result.files[0].stat().st_size
     found = packed_runs(tmp_path)
     assert list(found) == [("ter", 100), ("ter", 101), ("ter", 102), ("uer", 100)]
@@ -114,11 +115,11 @@ def test_a_fleets_seconds_say_how_many_shared_them(runs: Path, tmp_path: Path) -
 def test_older_records_call_the_runs_that_shared_seconds_lanes(runs: Path, tmp_path: Path) -> None:
     pack([runs / "fleet"], tmp_path / "new")
     (path,) = archives_below(tmp_path / "new")
-    new = gzip.decompress(path.read_bytes())
+    new = lzma.decompress(path.read_bytes())
     assert b'"runs":[2,' in new
     old = tmp_path / "old" / path.relative_to(tmp_path / "new")
     old.parent.mkdir(parents=True)
-    old.write_bytes(gzip.compress(new.replace(b'"runs":[2,', b'"lanes":[2,')))
+    old.write_bytes(lzma.compress(new.replace(b'"runs":[2,', b'"lanes":[2,')))
     assert list(read_archive(old)) == list(read_archive(path))
     again = pack([runs / "fleet"], tmp_path / "old")
     assert (again.packed, again.known, again.refused) == (0, 2, [])
@@ -134,7 +135,7 @@ def test_seeds_for_tuning_lie_apart(runs: Path, tmp_path: Path) -> None:
     config = json.loads((tmp_path / "made" / "config.json").read_text())
     (tmp_path / "made" / "config.json").write_text(json.dumps({**config, "seed": 10_000}))
     (file,) = pack([tmp_path / "made"], tmp_path / "results").files
-    assert file.name == "nchain-6.paper.tuning.runs.jsonl.gz"
+    assert file.name == "nchain-6.paper.tuning.runs.jsonl.xz"
     evidence = read_evidence(tmp_path / "results")
     assert (len(evidence.runs), len(evidence.tuning)) == (0, 1)
 
@@ -157,6 +158,20 @@ def test_runs_packed_one_by_one_are_packed_together(runs: Path, tmp_path: Path) 
     assert digests(tmp_path / "a") == digests(tmp_path / "b")
 
 
+def test_an_archive_of_an_earlier_release_is_read_and_becomes_a_new_one(runs: Path, tmp_path: Path) -> None:
+    (new,) = pack([runs / "alone"], tmp_path).files
+    held, old = list(read_archive(new)), new.with_suffix(".gz")
+    old.write_bytes(gzip.compress(lzma.decompress(new.read_bytes())))
+    new.unlink()
+    assert list(read_archive(old)) == held
+    assert len(read_evidence(tmp_path).runs) == 1
+    assert pack([runs / "alone"], tmp_path).known == 1
+    assert archives_below(tmp_path) == [old]
+    assert pack([runs], tmp_path).known == 1
+    assert archives_below(tmp_path) == [new]
+    assert pack([runs], tmp_path).packed == 0
+
+
 def test_an_archive_that_cannot_be_read_is_never_written_over(runs: Path, tmp_path: Path) -> None:
     (file,) = pack([runs / "alone"], tmp_path).files
     whole = file.read_bytes()
@@ -165,17 +180,17 @@ def test_an_archive_that_cannot_be_read_is_never_written_over(runs: Path, tmp_pa
     with pytest.raises(ValueError, match=r"it is damaged or incomplete .* move it away"):
         pack([runs / "fleet"], tmp_path)
     assert digests(tmp_path) == before
-    with pytest.raises(ValueError, match=r"nchain-6\.paper\.runs\.jsonl\.gz: it is damaged or incomplete"):
+    with pytest.raises(ValueError, match=r"nchain-6\.paper\.runs\.jsonl\.xz: it is damaged or incomplete"):
         read_evidence(tmp_path)
     moved = tmp_path / "moved"
     moved.mkdir()
     file.rename(moved / file.name)
     assert "it is damaged or incomplete" in pack([moved], tmp_path / "other").refused[0]
-    with gzip.open(file, "wb") as packed:
+    with lzma.open(file, "wb") as packed:
         packed.write(b"{nonsense\n")
     with pytest.raises(ValueError, match=r"line 1 cannot be read; move the file away"):
         pack([runs / "fleet"], tmp_path)
-    assert read_evidence(tmp_path / "runs").torn == {"nchain-6.paper.runs.jsonl.gz": 1}
+    assert read_evidence(tmp_path / "runs").torn == {"nchain-6.paper.runs.jsonl.xz": 1}
     assert "line 1 cannot be read" in pack([tmp_path / "runs"], tmp_path / "other").refused[0]
 
 

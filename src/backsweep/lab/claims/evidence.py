@@ -1,6 +1,6 @@
 """Reads a results folder as a stream; only the evaluations of each run are parsed and kept.
 
-A folder with `config.json` and `records.jsonl` (or `.jsonl.gz`) is a training run, a `.runs.jsonl.gz` file holds many.
+A folder with `config.json` and `records.jsonl` (or `.jsonl.gz`) is a training run, a `.runs.jsonl.xz` file holds many.
 Every other `.jsonl` or `.jsonl.gz` file holds one record of a study per line. Unreadable lines (the last one of a
 killed run) are skipped, counted and reported.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from backsweep.lab.records import ARCHIVE, ArchivedRun, archives_below, check_config, read_archive
+from backsweep.lab.records import ARCHIVE, OLD_ARCHIVE, ArchivedRun, archives_below, check_config, read_archive
 from backsweep.lab.seeds import TUNING, purpose_of
 from backsweep.record_files import check_finished_records, json_object, record_file, record_lines
 from backsweep.run_files import CONFIG, FINISHED
@@ -80,7 +80,7 @@ class TrainedRun:
     def shown(self, root: Path) -> str:
         """Return its name in remarks."""
         place = str(self.place.relative_to(root))
-        return f"{place}, {self.method} seed {self.seed}" if place.endswith(ARCHIVE) else place
+        return f"{place}, {self.method} seed {self.seed}" if place.endswith((ARCHIVE, OLD_ARCHIVE)) else place
 
     @property
     def task(self) -> str:

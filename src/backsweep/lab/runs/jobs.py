@@ -4,7 +4,7 @@
     RESULTS/runs/TASK/METHOD-SETTINGS/seed-100/          a training run
     RESULTS/runs/TASK/METHOD-SETTINGS/fleet-100-104/     a fleet of training runs, with a folder for each
     RESULTS/runs/fleets/NAME/TASK-METHOD-seed-100/       the same, of several tasks or methods
-    RESULTS/runs/TASK.SETTINGS.runs.jsonl.gz             finished runs that were packed (see `packing`)
+    RESULTS/runs/TASK.SETTINGS.runs.jsonl.xz             finished runs that were packed (see `packing`)
     RESULTS/logs/                                        what each job printed
 
 A training run is identified by its whole configuration, not by its folder, so all questions share it.

@@ -1,10 +1,11 @@
 """Packs finished training runs as compact records into a few files, from which reports are made.
 
-    RESULTS/runs/TASK.SETTINGS.runs.jsonl.gz           runs with reporting seeds, a line each
-    RESULTS/runs/TASK.SETTINGS.tuning.runs.jsonl.gz    runs with tuning seeds
+    RESULTS/runs/TASK.SETTINGS.runs.jsonl.xz           runs with reporting seeds, a line each
+    RESULTS/runs/TASK.SETTINGS.tuning.runs.jsonl.xz    runs with tuning seeds
 
 A run is stored with its exact configuration and end, every evaluation, the total seconds between evaluations, and at
-most `MOST_RECORDS` of each other kind. The same runs always give the same bytes.
+most `MOST_RECORDS` of each other kind. The same runs always give the same bytes. Archives of earlier releases end in
+`.gz`; packing into one makes a new one of it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from backsweep.lab.claims.evidence import configuration_key, settings_of
 from backsweep.lab.records import (
     ARCHIVE,
+    OLD_ARCHIVE,
     ArchivedRun,
     archives_below,
     check_config,
@@ -82,7 +84,9 @@ def pack(sources: Sequence[Path], results: Path) -> Packing:
     for source in sources:
         for name, run in _runs_below(source, results, result):
             path = archive_of(results, run.config)
-            there = held.setdefault(path, _held(path))
+            if path not in held:
+                held[path] = _held(path)
+            there = held[path]
             try:
                 known = _check(run, there, path, result)
             except RefusedError as refusal:
@@ -96,6 +100,7 @@ def pack(sources: Sequence[Path], results: Path) -> Packing:
     for path in sorted(changed):
         ordered = sorted(held[path].values(), key=lambda run: _order(run.config))
         write_lines(path, (run.to_json() for run in ordered))
+        _old(path).unlink(missing_ok=True)
         result.files.append(path)
     return result
 
@@ -226,11 +231,19 @@ def _check(run: ArchivedRun, there: dict[str, ArchivedRun], path: Path, result: 
 def _held(path: Path) -> dict[str, ArchivedRun]:
     """Return the runs of an archive by configuration; raise if it cannot be read, so that it is not overwritten."""
     runs: dict[str, ArchivedRun] = {}
-    for number, run in enumerate(read_archive(path) if path.exists() else (), start=1):
-        if run is None:
-            raise ValueError(f"{path}, line {number} cannot be read; move the file away or restore it, then pack again")
-        runs[_key(run.config)] = run
+    for there in filter(Path.exists, (_old(path), path)):
+        for number, run in enumerate(read_archive(there), start=1):
+            if run is None:
+                raise ValueError(
+                    f"{there}, line {number} cannot be read; move the file away or restore it, then pack again"
+                )
+            runs[_key(run.config)] = run
     return runs
+
+
+def _old(path: Path) -> Path:
+    """Return where an earlier release would have put an archive."""
+    return path.with_name(path.name.removesuffix(ARCHIVE) + OLD_ARCHIVE)
 
 
 def _key(config: dict[str, Any]) -> str:
