@@ -172,9 +172,10 @@ def orders(world: GridWorld, planner: Planner, plain_first: bool = False) -> dic
     assert planner.model.counters[CHANGED_COUNT] > 0
     own, plain = copied(planner.model, high), copied(planner.model, high)
     ring, waits = np.empty(high, np.int32), np.zeros(high, np.bool_)
+    span = solve_kernels.Span(bounds, np.array([-np.inf, np.inf]))
     solvers: dict[str, Callable[[], int]] = {
-        "own": lambda: solve_kernels.solve(DISCOUNT, tolerance, most, bounds, own, planner.queue),
-        "plain": lambda: solve_first_in_first_out(DISCOUNT, tolerance, BOUNDS[0], plain, ring, waits),
+        "own": lambda: solve_kernels.solve(DISCOUNT, tolerance, most, span, own, planner.queue),
+        "plain": lambda: solve_first_in_first_out(DISCOUNT, tolerance, span, plain, ring, waits),
     }
     found = {}
     for name in sorted(solvers, reverse=plain_first):  # whoever comes second finds shared arrays in the cache

@@ -19,12 +19,12 @@ from backsweep.planning.model_kernels import (
     Model,
     in_use,
 )
-from backsweep.planning.solve_kernels import backup, lowest_start
+from backsweep.planning.solve_kernels import Span, backup, lowest_start
 
 
 @kernel
 def solve_first_in_first_out(
-    discount: float, tolerance: float, low: float, model: Model, ring: NDArray[np.int32], waits: NDArray[np.bool_]
+    discount: float, tolerance: float, span: Span, model: Model, ring: NDArray[np.int32], waits: NDArray[np.bool_]
 ) -> int:
     """Back up the changed states, then the predecessors of states that changed by more than the tolerance, in turn.
 
@@ -32,7 +32,7 @@ def solve_first_in_first_out(
     """
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
-    start = lowest_start(discount, low, model.extremes[SMALLEST_STEP])
+    start = lowest_start(discount, span.bounds[0], model.extremes[SMALLEST_STEP])
     size, head, tail, updates = ring.shape[0], 0, 0, 0
     for i in range(model.counters[CHANGED_COUNT]):
         vertex = np.int64(model.changed[i])
@@ -48,7 +48,7 @@ def solve_first_in_first_out(
         head += 1
         waits[vertex] = False
         updates += 1
-        value = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
+        value = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs, span.limits)
         numbers[vertex, VALUE] = value
         if abs(value - numbers[vertex, PROPAGATED]) > tolerance:
             numbers[vertex, PROPAGATED] = value

@@ -128,12 +128,12 @@ def use_replay() -> None:
                 space, actions, 400, sampler, num_envs=num_envs, values=GraphValues(), check_autoreset="off"
             )
             pictures = np.random.default_rng(0).integers(0, 256, (61, num_envs, *space.shape), np.uint8)
-            nothing, unending = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
+            first, paid, unending = np.zeros(num_envs, np.int64), np.ones(num_envs), np.zeros(num_envs, np.bool_)
             for step in range(60):
                 ended = np.full(num_envs, step % 10 == 9)
-                replay.add(pictures[step], nothing.astype(np.int64), nothing, pictures[step + 1], ended, unending)
+                replay.add(pictures[step], first, paid, pictures[step + 1], ended, unending)
             replay.renew_values(lambda seen: np.zeros((len(seen), 4)))
-            replay.add(pictures[0], nothing.astype(np.int64), nothing, pictures[1], ~unending, unending)
+            replay.add(pictures[0], first, paid, pictures[1], ~unending, unending)
             batch = replay.sample(16)
             replay.read(np.arange(len(replay)))  # other kernels handle rows that are not solved yet
             replay.update_priorities(batch.row, np.asarray(batch.reward))

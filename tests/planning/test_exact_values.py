@@ -29,7 +29,7 @@ def test_with_every_state_and_action_stored_they_are_the_tasks_own(task: str) ->
         len(states) + LANES,
         num_envs=LANES,
         gamma=0.97,
-        values=GraphValues(gap=1.0, tolerance=1e-9),
+        values=GraphValues(gap=1.0, margin=None, tolerance=1e-9),
     )
     graph = model.graph
     for first in range(0, len(states), LANES):
@@ -90,7 +90,7 @@ def test_in_random_worlds_they_are_those_of_a_linear_program(seed: int) -> None:
         gym.spaces.Discrete(actions),
         5_000,
         gamma=discount,
-        values=GraphValues(gap=1.0, cautious=False, tolerance=1e-10, most_backups=1e5),
+        values=GraphValues(gap=1.0, margin=None, cautious=False, tolerance=1e-10, most_backups=1e5),
     )
     stored = []
     for state in range(states):

@@ -59,8 +59,11 @@ class PlainModel:
         discount: float,
         untried_counts: bool = True,
         last: Mapping[int, float] | None = None,
+        margin: float | None = 1.0,
     ) -> dict[int, float]:
         """Return V of every state; `network` (states, actions) speaks for untried actions, or `last` where lower."""
+        beyond = math.inf if margin is None else margin * (bounds[1] - bounds[0])
+        limits = bounds[0] - beyond, bounds[1] + beyond
         values = dict.fromkeys(self.states, 0.0)
         change = math.inf
         while change > 1e-11:
@@ -70,8 +73,9 @@ class PlainModel:
                 found = [self.q_value(state, action, values, discount) for action in tried]
                 if not tried or untried_counts:
                     found.append(min(self.answer(state, network, bounds), (last or {}).get(state, math.inf)))
-                change = max(change, abs(max(found) - values[state]))
-                values[state] = max(found)
+                value = float(np.clip(max(found), *limits))
+                change = max(change, abs(value - values[state]))
+                values[state] = value
         return values | dict.fromkeys(self.ends, 0.0)
 
 

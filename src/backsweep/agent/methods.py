@@ -81,9 +81,10 @@ def method_table(config: RunConfig) -> dict[str, Method]:
         refresh=config.refresh,
         noise_limit=config.noise_limit,
     )
-    # The methods of others plan whatever the noise, and take the network's answers as they are.
-    tried_only = GraphValues(gap=1.0, untried="never", cautious=False, noise_limit=None)
-    backup = GraphValues(gap=1.0, depth=config.backup_depth, cautious=False, noise_limit=None)
+    # The methods of others plan whatever the noise, and take the network's answers and stored loops as they are.
+    plain = GraphValues(gap=1.0, margin=None, cautious=False, noise_limit=None)
+    tried_only = dataclasses.replace(plain, untried="never")
+    backup = dataclasses.replace(plain, depth=config.backup_depth)
     advantage = TargetRule(kind="advantage", advantage=config.advantage)
     second_target = planned(config.erlam_weight / (1.0 + config.erlam_weight))
     single = dataclasses.replace(sweep, roots=1, predecessors=1)

@@ -31,6 +31,11 @@ class GraphValues:
     untried
         The value of untried actions: ``"network"`` uses `q_values`, clipped to the bounds; ``"never"`` ignores them. A
         state without any tried action, such as the last one before a time limit, always has the network's value.
+    margin
+        V is clipped to the bounds, widened by this share of their distance on either side. In a loop of stored states
+        that pays, V would be that reward forever; where a state does not tell everything there is to know, such a loop
+        may be mere chance. 1 clips nothing along one episode, whose rows pay at most the upper bound, as does the
+        network's value at their end. None does not clip V. Has no effect with `depth`.
     cautious
         Use the lower of the network's last two answers for a state. Where few states repeat, most values on a path
         come from the network, and the maximum over actions picks its errors at every step: planned values are then
@@ -58,6 +63,7 @@ class GraphValues:
     gap: float = 30.0
     floor: float | None = None
     untried: Literal["network", "never"] = "network"
+    margin: float | None = 1.0
     cautious: bool = True
     refresh: float = 1.0
     discount: float | None = None
@@ -69,7 +75,10 @@ class GraphValues:
     def __post_init__(self) -> None:
         need_fields(self, lambda v: is_number(v) and v >= 1, "1 or more", "gap", "most_backups")
         need_fields(
-            self, lambda v: v is None or (is_number(v) and v >= 0), "0 or more, or None", "floor", "noise_limit"
+            self,
+            lambda v: v is None or (is_number(v) and v >= 0),
+            "0 or more, or None",
+            *("floor", "margin", "noise_limit"),
         )
         need_choice(self, "untried", "network", "never")
         need_flags(self, "cautious")

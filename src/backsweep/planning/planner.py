@@ -46,7 +46,8 @@ from backsweep.planning.model_kernels import (
 )
 from backsweep.planning.noise_kernels import ENOUGH_ROWS, MOST_PAIRS
 from backsweep.planning.planner_check import PlannerCheck
-from backsweep.planning.solve_kernels import BUCKETS, QUEUE_COLUMNS, Queue
+from backsweep.planning.queue_kernels import BUCKETS, QUEUE_COLUMNS, Queue
+from backsweep.planning.solve_kernels import Span
 from backsweep.planning.target_kernels import read_rows_and_targets
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_component import CheckStep, SavedComponent
@@ -146,6 +147,7 @@ class Planner(SavedComponent):
         """The lowest and the highest value, as of the last renewal."""
         self.floor = self._floor_between(self.bounds)
         """The largest distance of a target below the best action."""
+        self._span = Span(self.bounds, self._limits_around(self.bounds))
         self._found_noisy = False  # by a renewal that has begun; if the network fails, nothing has changed
 
     def _enough_tried(self) -> int:
@@ -189,6 +191,7 @@ class Planner(SavedComponent):
         """Store the network's values (n, actions) of the vertices that `begin_renewal` returned, and solve."""
         self.bounds[:] = self.learned_bounds() if bounds is None else bounds
         self.floor = self._floor_between(self.bounds)
+        self._move_limits()
         self.model.counters[NOISY] = self._found_noisy
         if self.is_noisy:
             self.model.counters[RENEWALS] += 1
@@ -202,7 +205,7 @@ class Planner(SavedComponent):
             self.model.counters[RENEWALS] += 1
             return Renewal(len(vertices), int(updates), 0)
         most = int(self.config.most_backups * max(self._graph.vertices_high, 1))
-        updates = solve_kernels.solve(self.discount, tolerance, most, self.bounds, self.model, self.queue)
+        updates = solve_kernels.solve(self.discount, tolerance, most, self._span, self.model, self.queue)
         self.model.counters[RENEWALS] += 1
         return Renewal(len(vertices), int(updates), int(self.model.counters[CHANGED_COUNT]))
 
@@ -264,6 +267,21 @@ class Planner(SavedComponent):
         if self.config.gap == 1:
             return math.inf
         return FLOOR_SHARE * float(bounds[1] - bounds[0])
+
+    def _limits_around(self, bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the lowest and the highest V for these bounds."""
+        margin = self.config.margin
+        if margin is None:
+            return np.array([-math.inf, math.inf])
+        beyond = margin * (bounds[1] - bounds[0])
+        return np.array([bounds[0] - beyond, bounds[1] + beyond])
+
+    def _move_limits(self) -> None:
+        """Compute the limits for new bounds, and mark the states whose values may change with them."""
+        old, new = self._span.limits, self._limits_around(self.bounds)
+        if self.config.depth is None and (old != new).any():
+            solve_kernels.mark_clipped(old, new, self._graph.vertices_high, self.model)
+        self._span = Span(self.bounds, new)
 
     def read(self, row: Rows, gamma: float) -> Output:
         """Gather live rows with their finished targets, NaN where there is none yet, into unused output arrays."""
@@ -359,5 +377,6 @@ class Planner(SavedComponent):
         need(model_kernels.rebuild_arc_table(self.model), "too many of its arcs are the same")
 
     def finish_loading(self) -> None:
-        """Compute the floor from the loaded bounds."""
+        """Compute from the loaded bounds what depends on them."""
         self.floor = self._floor_between(self.bounds)
+        self._span = Span(self.bounds, self._limits_around(self.bounds))

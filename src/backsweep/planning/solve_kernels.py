@@ -13,6 +13,9 @@ again from those that did not:
 
 An action that may lead back to its own state is solved at once: V = x + loop * V gives the candidate x / (1 - loop).
 
+Every V is clipped to the limits. Without them, a state that once, by chance, led back to itself with a reward would be
+worth that reward forever.
+
 Kernels take the whole model; what they call for every state takes single arrays, because numba counts references to
 all arrays of a bundle whenever it is passed on.
 """
@@ -54,85 +57,25 @@ from backsweep.planning.model_kernels import (
     in_use,
     mark_changed,
 )
-
-BUCKETS = 1024
-# Columns of queue: the neighbours in a bucket, and the bucket, each plus one.
-NEXT_IN_BUCKET = 0
-PREVIOUS_IN_BUCKET = 1
-BUCKET = 2
-QUEUE_COLUMNS = 3
-
-
-class Queue(NamedTuple):
-    """Vertices in buckets of decreasing priority; a vertex is in at most one bucket."""
-
-    links: NDArray[np.int32]
-    heads: NDArray[np.int32]
-    highest: NDArray[np.int64]
-    """One number: no bucket above it has entries."""
-    waiting: NDArray[np.int32]
-    """Space for a list of vertices."""
+from backsweep.planning.queue_kernels import (
+    BUCKET,
+    BUCKETS,
+    Queue,
+    change_bucket,
+    leave_bucket,
+    put,
+    take_highest,
+    value_bucket,
+)
 
 
-# -- the queue --------------------------------------------------------------------------------------------------------
+class Span(NamedTuple):
+    """The lowest and the highest value, twice."""
 
-
-@inlined
-def leave_bucket(vertex: int, links: NDArray[np.int32], heads: NDArray[np.int32]) -> None:
-    """Take a vertex out of its bucket."""
-    following, previous = links[vertex, NEXT_IN_BUCKET], links[vertex, PREVIOUS_IN_BUCKET]
-    if following:
-        links[following - 1, PREVIOUS_IN_BUCKET] = previous
-    if previous:
-        links[previous - 1, NEXT_IN_BUCKET] = following
-    else:
-        heads[links[vertex, BUCKET] - 1] = following
-    links[vertex, BUCKET] = 0
-
-
-@inlined
-def put(
-    vertex: int, bucket: int, links: NDArray[np.int32], heads: NDArray[np.int32], highest: NDArray[np.int64]
-) -> None:
-    """Put a vertex into a bucket; one that is in a higher bucket stays there."""
-    if links[vertex, BUCKET] > bucket:
-        return
-    if links[vertex, BUCKET]:
-        leave_bucket(vertex, links, heads)
-    first = heads[bucket]
-    links[vertex, NEXT_IN_BUCKET] = first
-    links[vertex, PREVIOUS_IN_BUCKET] = 0
-    links[vertex, BUCKET] = bucket + 1
-    if first:
-        links[first - 1, PREVIOUS_IN_BUCKET] = vertex + 1
-    heads[bucket] = vertex + 1
-    highest[0] = max(highest[0], bucket)
-
-
-@inlined
-def take_highest(links: NDArray[np.int32], heads: NDArray[np.int32], highest: NDArray[np.int64]) -> int:
-    """Take a vertex out of the highest bucket that has one; -1 if all are empty."""
-    while highest[0] >= 0:
-        first = heads[highest[0]]
-        if first:
-            leave_bucket(np.int64(first - 1), links, heads)
-            return np.int64(first - 1)
-        highest[0] -= 1
-    return np.int64(-1)
-
-
-@inlined
-def value_bucket(value: float, bounds: NDArray[np.float64]) -> int:
-    """Return the bucket of a value between two bounds."""
-    low, high = bounds[0], bounds[1]
-    share = (value - low) / (high - low) if high > low else 0.0
-    return np.int64(min(max(share, 0.0), 1.0) * (BUCKETS - 1))
-
-
-@inlined
-def change_bucket(change: float, tolerance: float) -> int:
-    """Return the bucket of a change: sixteen for each doubling above the tolerance."""
-    return np.int64(min(max(16.0 * np.log2(change / tolerance), 0.0), BUCKETS - 1.0))
+    bounds: NDArray[np.float64]
+    """Those to expect, which set the order of updates."""
+    limits: NDArray[np.float64]
+    """Those to which V is clipped."""
 
 
 # -- one state --------------------------------------------------------------------------------------------------------
@@ -166,6 +109,12 @@ def renew_candidate(
 
 
 @inlined
+def clipped(value: float, limits: NDArray[np.float64]) -> float:
+    """Return a value within the limits; -inf stays, because it means that there is no value yet."""
+    return min(max(value, limits[0]), limits[1]) if value > -np.inf else value
+
+
+@inlined
 def backup(
     vertex: int,
     discount: float,
@@ -174,8 +123,9 @@ def backup(
     pairs: NDArray[np.int32],
     pair_numbers: NDArray[np.float64],
     arcs: NDArray[np.int32],
+    limits: NDArray[np.float64],
 ) -> float:
-    """Compute all candidates of a vertex; return the best of them and of the untried actions' value."""
+    """Compute all candidates of a vertex; return the best of them and of the untried actions' value, clipped."""
     best = numbers[vertex, UNTRIED]
     if np.isnan(best):
         best = -np.inf
@@ -183,14 +133,14 @@ def backup(
     while link:
         best = max(best, renew_candidate(np.int64(link - 1), discount, numbers, pairs, pair_numbers, arcs))
         link = pairs[link - 1, NEXT_PAIR]
-    return best
+    return clipped(best, limits)
 
 
 # -- the four parts ---------------------------------------------------------------------------------------------------
 
 
 @kernel
-def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model: Model, queue: Queue) -> int:
+def judge(discount: float, tolerance: float, span: Span, model: Model, queue: Queue) -> int:
     """Look at each changed vertex: queue those that rose, list those that fell or are new; return how many do.
 
     Unsettled vertices stay on the list of changed ones: `settle` resumes with them.
@@ -198,7 +148,7 @@ def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model:
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
     links, heads, highest = queue.links, queue.heads, queue.highest
-    changed, waiting = model.changed, queue.waiting
+    changed, waiting, bounds, limits = model.changed, queue.waiting, span.bounds, span.limits
     fallen, unsettled = 0, 0
     for i in range(model.counters[CHANGED_COUNT]):
         vertex = np.int64(changed[i])
@@ -211,7 +161,7 @@ def judge(discount: float, tolerance: float, bounds: NDArray[np.float64], model:
             unsettled += 1
             continue
         vertices[vertex, MARK] &= ~CHANGED
-        best = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
+        best = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs, limits)
         value, propagated = numbers[vertex, VALUE], numbers[vertex, PROPAGATED]
         if np.isnan(value) or best < value - tolerance or value < propagated - tolerance:
             if not vertices[vertex, MARK] & FALLEN:
@@ -260,9 +210,7 @@ def collapse(fallen: int, tolerance: float, model: Model, queue: Queue) -> int:
 
 
 @kernel
-def rise(
-    fallen: int, discount: float, tolerance: float, most: int, bounds: NDArray[np.float64], model: Model, queue: Queue
-) -> int:
+def rise(fallen: int, discount: float, tolerance: float, most: int, span: Span, model: Model, queue: Queue) -> int:
     """Compute the fallen vertices from those that did not fall, and propagate rises from at most `most` states.
 
     Returns the number of states. The rest is marked as changed.
@@ -270,9 +218,10 @@ def rise(
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
     links, heads, highest = queue.links, queue.heads, queue.highest
+    bounds, limits = span.bounds, span.limits
     for i in range(fallen):
         vertex = np.int64(queue.waiting[i])
-        best = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
+        best = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs, limits)
         if best > -np.inf:
             numbers[vertex, VALUE] = best
             put(vertex, value_bucket(best, bounds), links, heads, highest)
@@ -290,7 +239,7 @@ def rise(
             pair = np.int64(arcs[link - 1, PAIR])
             before = np.int64(pairs[pair, VERTEX])
             if before != vertex:
-                candidate = renew_candidate(pair, discount, numbers, pairs, pair_numbers, arcs)
+                candidate = clipped(renew_candidate(pair, discount, numbers, pairs, pair_numbers, arcs), limits)
                 if candidate > numbers[before, VALUE]:
                     numbers[before, VALUE] = candidate
                     if not candidate <= numbers[before, PROPAGATED] + tolerance:
@@ -329,7 +278,7 @@ def queue_unsettled(
 
 
 @kernel
-def settle(fallen: int, discount: float, tolerance: float, most: int, low: float, model: Model, queue: Queue) -> int:
+def settle(fallen: int, discount: float, tolerance: float, most: int, span: Span, model: Model, queue: Queue) -> int:
     """Solve the remaining vertices by value iteration with at most `most` updates; return their number.
 
     The rest is marked as changed and unsettled.
@@ -337,12 +286,13 @@ def settle(fallen: int, discount: float, tolerance: float, most: int, low: float
     vertices, numbers = model.vertices, model.numbers
     pairs, pair_numbers, arcs = model.pairs, model.pair_numbers, model.arcs
     links, heads, highest = queue.links, queue.heads, queue.highest
+    bounds, limits = span.bounds, span.limits
     queue_unsettled(vertices, model.changed, model.counters, links, heads, highest)
     for i in range(fallen):
         vertex = np.int64(queue.waiting[i])
         vertices[vertex, MARK] &= ~FALLEN
         if numbers[vertex, VALUE] == -np.inf:
-            numbers[vertex, VALUE] = lowest_start(discount, low, model.extremes[SMALLEST_STEP])
+            numbers[vertex, VALUE] = lowest_start(discount, bounds[0], model.extremes[SMALLEST_STEP])
             put(vertex, BUCKETS - 1, links, heads, highest)
     updates = 0
     vertex = take_highest(links, heads, highest)
@@ -353,7 +303,7 @@ def settle(fallen: int, discount: float, tolerance: float, most: int, low: float
             vertex = take_highest(links, heads, highest)
             continue
         updates += 1
-        value = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs)
+        value = backup(vertex, discount, vertices, numbers, pairs, pair_numbers, arcs, limits)
         numbers[vertex, VALUE] = value
         if not abs(value - numbers[vertex, PROPAGATED]) <= tolerance:
             numbers[vertex, PROPAGATED] = value
@@ -372,13 +322,23 @@ def settle(fallen: int, discount: float, tolerance: float, most: int, low: float
 
 
 @kernel
-def solve(discount: float, tolerance: float, most: int, bounds: NDArray[np.float64], model: Model, queue: Queue) -> int:
+def mark_clipped(old: NDArray[np.float64], new: NDArray[np.float64], vertices_high: int, model: Model) -> None:
+    """Mark the vertices whose values may change with the limits: those at an old limit or beyond a new one."""
+    low, high = max(old[0], new[0]), min(old[1], new[1])
+    for vertex in range(vertices_high):
+        value = model.numbers[vertex, VALUE]
+        if value >= high or value <= low:
+            mark_changed(np.int64(vertex), model.vertices, model.changed, model.counters)
+
+
+@kernel
+def solve(discount: float, tolerance: float, most: int, span: Span, model: Model, queue: Queue) -> int:
     """Solve all changed vertices; return the number of state updates.
 
-    `bounds` are the lowest and the highest value to expect; they only affect the order.
+    If the limits have changed, `mark_clipped` comes first.
     """
     queue.highest[0] = -1
     changed = model.counters[CHANGED_COUNT]
-    fallen = collapse(judge(discount, tolerance, bounds, model, queue), tolerance, model, queue)
-    passed = rise(fallen, discount, tolerance, most, bounds, model, queue)
-    return changed + passed + settle(fallen, discount, tolerance, most, bounds[0], model, queue)
+    fallen = collapse(judge(discount, tolerance, span, model, queue), tolerance, model, queue)
+    passed = rise(fallen, discount, tolerance, most, span, model, queue)
+    return changed + passed + settle(fallen, discount, tolerance, most, span, model, queue)
