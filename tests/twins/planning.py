@@ -80,8 +80,8 @@ class PlainModel:
 
 
 def widened(q_value: float, value: float, gap: float, floor: float) -> float:
-    """Return the target of an action that is worth `q_value` where the best is worth `value`."""
-    return value + max(gap * (q_value - value), -floor)
+    """Return the target of an action that is worth `q_value` where the best is worth `value`, or `value` is clipped."""
+    return value + max(gap * (q_value - value), -floor) if q_value < value else q_value
 
 
 class Outcome(NamedTuple):
