@@ -169,21 +169,31 @@ def test_every_question_says_all_it_should() -> None:
 
 
 @pytest.mark.parametrize(
-    ("intervals", "words"),
+    ("firsts", "intervals", "words"),
     [
-        ([(-5, -60, 40), (3, -2, 9)], "No two methods can be told apart"),
-        ([(-115, -198, -9), (3, -2, 9)], "Both comparisons stay open"),
-        ([(-115, -198, -9)], "The comparison stays open"),
+        ("ter per", [(-5, -60, 40), (3, -2, 9)], "No two methods can be told apart"),
+        ("ter ter", [(-5, -60, 40), (3, -2, 9)], "TER cannot be told apart from CEER and uniform"),
+        ("ter ter", [(-115, -198, -9), (3, -2, 9)], "Both comparisons stay open"),
+        ("ter", [(-115, -198, -9)], "The comparison stays open"),
     ],
 )
 def test_methods_that_differ_are_not_called_alike_while_a_rule_asks_for_more(
-    intervals: list[tuple[float, float, float]], words: str
+    firsts: str, intervals: list[tuple[float, float, float]], words: str
 ) -> None:
-    open_checks = [Check("", "", None)] * len(intervals)
-    said = rules._undecided(open_checks, [Interval(*interval) for interval in intervals], "final score")
-    assert said.startswith(f"{words}: ")
-    if len(intervals) > 1:
-        some = [Check("", "", True), *open_checks[1:]]
-        assert rules._undecided(some, [Interval(*interval) for interval in intervals], "final score").startswith(
-            "1 of 2"
-        )
+    table = [
+        {"measure": "final score", "first": first, "second": second, "difference": Interval(*interval)}
+        for first, second, interval in zip(firsts.split(), ("uer", "ceer"), intervals, strict=False)
+    ]
+    open_checks = [Check("", "", None)] * len(table)
+    assert rules._undecided(open_checks, table).startswith(f"{words}: ")
+    if len(table) > 1:
+        assert rules._undecided([Check("", "", True), *open_checks[1:]], table).startswith("1 of 2")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "size"), [(-123.2, "123"), (-0.394, "0.39"), (4.56, "4.6"), (0.0001, "less than 0.001")]
+)
+def test_a_difference_is_said_with_few_digits_and_no_exponent(estimate: float, size: str) -> None:
+    furthest = {"measure": "final score", "first": "ter", "second": "uer", "difference": Interval(estimate, 0, 0)}
+    where = "behind" if estimate < 0 else "ahead of"
+    assert rules._decided([Check("", "", False)], furthest) == f"TER is {size} {where} uniform in the final score."

@@ -137,7 +137,7 @@ class Alike(PairedRule):
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
         furthest = max(table, key=lambda entry: self.away(entry["difference"]))
         number = f"{furthest['difference']} {title_of(furthest['first'])} over {title_of(furthest['second'])}"
-        short = _undecided(checks, [entry["difference"] for entry in table], name) or _decided(checks, furthest)
+        short = _undecided(checks, table) or _decided(checks, furthest)
         return self.conclude(checks, groups, table, short=short, number=number)
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -273,7 +273,7 @@ def _decided(checks: Sequence[Check], furthest: dict[str, Any]) -> str:
     """Return how many comparisons are as claimed, and the one that is furthest from it, in words."""
     first, second = title_of(furthest["first"]), title_of(furthest["second"])
     estimate = furthest["difference"].estimate
-    size = f"{abs(estimate):.2g}" if abs(estimate) >= 0.001 else "less than 0.001"
+    size = "less than 0.001" if abs(estimate) < 0.001 else f"{abs(estimate):.{2 if abs(estimate) < 10 else 3}g}"
     where = "behind" if estimate < 0 else "ahead of"
     found = f"{first} is {size} {where} {second} in the {furthest['measure']}."
     if len(checks) == 1:
@@ -282,20 +282,30 @@ def _decided(checks: Sequence[Check], furthest: dict[str, Any]) -> str:
     return f"{holding} of {len(checks)} comparisons are as claimed; the furthest off: {found}"
 
 
-def _undecided(checks: Sequence[Check], differences: Sequence[Interval], measure: str) -> str:
+def _undecided(checks: Sequence[Check], table: Table) -> str:
     """Return how many comparisons are open, and how wide their intervals are, in words; nothing if all are decided."""
-    undecided = [difference for check, difference in zip(checks, differences, strict=True) if check.holds is None]
+    undecided = [entry for check, entry in zip(checks, table, strict=True) if check.holds is None]
     if not undecided:
         return ""
-    widest = max(undecided, key=lambda difference: difference.high - difference.low)
+    differences = [entry["difference"] for entry in undecided]
+    widest = max(differences, key=lambda difference: difference.high - difference.low)
     count = len(checks)
     apart = f"{len(undecided)} of {count} comparisons stay open"
     if len(undecided) == count:
         # A rule may ask for more than a difference: for one that is large enough.
-        alike = all(difference.low <= 0 <= difference.high for difference in undecided)
+        alike = all(difference.low <= 0 <= difference.high for difference in differences)
         stays = f"{all_of(count)} comparisons stay open" if count > 1 else "The comparison stays open"
-        apart = "No two methods can be told apart" if alike else stays
-    return f"{apart}: differences of the {measure} are as uncertain as {widest}."
+        apart = _alike(undecided) if alike else stays
+    return f"{apart}: differences of the {undecided[0]['measure']} are as uncertain as {widest}."
+
+
+def _alike(entries: Table) -> str:
+    """Return which methods cannot be told apart, in words."""
+    firsts, seconds = ({entry[name] for entry in entries} for name in ("first", "second"))
+    if len(firsts) > 1:
+        return "No two methods can be told apart"
+    others = " and ".join(sorted(map(title_of, seconds)))
+    return f"{title_of(*firsts)} cannot be told apart from {others}"
 
 
 def _united(rules: Sequence[TrainingRule], name: str) -> tuple[str, ...]:
