@@ -19,8 +19,8 @@ window.backsweep.dotRows = (() => {
     const beside = mini || !narrow, labels = beside ? Math.round(mini ? Math.min(130, width * 0.42) : Math.min(250, Math.max(152, width * 0.24))) : 0;
     const inner = Math.max(100, width - labels - (beside ? 8 : 0));
     rows.style.gridTemplateColumns = beside ? `${labels}px ${inner}px` : "1fr";
-    const start = low < 0 ? 8 : 5, end = never ? inner - (mini ? 22 : 46) : inner - 12;
-    const px = (value) => value === null ? inner - (mini ? 8 : 22) : start + (value - low) / (high - low) * (end - start);
+    const start = low < 0 ? 8 : 5, end = never ? inner - (mini ? 26 : 58) : inner - 12;
+    const px = (value) => value === null ? inner - (mini ? 11.5 : 25) : start + (value - low) / (high - low) * (end - start);
     const strip = mini ? 5 : spec.categories.length * spec.lines.length > 40 ? 7.5 : 9; // many strips are drawn closer together
 
     const most = Math.max(2, Math.min(6, Math.floor(inner / 80))), few = ticks(low, high, most);
@@ -33,7 +33,7 @@ window.backsweep.dotRows = (() => {
       const svg = make("svg", { viewBox: `0 0 ${inner} ${height}`, width: inner, height, role: "img" }, rows);
       for (const at of marks) make("line", { class: "grid faint", x1: px(at), x2: px(at), y1: 0, y2: height }, svg);
       if (low < 0) make("line", { class: "zero", x1: px(0), x2: px(0), y1: 0, y2: height }, svg);
-      if (never) make("line", { class: "grid", x1: end + 10, x2: end + 10, y1: 0, y2: height }, svg);
+      if (never) make("line", { class: "grid", x1: end + (mini ? 4 : 8), x2: end + (mini ? 4 : 8), y1: 0, y2: height }, svg);
       shown.forEach((dots, index) => drawStrip(svg, dots, (height - (shown.length - 1) * strip) / 2 + index * strip));
       const words = shown.map((dots) => `${chart.title(dots.name)} ${said(dots)}`);
       svg.setAttribute("aria-label", `${category.label}: ${words.join("; ")}`);
@@ -47,8 +47,8 @@ window.backsweep.dotRows = (() => {
         make("line", { class: "bar", x1: px(Math.max(low, 0)), x2: px(dots.middle), y1: y, y2: y, style: `stroke: ${colour}` }, group);
       if (dots.low !== null && dots.high !== null)
         make("line", { class: "span", x1: px(dots.low), x2: px(dots.high), y1: y, y2: y, style: `stroke: ${colour}` }, group);
-      // Runs that never get there are drawn next to each other.
-      const lost = dots.values.filter((value) => value === null).length, apart = Math.min(mini ? 3 : 6, (mini ? 16 : 34) / Math.max(1, lost - 1));
+      // Runs that never get there are drawn next to each other, however many, between the line and the edge.
+      const lost = dots.values.filter((value) => value === null).length, apart = Math.min(mini ? 3 : 6, (mini ? 16 : 40) / Math.max(1, lost - 1));
       let nth = 0;
       for (const value of dots.values)
         make("circle", { class: "dot", cx: (px(value) + (value === null ? (nth++ - (lost - 1) / 2) * apart : 0)).toFixed(1), cy: y, r: mini ? 2.2 : strip < 9 ? 3.4 : 3.8, style: `fill: ${colour}` }, group);
