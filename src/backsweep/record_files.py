@@ -139,11 +139,10 @@ def _unpacked_gzip(path: Path, packed: bytes) -> bytes:
 
 
 def _unpacked_xz(path: Path, packed: bytes) -> bytes:
-    import lzma  # some builds of Python lack it, and only packed runs need it
-
+    lzma = lzma_module()
     unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_DICTIONARY)
     try:
-        contents = unpacking.decompress(packed, MOST_UNPACKED + 1)
+        contents: bytes = unpacking.decompress(packed, MOST_UNPACKED + 1)
     except lzma.LZMAError as error:
         raise _damaged(path, error) from error
     if len(contents) <= MOST_UNPACKED and not unpacking.eof:
@@ -151,6 +150,17 @@ def _unpacked_xz(path: Path, packed: bytes) -> bytes:
     if unpacking.unused_data:
         raise _damaged(path, "something follows its end")
     return contents
+
+
+def lzma_module() -> Any:
+    """Return Python's `lzma`, which only archives of runs need; some builds of Python lack it."""
+    try:
+        import lzma
+    except ImportError as error:
+        raise RecordsError(
+            "this Python was built without lzma, which archives of runs (.xz) need: use one that has it"
+        ) from error
+    return lzma
 
 
 def _damaged(path: Path, why: object) -> RecordsError:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from backsweep.record_files import json_object, record_lines
+from backsweep.record_files import json_object, lzma_module, record_lines
 from backsweep.snapshot import files
 
 ARCHIVE = ".runs.jsonl.xz"
@@ -59,9 +59,8 @@ def _packer(suffix: str, raw: IO[bytes]) -> AbstractContextManager[Any]:
     if suffix == ".gz":
         return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
     if suffix == ".xz":
-        import lzma  # some builds of Python lack it, and only packed runs need it
-
-        return lzma.LZMAFile(raw, "wb")
+        packed: AbstractContextManager[Any] = lzma_module().LZMAFile(raw, "wb")
+        return packed
     return nullcontext(raw)
 
 
@@ -134,8 +133,12 @@ def _check_columns(kind: str, held: Any) -> None:
 
 
 def archives_below(folder: Path) -> list[Path]:
-    """Return all archives of a folder and of those in it."""
-    return sorted(path for ending in (ARCHIVE, OLD_ARCHIVE) for path in folder.rglob(f"*{ending}"))
+    """Return all archives of a folder and of those in it.
+
+    An old one next to its successor is left out: packing was interrupted before it removed the old one.
+    """
+    old = (path for path in folder.rglob(f"*{OLD_ARCHIVE}") if not path.with_suffix(".xz").exists())
+    return sorted((*folder.rglob(f"*{ARCHIVE}"), *old))
 
 
 def read_archive(path: Path) -> Iterator[ArchivedRun | None]:

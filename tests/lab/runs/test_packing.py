@@ -10,6 +10,7 @@ import json
 import lzma
 import math
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,26 @@ def test_an_archive_of_an_earlier_release_is_read_and_becomes_a_new_one(runs: Pa
     assert pack([runs], tmp_path).known == 1
     assert archives_below(tmp_path) == [new]
     assert pack([runs], tmp_path).packed == 0
+
+
+def test_an_old_archive_that_an_interrupted_packing_left_counts_once(runs: Path, tmp_path: Path) -> None:
+    (new,) = pack([runs / "alone"], tmp_path).files
+    old = new.with_suffix(".gz")
+    old.write_bytes(gzip.compress(lzma.decompress(new.read_bytes())))
+    assert archives_below(tmp_path) == [new]
+    assert len(read_evidence(tmp_path).runs) == 1
+    pack([runs], tmp_path)
+    assert not old.exists()
+
+
+def test_a_python_without_lzma_is_named(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file,) = pack([runs / "alone"], tmp_path / "a").files
+    monkeypatch.setitem(sys.modules, "lzma", None)
+    with pytest.raises(ValueError, match="this Python was built without lzma"):
+        list(read_archive(file))
+    with pytest.raises(ValueError, match="this Python was built without lzma"):
+        pack([runs / "alone"], tmp_path / "b")
+    assert not [path for path in (tmp_path / "b").rglob("*") if path.is_file()]
 
 
 def test_an_archive_that_cannot_be_read_is_never_written_over(runs: Path, tmp_path: Path) -> None:
