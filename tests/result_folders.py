@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from backsweep.lab.claims.questions import find_question
-from backsweep.lab.studies.tabular.learner import METHODS, backups_for
-from backsweep.lab.studies.tabular.study import DIFFUSIONS, moments
+from backsweep.lab.studies.tabular.learner import METHODS, Setting
+from backsweep.lab.studies.tabular.study import COMPARED, DIFFUSIONS, INITIALS, moments, settings_for
 
 
 def write_run(
@@ -84,14 +84,26 @@ def write_chain(root: Path, solved: dict[str, float], sets: int = 12) -> None:
     generator = np.random.default_rng(0)
     for seed in range(100, 100 + sets):
         lines = []
-        for initial in ("zero", "uniform"):
-            budget = backups_for(0)
+        for initial in INITIALS:
             for method in METHODS:
                 for diffusion in DIFFUSIONS if method == "ebu" else (0.5,):
                     at = int(solved.get(method, 9e9) * generator.uniform(0.97, 1.03))
-                    error = [max(0.0, 0.8 * (1 - moment / max(at, 1))) for moment in moments(budget)]
-                    record = {"kind": "tabular", "method": method, "data_seed": seed, "initial": initial, "batch": 1}
-                    record |= {"target_every": 0, "diffusion": diffusion, "length": 20, "episodes": 10}
-                    record |= {"backups": budget, "solved_at": at if at <= budget else None, "lost": 0, "solved": True}
-                    lines.append(json.dumps({**record, "error": error, "right": error}))
+                    setting = Setting(method=method, data_seed=seed, initial=initial, diffusion=diffusion)
+                    lines.append(_chain_line(setting, at))
         (folder / f"seed-{seed}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def write_planned_chain(root: Path, solved: dict[str, float], sets: int = 12) -> None:
+    """Write records of graph values and TER on the chain, 64 transitions per backup, with every target table."""
+    folder = root / "tabular-graph"
+    folder.mkdir(parents=True)
+    for seed in range(100, 100 + sets):
+        settings = settings_for(seed, COMPARED, batches=(64,))
+        lines = [_chain_line(setting, int(solved[setting.method])) for setting in settings]
+        (folder / f"seed-{seed}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def _chain_line(setting: Setting, at: int) -> str:
+    error = [max(0.0, 0.8 * (1 - moment / max(at, 1))) for moment in moments(setting.backups)]
+    end = {"solved_at": at if at <= setting.backups else None, "lost": 0, "solved": True}
+    return json.dumps({"kind": "tabular", **setting.to_json(), **end, "error": error, "right": error})

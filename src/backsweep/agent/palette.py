@@ -20,6 +20,7 @@ METHODS = {
     "graph": Look("graph values", "#c2410c", "#fb8a4c"),
     "graph, uniform exploration": Look("graph values, uniform exploration", "#d9578a", "#f9a8c9"),
     "graph-uniform": Look("graph values, uniform rows", "#9f1239", "#fda4af"),
+    "graph-sweep": Look("graph values, swept rows", "#c27803", "#fcd9a0"),
     "ter": Look("TER", "#1d4ed8", "#7aa2ff"),
     "ter-mixed": Look("TER-mixed", "#1e293b", "#dbe3ee"),
     "ter-shuffled": Look("TER-shuffled", "#0e8fb3", "#4cc9e6"),

@@ -23,7 +23,7 @@ from backsweep.lab.runs.jobs import run_configuration, sharing_key
 from backsweep.lab.stats import steps_to_keep
 from result_folders import write_run
 
-OWN = [question for question in QUESTIONS if question.kind != "paper"]
+OWN = [question for question in QUESTIONS if question.kind != "paper" and isinstance(question.plan("paper"), Grid)]
 LENGTH = 1_000_000
 
 

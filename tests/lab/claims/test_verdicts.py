@@ -13,7 +13,8 @@ from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.question import Check, Verdict
 from backsweep.lab.claims.questions import CLAIMS, QUESTIONS, find_question
 from backsweep.lab.stats import Interval
-from result_folders import write_chain, write_run
+from backsweep.lab.studies.tabular.learner import METHODS
+from result_folders import write_chain, write_planned_chain, write_run
 
 BASELINES = ("uer", "per", "ebu", "discor")
 TASKS = ("minigrid/doorkey", "minigrid/unlock")
@@ -158,13 +159,39 @@ def test_the_chain_with_a_slow_ebu_is_not(tmp_path: Path) -> None:
     assert verdict(tmp_path / "backwards", "C2").outcome == "not reproduced"
 
 
+def test_planned_targets_on_the_chain(tmp_path: Path) -> None:
+    fast = {"graph": 30, "graph-uniform": 8, "graph-sweep": 2, "ter": 400}
+    write_planned_chain(tmp_path / "ahead", fast)
+    ahead = verdict(tmp_path / "ahead", "G7")
+    assert ahead.outcome == "reproduced"
+    assert len(ahead.checks) == 18
+    assert ahead.short.startswith(
+        "Graph values solve the chain in 2 to 30 backups of 64 transitions, by how rows are drawn, TER"
+    )
+    assert ahead.records == 12 * 2 * 4 * 4
+    write_planned_chain(tmp_path / "slow", {**fast, "graph": 500})
+    slow = verdict(tmp_path / "slow", "G7")
+    assert slow.outcome == "not reproduced"
+    assert sum(check.holds is False for check in slow.checks) == 6
+
+
+def test_a_run_that_two_studies_made_counts_once(tmp_path: Path) -> None:
+    write_chain(tmp_path, {"ter": 30, "ebu": 60})
+    alone = verdict(tmp_path, "C1").records
+    again = tmp_path / "tabular-graph"
+    again.mkdir()
+    for path in (tmp_path / "tabular").iterdir():
+        (again / path.name).write_text(path.read_text())
+    assert verdict(tmp_path, "C1").records == alone == 12 * 2 * (len(METHODS) + 4)
+
+
 def test_every_question_says_all_it_should() -> None:
     assert [question.id for question in CLAIMS] == [f"C{number}" for number in range(1, 25)]
-    assert [question.id for question in QUESTIONS[: -len(CLAIMS)]] == ["G1", "G2", "G3", "G4", "G5", "G6", "T1"]
+    assert [question.id for question in QUESTIONS[: -len(CLAIMS)]] == ["G1", "G2", "G3", "G4", "G5", "G6", "G7", "T1"]
     for question in QUESTIONS:
         assert all((question.title, question.question, question.claim, question.metric, question.decided_by))
         assert set(question.scales) == {"smoke", "laptop", "paper"}
-    with pytest.raises(ValueError, match="unknown question 'C25'; there are C1 to C24 and G1, G2, G3, G4, G5, G6, T1"):
+    with pytest.raises(ValueError, match=r"unknown question 'C25'; there are C1 to C24 and G1, G2, .*, G7, T1"):
         find_question("C25")
 
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from backsweep.lab.studies import collisions, coverage, graphs, repeats, speed
+from backsweep.lab.studies.registry import STUDIES
 from backsweep.lab.studies.tabular import learner_kernels
 from backsweep.lab.studies.tabular.dataset import chain_data
-from backsweep.lab.studies.tabular.learner import METHODS, Setting, TableLearner
-from backsweep.lab.studies.tabular.study import carry_out, moments, settings_for, trace
+from backsweep.lab.studies.tabular.learner import METHODS, PLANNED, Setting, TableLearner
+from backsweep.lab.studies.tabular.study import COMPARED, carry_out, moments, settings_for, trace
 
 LENGTH = 8
 
@@ -63,7 +64,7 @@ def test_a_sweep_needs_about_two_backups_per_state() -> None:
     assert record["lost"] == 0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, *PLANNED])
 def test_every_method_gets_there_and_repeats_exactly(method: str) -> None:
     first = carry_out(setting(method, batch=16, initial="uniform", target_every=20, backups=1500))
     assert first["solved_at"] is not None
@@ -74,6 +75,16 @@ def test_with_a_target_table_values_move_one_step_per_copy() -> None:
     for method in ("uer", "ter", "ter-shuffled"):
         record = carry_out(setting(method, batch=64, target_every=50, backups=1000))
         assert record["solved_at"] > 50 * (LENGTH - 2)
+
+
+def test_planned_targets_do_not_wait_for_copies_of_the_target_table() -> None:
+    for method in PLANNED:
+        often, seldom = (carry_out(setting(method, batch=64, target_every=every, backups=200)) for every in (20, 150))
+        assert often["solved_at"] == seldom["solved_at"] < 100
+    swept = TableLearner(setting("graph-sweep", batch=64), chain_data(10_000, LENGTH, 4))
+    swept.back_up()
+    assert swept.solved
+    assert np.allclose(swept.values[:-1], swept.data.best[:-1], atol=1e-6)
 
 
 def test_traces_lead_to_the_same_table() -> None:
@@ -92,6 +103,14 @@ def test_the_table_of_settings() -> None:
     assert len(settings) == len(set(settings)) == 3 * 2 * (4 * len(METHODS) + 2 * 4)
     assert moments(1500)[0] == 0
     assert {50, 100, 1500} <= set(moments(1500))
+
+
+def test_the_study_of_graph_values_has_ter_beside_them() -> None:
+    records = list(STUDIES["tabular-graph"].records(10_000, length=6, batches=(16,), targets=(0,)))
+    runs = [record for record in records if record["kind"] == "tabular"]
+    assert [record["method"] for record in runs] == 2 * list(COMPARED)
+    assert STUDIES["tabular-graph"].work(length=6, batches=(16,), targets=(0,)) == sum(r["backups"] for r in runs)
+    assert {record["method"] for record in records if record["kind"] == "trace"} == set(PLANNED)
 
 
 def test_small_pieces_of_the_other_studies() -> None:

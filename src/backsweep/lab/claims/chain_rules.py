@@ -1,10 +1,10 @@
-"""Rules for the tabular questions: C1, C2 and C19."""
+"""Rules for the questions about the chain: C1, C2, C19 and G7."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,8 +28,16 @@ from backsweep.lab.stats import (
     quantile,
     restricted_mean,
 )
-from backsweep.lab.studies.tabular.learner import METHODS
-from backsweep.lab.studies.tabular.study import BATCHES, DIFFUSION_TARGETS, DIFFUSIONS, INITIALS, TARGETS, moments
+from backsweep.lab.studies.tabular.learner import METHODS, PLANNED
+from backsweep.lab.studies.tabular.study import (
+    BATCHES,
+    COMPARED,
+    DIFFUSION_TARGETS,
+    DIFFUSIONS,
+    INITIALS,
+    TARGETS,
+    moments,
+)
 
 FIRST = {"batch": 1, "target_every": 0}
 """The setting that decides: one transition per backup (the paper's Figure 1 moves a value one step back per backup)
@@ -104,10 +112,16 @@ def _median(times: tuple[float, ...], happened: tuple[bool, ...], names: tuple[s
     return median_interval(times, happened, generator=named_generator(0, "median", *names))
 
 
-def medians_by_setting(evidence: Evidence) -> Table:
+def count_of(evidence: Evidence, methods: Sequence[str] = METHODS) -> int:
+    """Return the number of runs of some methods; a run that two studies made counts once."""
+    settings = evidence.once("tabular", _by_setting)
+    return sum(len(records) for key, records in settings.items() if key[KEY.index("method")] in methods)
+
+
+def medians_by_setting(evidence: Evidence, methods: Sequence[str] = METHODS) -> Table:
     """Return the table of medians: every method in every setting."""
     entries = []
-    for setting, method in itertools.product(all_settings(), METHODS):
+    for setting, method in itertools.product(all_settings(), methods):
         records = tabular_records(evidence, method=method, **setting)
         if not records:
             continue
@@ -161,7 +175,7 @@ class ThirtyBackups:
             f"{title_of(first)} solves the chain in {plain(medians[first].estimate)} backups, the other methods need "
             f"between {rest}."
         )
-        return all_checks(checks, summary, table, len(evidence.of_kind("tabular")), short=short)
+        return all_checks(checks, summary, table, count_of(evidence), short=short)
 
     def checks(self, evidence: Evidence, **setting: Any) -> list[Check]:
         """Return the claim's checks in one setting."""
@@ -232,7 +246,7 @@ class FasterValues:
         lower = sum(check.holds is True for check in checks)
         first = f"TER's error falls faster in {lower} of {len(checks)} comparisons without a target table"
         short = f"{first}, in {better} of {len(table)} over all settings."
-        return all_checks(checks, summary, table, len(evidence.of_kind("tabular")), short=short)
+        return all_checks(checks, summary, table, count_of(evidence), short=short)
 
     def _compare(self, evidence: Evidence, setting: dict[str, Any]) -> Table:
         def early(method: str) -> NDArray[np.float64]:
@@ -253,6 +267,57 @@ class FasterValues:
                 others, results, holm([p_value for _, p_value in results]), strict=True
             )
         ]
+
+
+@dataclass(frozen=True)
+class PlannedBackups:
+    """G7: with a target table and batches of training's size, graph values need fewer backups than TER."""
+
+    batch: int = 64
+
+    def decide(self, evidence: Evidence) -> Verdict:
+        """The interval of each median is below TER's, however rows are drawn, at every interval of copies."""
+        copied = [target for target in TARGETS if target]
+        if not all(
+            tabular_records(evidence, method=method, batch=self.batch, initial=initial, target_every=target)
+            for method, initial, target in itertools.product(COMPARED, INITIALS, copied)
+        ):
+            return NOT_RUN
+        places = list(itertools.product(INITIALS, copied))
+        checks = [self._check(evidence, method, *place) for place in places for method in PLANNED]
+        table = medians_by_setting(evidence, COMPARED)
+        medians = {
+            (method, target): self._median(evidence, method, "zero", target).estimate
+            for method in COMPARED
+            for target in copied
+        }
+        last = copied[-1]
+        listed = ", ".join(f"{plain(medians[method, last])} ({title_of(method)})" for method in PLANNED)
+        by_target = ", ".join(f"{plain(medians['ter', target])} (every {target})" for target in copied)
+        summary = (
+            f"Median backups from zero, {self.batch} transitions each, target copied every {last}: {listed}. TER by "
+            f"how often the target is copied: {by_target}."
+        )
+        planned = [medians[method, target] for method in PLANNED for target in copied]
+        short = (
+            f"Graph values solve the chain in {plain(min(planned))} to {plain(max(planned))} backups of {self.batch} "
+            f"transitions, by how rows are drawn, TER in {plain(medians['ter', copied[0]])} to "
+            f"{plain(medians['ter', last])}, by how often the target is copied."
+        )
+        return all_checks(checks, summary, table, count_of(evidence, COMPARED), short=short)
+
+    def _median(self, evidence: Evidence, method: str, initial: str, target: int) -> Interval:
+        records = tabular_records(evidence, method=method, initial=initial, target_every=target, batch=self.batch)
+        return median_backups(records, method)
+
+    def _check(self, evidence: Evidence, method: str, initial: str, target: int) -> Check:
+        ours = self._median(evidence, method, initial, target)
+        ter = self._median(evidence, "ter", initial, target)
+        return Check(
+            f"{title_of(method)} ahead of TER, target copied every {target}, from {initial}",
+            f"{ours}, TER {ter}",
+            True if ours.high < ter.low else False if ours.low > ter.high else None,
+        )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from backsweep.lab.report.world_model_charts import world_model
 from backsweep.lab.stats import curve_bands
 from backsweep.lab.studies.graphs import KINDS
 from backsweep.lab.studies.tabular.learner import METHODS
-from backsweep.lab.studies.tabular.study import DIFFUSION_TARGETS, DIFFUSIONS, moments
+from backsweep.lab.studies.tabular.study import COMPARED, DIFFUSION_TARGETS, DIFFUSIONS, moments
 
 
 def _view_label(view: dict[str, Any]) -> str:
@@ -57,14 +57,29 @@ def _error(name: str, records: Records) -> Series:
 
 
 METHOD_LINES = {method: {"method": method} for method in METHODS}
+PLANNED_LINES = {method: {"method": method} for method in COMPARED}
+SOLVED = "Share of data sets solved (one minus Kaplan-Meier)"
 
 
 def solved(evidence: Evidence) -> list[AnyChart]:
     """Return the share of data sets solved by number of backups (C1)."""
     facets = _facets(evidence, METHOD_LINES, _solved, all_settings())
-    title = "Share of data sets solved (one minus Kaplan-Meier)"
-    chart = Chart("c1-solved", title, "backups", "solved", facets, log_x=True, y_unit="percent", pictured=(0, 1, 3))
+    chart = Chart("c1-solved", SOLVED, "backups", "solved", facets, log_x=True, y_unit="percent", pictured=(0, 1, 3))
     return [chart]
+
+
+def planned(evidence: Evidence) -> list[AnyChart]:
+    """Return the same for graph values and TER, first where G7 decides."""
+    facets = _facets(evidence, PLANNED_LINES, _solved, all_settings())
+    decides = [_view_label({"batch": 64, "initial": "zero", "target_every": target}) for target in (100, 0)]
+    places = tuple(place for label in decides for place, facet in enumerate(facets) if facet.label == label)
+    first = places[0] if places else 0
+    shown = places or (0,)
+    return [
+        Chart(
+            "g7-solved", SOLVED, "backups", "solved", facets, log_x=True, y_unit="percent", first=first, pictured=shown
+        )
+    ]
 
 
 def errors(evidence: Evidence) -> list[AnyChart]:
@@ -180,6 +195,7 @@ SPECIAL: dict[str, Callable[[Evidence], list[AnyChart]]] = {
     "C20": one_sweep,
     "C21": coverage,
     "C22": whole_episodes,
+    "G7": planned,
 }
 
 

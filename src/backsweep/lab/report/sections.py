@@ -13,7 +13,7 @@ from backsweep.lab.report.answers import Answer, Report, by_kind
 from backsweep.lab.report.chart import CARD_CATEGORIES, AnyChart, DotChart
 from backsweep.lab.report.solving_time import soonest_sentence
 from backsweep.lab.report.tables import readable, side_by_side, table_html, table_name
-from backsweep.lab.studies.tabular.learner import METHODS
+from backsweep.lab.studies.tabular.learner import METHODS, PLANNED
 
 ELSEWHERE = "elsewhere"
 OUTCOMES = (
@@ -69,7 +69,8 @@ def chain_player(report: Report) -> dict[str, Any] | None:
     for target in sorted({record["target_every"] for record in traces}):
         same = {record["method"]: record["steps"] for record in traces if record["target_every"] == target}
         label = "no target table" if target == 0 else f"target table copied every {target} backups"
-        views.append({"label": label, "traces": {name: same[name] for name in in_order(METHODS) if name in same}})
+        known = [name for name in in_order([*PLANNED, *METHODS]) if name in same]
+        views.append({"label": label, "traces": {name: same[name] for name in known}})
     return {"length": longest, "views": views}
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from backsweep.lab.seeds import FIRST_REPORTED, TUNING
 from backsweep.lab.studies import collisions, coverage, graphs, repeats, speed
-from backsweep.lab.studies.tabular.learner import METHODS, Setting
-from backsweep.lab.studies.tabular.study import BATCHES, TARGETS, carry_out, settings_for, trace
+from backsweep.lab.studies.tabular.learner import METHODS, PLANNED, Setting
+from backsweep.lab.studies.tabular.study import BATCHES, COMPARED, TARGETS, carry_out, settings_for, trace
 
 Records = Iterator[dict[str, Any]]
 
@@ -27,27 +28,44 @@ class StudyKind:
     """Arguments of a small study that is timed for estimates."""
 
 
-def tabular(
-    seed: int, *, length: int = 20, batches: Sequence[int] = BATCHES, targets: Sequence[int] = TARGETS
+def tabular(seed: int, **size: Any) -> Records:
+    """C1, C2 and C19: the paper's methods on the chain."""
+    yield from _on_the_chain(seed, METHODS, METHODS, **size)
+
+
+def planned(seed: int, **size: Any) -> Records:
+    """G7: graph values on the chain, and TER."""
+    yield from _on_the_chain(seed, COMPARED, tuple(PLANNED), **size)
+
+
+def _on_the_chain(
+    seed: int, methods: Sequence[str], traced: Sequence[str], *, length: int = 20, **size: Sequence[int]
 ) -> Records:
-    """C1, C2, C19; for the first seed also every backup of a few runs, for the report's animation of the chain."""
-    for setting in settings_for(seed, length=length, batches=batches, targets=targets):
+    """Yield all runs of some methods; for the first seed also every backup of a few, for the report's animation."""
+    for setting in settings_for(seed, methods, length=length, **size):
         yield carry_out(setting)
     if seed in (FIRST_REPORTED, TUNING[0]):
         for target_every, backups in ((0, 240), (20, 800)):
-            for method in METHODS:
+            for method in traced:
                 setting = Setting(
                     method=method, data_seed=seed, target_every=target_every, length=length, backups=backups
                 )
                 yield {"kind": "trace", **setting.to_json(), "steps": trace(setting)}
 
 
-def _tabular_work(*, length: int = 20, batches: Sequence[int] = BATCHES, targets: Sequence[int] = TARGETS) -> float:
-    return float(sum(setting.backups for setting in settings_for(0, length=length, batches=batches, targets=targets)))
+def _backups(
+    methods: Sequence[str], *, length: int = 20, batches: Sequence[int] = BATCHES, targets: Sequence[int] = TARGETS
+) -> float:
+    settings = settings_for(0, methods, length=length, batches=batches, targets=targets)
+    return float(sum(setting.backups for setting in settings))
+
+
+_SMALL_CHAIN = {"length": 6, "batches": (16,), "targets": (0,)}
 
 
 STUDIES: dict[str, StudyKind] = {
-    "tabular": StudyKind(tabular, _tabular_work, "backups", {"length": 6, "batches": (16,), "targets": (0,)}),
+    "tabular": StudyKind(tabular, partial(_backups, METHODS), "backups", _SMALL_CHAIN),
+    "tabular-graph": StudyKind(planned, partial(_backups, COMPARED), "backups", _SMALL_CHAIN),
     "speed": StudyKind(
         speed.measure_all,
         lambda rows=1_000_000, repeats=2_000: rows + 40.0 * repeats,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import named_generator
+from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.samplers import Sampler
 from backsweep.samplers.base import SamplerState
@@ -34,20 +35,20 @@ class ChainData:
     """Where each episode begins; one more entry than there are episodes."""
     best: NDArray[np.float64]
     """The exact Q*, (states, 2); the last state is terminal and worth nothing."""
-    _filled: dict[tuple[Sampler, int], tuple[Replay, SamplerState]] = field(default_factory=dict)
+    _filled: dict[tuple[Sampler, int, GraphValues | None], tuple[Replay, SamplerState]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.state)
 
-    def replay(self, sampler: Sampler, seed: int) -> Replay:
+    def replay(self, sampler: Sampler, seed: int, values: GraphValues | None = None) -> Replay:
         """Return a replay that holds the data set, with a sampler that has not been used yet.
 
         Filling costs more than a short run does, so runs with the same sampler share one replay, one after another.
         Each gets it in the state in which it was filled.
         """
-        key = (sampler, seed)
+        key = (sampler, seed, values)
         if key not in self._filled:
-            replay = self._fill(sampler, seed)
+            replay = self._fill(sampler, seed, values)
             state = replay._sampler.state()
             fresh = SamplerState({name: array.copy() for name, array in state.arrays.items()}, dict(state.values))
             self._filled[key] = replay, fresh
@@ -55,7 +56,7 @@ class ChainData:
         replay._sampler.load_state(fresh)
         return replay
 
-    def _fill(self, sampler: Sampler, seed: int) -> Replay:
+    def _fill(self, sampler: Sampler, seed: int, values: GraphValues | None) -> Replay:
         """Give every episode its own lane: one call per step of the longest."""
         lengths = np.diff(self.starts)
         replay = Replay(
@@ -66,6 +67,7 @@ class ChainData:
             num_envs=len(lengths),
             gamma=DISCOUNT,
             seed=seed,
+            values=values,
         )
         columns = (self.state, self.action, self.reward, self.following, self.terminated, self.truncated)
         for step in range(int(lengths.max())):

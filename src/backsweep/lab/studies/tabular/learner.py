@@ -14,6 +14,7 @@ from backsweep.agent.learner.rules import TargetRule
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.studies.tabular import learner_kernels
 from backsweep.lab.studies.tabular.dataset import ChainData
+from backsweep.planning import GraphValues
 from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Sampler, Topological, Uniform
 from backsweep.types import Batch
@@ -32,6 +33,10 @@ SAMPLERS: dict[str, Sampler] = {
     "ter-shuffled": dataclasses.replace(SWEEP, shuffle=SHUFFLE),
 }
 METHODS = tuple(SAMPLERS)
+PLANNED: dict[str, Sampler] = {"graph": PER, "graph-uniform": Uniform(), "graph-sweep": SWEEP}
+"""Graph values by how rows are drawn: by priority as in training, uniformly, or by sweeps."""
+PLANS = GraphValues(gap=1.0, tolerance=1e-9, noise_limit=None, cautious=False)
+"""A table keeps any difference between actions, so none is widened."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +80,9 @@ class TableLearner:
 
     def __init__(self, setting: Setting, data: ChainData) -> None:
         self.setting, self.data = setting, data
-        self.replay: Replay = data.replay(SAMPLERS[setting.method], setting.data_seed)
+        self._plans = setting.method in PLANNED
+        sampler = PLANNED[setting.method] if self._plans else SAMPLERS[setting.method]
+        self.replay: Replay = data.replay(sampler, setting.data_seed, PLANS if self._plans else None)
         self.values = initial_values(setting, data)
         self.target = self.values if setting.target_every == 0 else self.values.copy()
         self.backups = 0
@@ -83,12 +90,13 @@ class TableLearner:
         self._nothing_known = np.full(size, np.nan)
         self._error = np.empty(size)
         self._full_steps = np.ones(size)
-        self._weighted = setting.method in ("per", "ter-mixed")
+        self._weighted = setting.method in ("per", "ter-mixed", "graph")
         self._backward: BackwardTargets | None = None
         if setting.method == "ebu":
             rule = TargetRule(kind="backward", diffusion=setting.diffusion, double=False)
             self._backward = BackwardTargets(rule, self.replay)
         self._discor = TableErrors(data.length, size) if setting.method == "discor" else None
+        self._copied()
 
     def back_up(self) -> Batch:
         """Make one backup; return its batch."""
@@ -96,6 +104,8 @@ class TableLearner:
         known, steps = self._nothing_known, self._full_steps
         if self._backward is not None:
             known, _ = self._backward.of(batch, self._look_up)
+        elif batch.target is not None:
+            known = batch.target.astype(np.float64)
         if self._discor is not None:
             steps = self._discor.steps(batch, self.values)
         elif self._weighted:
@@ -122,7 +132,13 @@ class TableLearner:
                 self.target[:] = self.values
             if self._discor is not None:
                 self._discor.copy_target()
+            self._copied()
         return batch
+
+    def _copied(self) -> None:
+        """Plan with a new target table."""
+        if self._plans:
+            self.replay.renew_values(self.target.__getitem__, bounds=(0.0, 1.0))
 
     @property
     def solved(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from backsweep.lab.studies.tabular.dataset import chain_data
-from backsweep.lab.studies.tabular.learner import METHODS, Setting, TableLearner, backups_for
+from backsweep.lab.studies.tabular.learner import METHODS, PLANNED, Setting, TableLearner, backups_for
 
 INITIALS = ("zero", "uniform")
 TARGETS = (0, 20, 100, 250)
@@ -19,10 +19,19 @@ DIFFUSION_TARGETS = (0, 20)
 CONVERGED = 1e-6  # rewards and discounts are 32-bit numbers, so errors get no smaller
 
 
+COMPARED = (*PLANNED, "ter")
+"""The methods of G7: graph values, and TER."""
+
+
 def settings_for(
-    data_seed: int, *, length: int = 20, batches: Sequence[int] = BATCHES, targets: Sequence[int] = TARGETS
+    data_seed: int,
+    methods: Sequence[str] = METHODS,
+    *,
+    length: int = 20,
+    batches: Sequence[int] = BATCHES,
+    targets: Sequence[int] = TARGETS,
 ) -> Iterator[Setting]:
-    """Yield every run on one data set: all methods (C1, C2), and EBU with other diffusion factors (C19)."""
+    """Yield every run of some methods on one data set; with EBU also its other diffusion factors (C19)."""
     for batch in batches:
         for initial in INITIALS:
             for target in targets:
@@ -34,9 +43,9 @@ def settings_for(
                     "length": length,
                     "backups": backups_for(target),
                 }
-                for method in METHODS:
+                for method in methods:
                     yield Setting(method=method, **shared)
-                if target in DIFFUSION_TARGETS:
+                if "ebu" in methods and target in DIFFUSION_TARGETS:
                     for diffusion in DIFFUSIONS:
                         if diffusion != 0.5:  # EBU's default, covered above
                             yield Setting(method="ebu", diffusion=diffusion, **shared)
