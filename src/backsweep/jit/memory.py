@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import math
 import mmap
-import os
 import sys
 from typing import Any
 
@@ -61,11 +60,3 @@ def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     block = np.zeros(size + _LINE, np.uint8)
     start = -block.ctypes.data % _LINE
     return block[start : start + size].view(dtype).reshape(shape)
-
-
-def physical_memory() -> int | None:
-    """Return the bytes of memory of this machine, or None if unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from backsweep.jit.array_table import address_table
 from backsweep.jit.mapped_file import MappedFile
-from backsweep.jit.memory import READ_ALL_OVER, WRITTEN_ALL_OVER, physical_memory, reserve
+from backsweep.jit.memory import READ_ALL_OVER, WRITTEN_ALL_OVER, reserve
 from backsweep.jit.random_streams_kernels import mix
+from backsweep.machine_memory import physical_memory
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_component import CheckStep, SavedComponent
 from backsweep.store import distinct_kernels as distinct

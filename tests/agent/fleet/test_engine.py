@@ -307,6 +307,33 @@ def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pyte
     assert len(left) < 3
 
 
+def test_a_run_leaves_before_the_machine_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
+    monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 100)
+    full_for = iter([False, True])  # for one call, once there is something to free
+    monkeypatch.setattr(
+        "backsweep.agent.fleet.memory_budget.available_memory", lambda: 0 if next(full_for, False) else 2**40
+    )
+    # Were this machine larger, runs this small would hold too little to be blamed.
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.KEPT_FREE", 0.0)
+    results = train_fleet(runs, tmp_path / "fleet", engine="compiled", groups=1, quiet=True)
+    (left,) = [result for result in results if not result.finished]
+    assert left.error is not None
+    assert "this machine has no memory left for" in left.error
+    assert "lower capacity" in left.error
+    plain = train_fleet(runs, tmp_path / "plain", engine="plain", quiet=True)
+    names = [result.folder.name for result in results if result.finished]
+    assert len(names) == len(plain) - 1 == 2
+    check_all_records(tmp_path / "plain", tmp_path / "fleet", names)
+
+
+def test_runs_stay_if_it_is_not_they_that_fill_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.available_memory", lambda: 0)
+    runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2)}
+    results = train_fleet(runs, tmp_path / "fleet", engine="compiled", quiet=True)
+    assert all(result.finished for result in results)
+
+
 def test_a_device_that_filled_up_meanwhile_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 

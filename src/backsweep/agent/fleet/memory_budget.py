@@ -16,7 +16,7 @@ from backsweep.agent.learner.discor import error_network
 from backsweep.agent.learner.executor import reason_against_fused
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.rules import TargetRule
-from backsweep.jit.memory import physical_memory
+from backsweep.machine_memory import available_memory, physical_memory
 from backsweep.tasks import exact, find_task
 
 FIRST_LIMIT = 16_384
@@ -33,6 +33,10 @@ class ObservationLimits:
     def of(self, run: Run) -> int:
         """Return a run's limit."""
         return self._limits[run]
+
+    def most_new(self, run: Run, new: int) -> int:
+        """Return how many of `new` more observations a run can have at most."""
+        return max(0, min(new, self._most[run] - run.replay.machinery.store.observations_high))
 
     def grow(self, runs: Sequence[Run], new: int) -> bool:
         """Raise the limits if a run might reach its own with `new` more observations; return whether they were raised.
@@ -82,6 +86,8 @@ def _count(task: str, options: tuple[tuple[str, object], ...]) -> int | None:
 
 MARGIN = 0.92
 """Share of the free memory that may be used."""
+KEPT_FREE = 0.04
+"""Share of the machine's memory that growing replays leave to everything else."""
 COPIES = 6
 """Numbers per parameter: online, target, two moments, the gradient, and the optimiser's scratch."""
 BYTES_PER_ROW = 260
@@ -163,6 +169,23 @@ def runs_to_drop(fleet: Fleet, limits: ObservationLimits, session: SessionConfig
         leaving.append(max(needed, key=lambda index: needed[index]))
         del needed[leaving[-1]]
     return leaving
+
+
+def run_to_drop_here(fleet: Fleet, limits: ObservationLimits, new: int, session: SessionConfig) -> int | None:
+    """Return the run with the most observations if `new` more for each run may not fit into this machine's memory.
+
+    None if they fit, or if the runs of this fleet hold too little for their leaving to help.
+    """
+    available, physical = available_memory(), physical_memory()
+    if available is None or physical is None:
+        return None
+    copies = 2 if session.device == "cpu" else 1  # the replay's, and the networks'
+    frame, kept_free = copies * _observation_bytes(fleet), KEPT_FREE * physical
+    held = [frame * run.replay.machinery.store.observations_high for run in fleet.runs]
+    needed = frame * sum(limits.most_new(run, new) for run in fleet.runs)
+    if not needed or needed + kept_free <= available or sum(held) <= kept_free:
+        return None
+    return held.index(max(held))
 
 
 def free_on(device: str) -> int | None:

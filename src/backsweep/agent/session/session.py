@@ -20,7 +20,7 @@ from backsweep.agent.fleet.compiled.runs import NEW_PER_STEP
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import Clock
-from backsweep.agent.fleet.memory_budget import ObservationLimits, runs_to_drop
+from backsweep.agent.fleet.memory_budget import ObservationLimits, run_to_drop_here, runs_to_drop
 from backsweep.agent.fleet.plain_source import retire, take_turn
 from backsweep.agent.fleet.run import Run, return_bounds
 from backsweep.agent.session import checkpoint
@@ -127,6 +127,7 @@ class Session:
             return
         steps = self._steps_until_due()
         self._raise_limits(self.limits, steps)
+        self._leave_memory(self.limits, steps)
         if not fleet.runs:
             return
         if self._engine is None:
@@ -137,7 +138,7 @@ class Session:
             self.clock.lap("other")
             if self._engine is None:
                 self._drop_engine()
-                self._retire_without_space([int(np.argmax(limits))], self.limits)
+                self._retire_without_space([int(np.argmax(limits))], self.limits, self.config.device)
                 self._move()
                 return
         self._engine.advance(steps, self.clock)
@@ -154,15 +155,21 @@ class Session:
             return
         self._hand_back()
         self._drop_engine()
-        self._retire_without_space(runs_to_drop(fleet, limits, self.config), limits)
+        self._retire_without_space(runs_to_drop(fleet, limits, self.config), limits, self.config.device)
 
-    def _retire_without_space(self, runs: Sequence[int], limits: ObservationLimits) -> None:
-        """Retire runs that do not fit on the device."""
+    def _leave_memory(self, limits: ObservationLimits, steps: int) -> None:
+        """Retire runs before the machine's memory is full: the system would end the process, and with it all runs."""
+        while (index := run_to_drop_here(self.fleet, limits, NEW_PER_STEP * steps, self.config)) is not None:
+            self._hand_back()
+            self._drop_engine()
+            self._retire_without_space([index], limits, "this machine")
+            gc.collect()  # its replay
+
+    def _retire_without_space(self, runs: Sequence[int], limits: ObservationLimits, where: str) -> None:
+        """Retire runs that do not fit on the device or the machine."""
         for index in sorted(runs, reverse=True):
             needed = f"{limits.of(self.fleet.runs[index]):,} distinct observations"
-            error = RuntimeError(
-                f"{self.config.device} has no memory left for {needed}; put fewer runs on it, or lower capacity"
-            )
+            error = RuntimeError(f"{where} has no memory left for {needed}; put fewer runs on it, or lower capacity")
             retire(self.fleet, index, error, self._failed)
 
     def _steps_until_due(self) -> int:
