@@ -307,6 +307,24 @@ def test_runs_for_which_there_is_no_room_leave(tmp_path: Path, monkeypatch: pyte
     assert len(left) < 3
 
 
+def test_limits_double_only_where_that_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2)}
+    monkeypatch.setattr("backsweep.agent.fleet.memory_budget.FIRST_LIMIT", 1)
+    monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 40)
+    asked: list[list[int]] = []
+
+    def runs_to_drop(fleet: Fleet, limits: ObservationLimits, session: SessionConfig) -> list[int]:
+        asked.append([limits.of(run) for run in fleet.runs])
+        return [0] if len(asked) == 1 else []
+
+    monkeypatch.setattr("backsweep.agent.session.session.runs_to_drop", runs_to_drop)
+    results = train_fleet(runs, tmp_path / "fleet", engine="compiled", quiet=True)
+    assert all(result.finished for result in results)
+    assert asked[0] == [240, 240]  # twice what forty steps may need
+    assert asked[1] == [120, 120]
+    assert asked[2] > asked[1]
+
+
 def test_a_run_leaves_before_the_machine_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {f"seed{seed}": sokoban("uer", seed) for seed in (1, 2, 3)}
     monkeypatch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 100)

@@ -50,6 +50,12 @@ class ObservationLimits:
             self._limits[run] = max(self._limits[run], min(2 * (used[run] + new), self._most[run]))
         return True
 
+    def tighten(self, runs: Sequence[Run], new: int) -> None:
+        """Lower the limits to what `new` more observations need and a little more, where doubling takes too much."""
+        for run in runs:
+            used = run.replay.machinery.store.observations_high
+            self._limits[run] = min(self._limits[run], max(used + new, used + used // 4))
+
 
 def first_limit(config: RunConfig, session: SessionConfig) -> int:
     """Return a run's limit at the start."""

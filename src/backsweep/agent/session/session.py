@@ -153,8 +153,11 @@ class Session:
         fleet = self.fleet
         if not limits.grow(fleet.runs, NEW_PER_STEP * steps):
             return
+        # The old engine's memory is free before the new one's is counted.
         self._hand_back()
         self._drop_engine()
+        if runs_to_drop(fleet, limits, self.config):
+            limits.tighten(fleet.runs, NEW_PER_STEP * steps)
         self._retire_without_space(runs_to_drop(fleet, limits, self.config), limits, self.config.device)
 
     def _leave_memory(self, limits: ObservationLimits, steps: int) -> None:
