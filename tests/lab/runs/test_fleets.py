@@ -11,6 +11,7 @@ import pytest
 from backsweep.agent import RunConfig
 from backsweep.agent.fleet import fleet
 from backsweep.lab.claims.question import Grid
+from backsweep.lab.claims.questions import find_question
 from backsweep.lab.claims.questions.shared import MINIGRID, WITH_SHUFFLED, variant
 from backsweep.lab.runs import jobs
 from backsweep.lab.runs.estimate import estimate
@@ -144,6 +145,17 @@ def test_a_fleet_that_was_killed_early_begins_again(tmp_path: Path) -> None:
     assert work(again.order) == 0
     assert not place.exists()
     assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
+
+
+def test_an_estimate_counts_the_start_of_every_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = find_question("G7").plan("paper")
+    assert study is not None
+    found = jobs.plan(tmp_path, [study], "process").jobs
+    assert len(found) == 40
+    monkeypatch.setattr("backsweep.lab.runs.estimate.start_seconds", lambda: 0.0)
+    working = estimate(found, 2)
+    monkeypatch.setattr("backsweep.lab.runs.estimate.start_seconds", lambda: 3.0)
+    assert estimate(found, 2) == pytest.approx(working + 40 * 3.0 / 2)
 
 
 def test_an_estimate_is_of_the_fleet_and_not_of_its_runs_one_by_one(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +34,28 @@ def estimate(jobs: list[Job], workers: int, steps_per_second: float | None = Non
     """Return seconds for all jobs, `workers` at a time.
 
     `steps_per_second` is the speed of one training process, all its runs and evaluations together; without it a short
-    burst of each kind of process is measured.
+    burst of each kind of process is measured, and how long a process takes to start.
     """
     seconds = [
-        _study_seconds(job)
+        _study_seconds(job) + start_seconds()
         if job.order["kind"] == "study"
-        else (_training_seconds(job) if steps_per_second is None else job.steps_left / steps_per_second)
+        else (
+            _training_seconds(job) + start_seconds() if steps_per_second is None else job.steps_left / steps_per_second
+        )
         for job in jobs
     ]
     if not seconds:
         return 0.0
     # Jobs cannot be split: the time is at least that of the longest, and at least a fair share.
     return max(max(seconds), sum(seconds) / min(workers, len(seconds)))
+
+
+@cache
+def start_seconds() -> float:
+    """Return the seconds that a new process takes before its work begins."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import backsweep.agent, backsweep.lab.studies.registry"], check=True)
+    return time.perf_counter() - began
 
 
 _unit_seconds: dict[str, float] = {}
