@@ -96,7 +96,7 @@ class TableLearner:
             rule = TargetRule(kind="backward", diffusion=setting.diffusion, double=False)
             self._backward = BackwardTargets(rule, self.replay)
         self._discor = TableErrors(data.length, size) if setting.method == "discor" else None
-        self._copied()
+        self._renew_values()
 
     def back_up(self) -> Batch:
         """Make one backup; return its batch."""
@@ -132,13 +132,13 @@ class TableLearner:
                 self.target[:] = self.values
             if self._discor is not None:
                 self._discor.copy_target()
-            self._copied()
+            self._renew_values()
         return batch
 
-    def _copied(self) -> None:
-        """Plan with a new target table."""
+    def _renew_values(self) -> None:
+        """Plan on the graph, with the target table's values of untried actions."""
         if self._plans:
-            self.replay.renew_values(self.target.__getitem__, bounds=(0.0, 1.0))
+            self.replay.renew_values(lambda states: self.target[states], bounds=(0.0, 1.0))
 
     @property
     def solved(self) -> bool:
