@@ -6,7 +6,7 @@ Each module defines QUESTIONS; here are all of them, the claims in the paper's o
 from __future__ import annotations
 
 from backsweep.lab.claims.question import Question
-from backsweep.lab.claims.questions import graph_values, learning, studies, variations, world_model
+from backsweep.lab.claims.questions import graph_values, learning, studies, trials, variations, world_model
 
 CLAIMS: tuple[Question, ...] = tuple(
     sorted(
@@ -14,7 +14,7 @@ CLAIMS: tuple[Question, ...] = tuple(
         key=lambda question: int(question.id[1:]),
     )
 )
-QUESTIONS: tuple[Question, ...] = (*graph_values.QUESTIONS, *CLAIMS)
+QUESTIONS: tuple[Question, ...] = (*graph_values.QUESTIONS, *trials.QUESTIONS, *CLAIMS)
 
 
 def find_question(name: str) -> Question:

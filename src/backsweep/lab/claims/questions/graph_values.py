@@ -1,15 +1,15 @@
-"""The questions about graph values, G1 to G7, and T1: trials on seeds for tuning. Training has our settings."""
+"""The questions about graph values, G1 to G7. Training has our settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from backsweep.agent.settings import settings_fields
 from backsweep.lab.claims.chain_rules import PlannedBackups
 from backsweep.lab.claims.evidence import ADDED_LATER
-from backsweep.lab.claims.goal_rules import NowhereBehind, Soonest, Trials
+from backsweep.lab.claims.goal_rules import NowhereBehind, Soonest
 from backsweep.lab.claims.groups import final_success, success_area
 from backsweep.lab.claims.question import Grid, Question, Scale, Variant
 from backsweep.lab.claims.questions.shared import ENDLESS, ENDLESS_TASKS, MINIGRID, SLIPPERY, SMOKE, study_scales
@@ -77,14 +77,14 @@ def sizes(
     }
 
 
-def _uniform(label: str, /, method: str = "graph", **options: Any) -> Variant:
+def exploring_uniformly(label: str, /, method: str = "graph", **options: Any) -> Variant:
     """Return a line of graph values with uniform random actions."""
     return on_the_grid(method, label, explore="uniform", **options)
 
 
 _RIVALS = ("ter", "ceer", "graph-backup")
 _METHODS = ("graph", "uer", "per", "ter", "ter-shuffled", "ebu", "n-step", "ceer", "graph-backup", "erlam", "gap")
-_WITHOUT_EXPLORING = _uniform("graph, uniform exploration")
+_WITHOUT_EXPLORING = exploring_uniformly("graph, uniform exploration")
 _METHODS_ON_THE_GRID = (*(on_the_grid(method) for method in _METHODS), _WITHOUT_EXPLORING)
 
 G1 = Question(
@@ -224,69 +224,6 @@ G3 = Question(
     kind="graph values",
 )
 
-
-def _trials(method: str, option: str, values: Sequence[Any], **others: Any) -> tuple[Variant, ...]:
-    return tuple(on_the_grid(method, f"{method}, {option} {value}", **others, **{option: value}) for value in values)
-
-
-_GOOD_ENDS: dict[str, Any] = {"root_candidates": 32}
-_TRIALS = (
-    *(_uniform(f"graph, gap {gap:g}", gap=gap) for gap in (3.0, 10.0, 30.0)),
-    _uniform("graph, uniform rows", "graph-uniform"),
-    _uniform("graph, half a sweep and uniform", eta=0.5, mix_with="uniform", predecessors=1),
-    _uniform("graph, half a sweep and priorities", eta=0.5, mix_with="per", predecessors=1),
-    _uniform("graph, half a sweep, predecessors 3", eta=0.5, mix_with="per", predecessors=3),
-    *(
-        _uniform(f"graph, {share:g} of rows by priority, the rest from good ends", eta=share, **_GOOD_ENDS)
-        for share in (0.5, 0.75)
-    ),
-    _uniform("graph, half from good ends, gap 10", eta=0.5, gap=10.0, **_GOOD_ENDS),
-    _uniform("graph, renewed every 500 steps", target_interval=500),
-    on_the_grid("graph", "graph, explores by the graph"),
-    on_the_grid("graph", "graph, explores by the graph, gap 10", gap=10.0),
-    on_the_grid("graph", "graph, explores by the graph, cautious", cautious=True),
-    on_the_grid("graph", "graph, explores by the graph, half a sweep", eta=0.5),
-    *(
-        on_the_grid("graph", f"graph, explores by the graph, {share} from good ends", eta=eta, **_GOOD_ENDS)
-        for share, eta in (("half", 0.5), ("a quarter", 0.75))
-    ),
-    on_the_grid("graph-backup", "graph-backup, explores by the graph", explore="graph"),
-    on_the_grid("ter", "ter, from good ends", predecessors=1, eta=0.5, **_GOOD_ENDS),
-    *_trials("uer", "learning_rate", (1e-4, 3e-4, 1e-3)),
-    *_trials("per", "per_alpha", (0.4, 0.6, 0.8)),
-    on_the_grid("ter", "ter, predecessors 1, eta 0.5", predecessors=1, eta=0.5),
-    on_the_grid("ter", "ter, predecessors 3, eta 0.5", predecessors=3, eta=0.5),
-    on_the_grid("ter", "ter, predecessors 1, eta 0.25", predecessors=1, eta=0.25),
-    *_trials("ebu", "diffusion", (0.25, 0.5, 1.0)),
-    *_trials("n-step", "n_step", (3, 5, 10)),
-    *_trials("ceer", "graph_share", (0.2, 0.5, 0.8), ceer_imitation=0.0),
-    *_trials("ceer", "ceer_imitation", (0.1, 1.0, 10.0)),
-    *_trials("graph-backup", "backup_depth", (5, 10, 20)),
-    *_trials("erlam", "erlam_weight", (0.1, 0.5, 1.0)),
-    *_trials("gap", "advantage", (0.5, 0.8, 0.95)),
-)
-
-T1 = Question(
-    id="T1",
-    title="Which constants?",
-    question="Every method has a constant. Which value does best on seeds that are not reported?",
-    claim="None: this is how the constants of G1 and G2 are chosen, with as many trials for each method.",
-    metric=(
-        "The exact share of episodes that reach the goal, at the end and as area under the curve, and the steps after "
-        "which it stays at 0.9 or above, on seeds 10000 and up."
-    ),
-    decided_by=(
-        "Nothing is decided. Three trials of its constant for each method. CEER has three more with its cross-entropy, "
-        "which were added after its runs. graph has more about which rows it draws "
-        "(uniformly, by priority, by sweeps from all ends or from good ones), how often its values are renewed, how "
-        "random actions are chosen, and whether answers are taken cautiously; Graph Backup has one more about "
-        "exploring."
-    ),
-    rule=Trials(_TRIALS, MINIGRID),
-    scales=sizes(MINIGRID, _TRIALS, seeds=tuning(3)),
-    kind="tuning",
-)
-
 _EXPLORING = (on_the_grid("graph"), _WITHOUT_EXPLORING)
 
 G4 = Question(
@@ -413,4 +350,4 @@ G7 = Question(
     kind="graph values",
 )
 
-QUESTIONS = (G1, G2, G3, G4, G5, G6, G7, T1)
+QUESTIONS = (G1, G2, G3, G4, G5, G6, G7)
