@@ -58,13 +58,15 @@ def _error(name: str, records: Records) -> Series:
 
 METHOD_LINES = {method: {"method": method} for method in METHODS}
 PLANNED_LINES = {method: {"method": method} for method in COMPARED}
-SOLVED = "Share of data sets solved (one minus Kaplan-Meier)"
+SOLVED_TITLE = "Share of data sets solved (one minus Kaplan-Meier)"
 
 
 def solved(evidence: Evidence) -> list[AnyChart]:
     """Return the share of data sets solved by number of backups (C1)."""
     facets = _facets(evidence, METHOD_LINES, _solved, all_settings())
-    chart = Chart("c1-solved", SOLVED, "backups", "solved", facets, log_x=True, y_unit="percent", pictured=(0, 1, 3))
+    chart = Chart(
+        "c1-solved", SOLVED_TITLE, "backups", "solved", facets, log_x=True, y_unit="percent", pictured=(0, 1, 3)
+    )
     return [chart]
 
 
@@ -77,7 +79,15 @@ def planned(evidence: Evidence) -> list[AnyChart]:
     shown = places or (0,)
     return [
         Chart(
-            "g7-solved", SOLVED, "backups", "solved", facets, log_x=True, y_unit="percent", first=first, pictured=shown
+            "g7-solved",
+            SOLVED_TITLE,
+            "backups",
+            "solved",
+            facets,
+            log_x=True,
+            y_unit="percent",
+            first=first,
+            pictured=shown,
         )
     ]
 

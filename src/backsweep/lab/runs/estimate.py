@@ -54,7 +54,7 @@ def estimate(jobs: list[Job], workers: int, steps_per_second: float | None = Non
 def start_seconds() -> float:
     """Return the seconds that a new process takes before its work begins."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import backsweep.agent, backsweep.lab.studies.registry"], check=True)
+    subprocess.run([sys.executable, "-c", "import backsweep.lab.studies.registry"], check=True)
     return time.perf_counter() - began
 
 
