@@ -23,7 +23,7 @@ SHOWN = 40  # rows of each sampler that the pictures show
 def add_commands(commands: Any) -> None:
     """Add ``backsweep demo``."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "demo", help="train three methods on a small task and draw how soon each solves it (about two minutes)"
+        "demo", help="train three methods on a small task and draw how soon each solves it (about a minute)"
     )
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture")
     parser.add_argument(

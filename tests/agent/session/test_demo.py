@@ -38,7 +38,7 @@ def test_solved_means_from_there_on() -> None:
 
 
 def test_planning_gives_value_to_states_far_from_the_goal() -> None:
-    before, after, distance = demo.planned_states()
+    before, after, distance = demo.planned_states(demo.random_walks())
     far = distance > 3
     assert far.any()
     near = before[distance == 1].max()
