@@ -72,6 +72,9 @@ def make_atari(options: AtariOptions, render_mode: str | None = None) -> gymnasi
     env: gymnasium.Env[Any, Any] = gymnasium.make(
         f"ALE/{options.game.capitalize()}-v5",
         render_mode=render_mode,
+        disable_env_checker=True,
+        # The preprocessing reads the screen itself; grey is what takes the emulator's environment least time.
+        obs_type="grayscale",
         frameskip=1,
         repeat_action_probability=options.sticky_action_chance,
         # The emulator's own limit must not apply before the step limit below.

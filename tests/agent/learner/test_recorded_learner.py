@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from backsweep.agent import RunConfig, run_config
 from backsweep.agent.fleet import fleet as fleet_module
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.plain_source import take_turn
+from backsweep.agent.learner.device_observations import DeviceObservations, RowRange
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import OptimiserSettings
@@ -103,3 +105,9 @@ def test_a_fleet_of_plain_environments_learns_the_same(monkeypatch: pytest.Monke
     for run, other in zip(recorded.runs, alone.runs, strict=True):
         assert len(run.replay) == len(other.replay) == 400
         np.testing.assert_array_equal(run.observations, other.observations)  # so all actions were the same
+
+
+def test_rows_of_another_shape_are_refused() -> None:
+    observations = DeviceObservations(4, (20, 20, 3), np.uint8, torch.device("cpu"))
+    with pytest.raises(ValueError, match=r"shape must be \(20, 20, 3\), or have its channels first, got \(20, 3, 20\)"):
+        RowRange(observations, 0, 2, (20, 3, 20))

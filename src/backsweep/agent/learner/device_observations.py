@@ -121,22 +121,25 @@ class DeviceObservations:
 class RowRange:
     """Consecutive rows that are filled from the host again and again, each time in one copy.
 
-    Fill `host` (n, *shape) only when the device is done with the last copy.
+    Fill `host` (n, *shape) only when the device is done with the last copy. Images whose `shape` has the channels first
+    get them last on the device: that takes the host as long as several steps of an Atari game.
     """
 
-    def __init__(self, observations: DeviceObservations, first: int, count: int) -> None:
+    def __init__(self, observations: DeviceObservations, first: int, count: int, shape: tuple[int, ...]) -> None:
         self._observations, self._first = observations, first
         on_gpu = observations.device.type == "cuda"
-        shape, dtype = (count, *observations.shape), _torch_dtype(observations.dtype)
-        self._host = torch.zeros(shape, dtype=dtype, pin_memory=on_gpu)
+        self._host = torch.zeros((count, *shape), dtype=_torch_dtype(observations.dtype), pin_memory=on_gpu)
         self._device = self._host.to(observations.device)
+        self._ordered = self._device if shape == observations.shape else self._device.movedim(1, -1)
+        if tuple(self._ordered.shape[1:]) != observations.shape:
+            raise ValueError(f"shape must be {observations.shape}, or have its channels first, got {shape}")
         self.host: NDArray[Any] = self._host.numpy()
 
     def send(self) -> None:
         """Copy the rows to the device, in the order of the current stream."""
         if self._device is not self._host:
             self._device.copy_(self._host, non_blocking=True)
-        self._observations.put(self._first, self._device)
+        self._observations.put(self._first, self._ordered)
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class Executor:
                 self.observations.write(places, in_network_order(self.learner.network, observations))
 
     def send(self, rows: RowRange) -> None:
-        """Enqueue the copy of some rows of observations, in the network's order, to the device."""
+        """Enqueue the copy of some rows of observations to the device."""
         with self._in_stream:
             rows.send()
 

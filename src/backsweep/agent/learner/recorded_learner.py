@@ -39,19 +39,18 @@ class RecordedLearner:
 
     def __init__(self, learner: Learner, batch_size: int, shape: tuple[int, ...], dtype: DTypeLike) -> None:
         runs = learner.runs
-        self._network = learner.network
-        ordered = in_network_order(self._network, np.empty((1, *shape), dtype)).shape[1:]
+        ordered = in_network_order(learner.network, np.empty((1, *shape), dtype)).shape[1:]
         observations = DeviceObservations(runs * (1 + 2 * batch_size), ordered, dtype, learner.device)
         self._executor = Executor(learner, observations, batch_size)
-        self._seen = RowRange(observations, 0, runs)
-        self._sampled = RowRange(observations, runs, 2 * runs * batch_size)
+        self._seen = RowRange(observations, 0, runs, shape)
+        self._sampled = RowRange(observations, runs, 2 * runs * batch_size, shape)
         self._executor.current[:] = np.arange(runs)
         self._executor.rows[:] = runs + np.arange(2 * runs * batch_size).reshape(runs, 2, batch_size)
-        self._halves = self._sampled.host.reshape(runs, 2, batch_size, *ordered)
+        self._halves = self._sampled.host.reshape(runs, 2, batch_size, *shape)
 
     def greedy(self, observations: NDArray[Any]) -> NDArray[np.int64]:
         """Return the best actions (runs, 1) for observations (runs, 1, ...)."""
-        self._seen.host[:] = in_network_order(self._network, observations[:, 0])
+        self._seen.host[:] = observations[:, 0]
         self._executor.send(self._seen)
         self._executor.act()
         self._executor.wait()
@@ -68,8 +67,8 @@ class RecordedLearner:
         for run, batch in enumerate(batches):
             executor.action[run], executor.reward[run] = batch.action, batch.reward
             executor.discount[run], executor.weight[run] = batch.discount, batch.weight
-            self._halves[run, 0] = in_network_order(self._network, batch.observation)
-            self._halves[run, 1] = in_network_order(self._network, batch.next_observation)
+            self._halves[run, 0] = batch.observation
+            self._halves[run, 1] = batch.next_observation
         if executor.known is not None:
             executor.known[:] = np.nan if known is None else known
         if executor.tried is not None:
