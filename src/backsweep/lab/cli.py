@@ -111,9 +111,10 @@ def list_command(parsed: argparse.Namespace) -> int:
     """Print one line per question."""
     from backsweep.lab.claims.questions import QUESTIONS
 
-    for number, question in enumerate(QUESTIONS):
-        if question.kind == "paper" and number and QUESTIONS[number - 1].kind != "paper":
-            print("\nThe paper's claims:")
+    headers = {"paper": "\nThe paper's claims:", "released code": "\nThe paper's released code:"}
+    for question in QUESTIONS:
+        if header := headers.pop(question.kind, ""):
+            print(header)
         print(f"{question.id:>4}  {question.title}")
     print("\n'backsweep experiment show C3' shows the details of one.")
     return 0
@@ -129,7 +130,7 @@ def show_command(parsed: argparse.Namespace) -> int:
     print(f"{question.id}: {question.title}\n")
     for name, text in (
         ("question", question.question),
-        ("the paper's claim" if question.kind == "paper" else "the goal", question.claim),
+        (question.claimed_by.lower(), question.claim),
         ("measured", question.metric),
         ("decided by", question.decided_by),
         ("missing", question.missing),

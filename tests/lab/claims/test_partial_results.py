@@ -170,6 +170,17 @@ def test_longer_runs_come_before_more_of_them(tmp_path: Path) -> None:
     assert verdict(tmp_path, "C3").outcome == "reproduced"
 
 
+@pytest.mark.parametrize(("small", "outcome"), [(0.2, "reproduced"), (0.9, "not reproduced")])
+def test_small_buffers(tmp_path: Path, small: float, outcome: str) -> None:
+    for seed in range(100, 105):
+        for method in ("uer", "per"):
+            for capacity, final in ((1_000_000, 0.6), (50_000, small + 0.01 * (seed % 3))):
+                write_run(tmp_path, SOKOBAN[0], method, seed, final, capacity=capacity, ratio=0.5, settings="ours")
+    found = verdict(tmp_path, "D1")
+    assert found.outcome == outcome
+    assert len(found.checks) == 4
+
+
 def write_sokoban(root: Path, leads: dict[str, float], seeds: int = 5) -> None:
     for task, lead in leads.items():
         graph = {"rows": 100_000, "vertices": placements(task), "edges": placements(task) * 2 + int(1e5 * lead)}

@@ -119,7 +119,7 @@ def all_checks(
 
 
 Scale = Literal["smoke", "laptop", "paper"]
-Kind = Literal["graph values", "tuning", "paper"]
+Kind = Literal["graph values", "tuning", "paper", "released code"]
 SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
 
 
@@ -268,7 +268,12 @@ class Question:
     missing: str = ""
     """What this project cannot run yet."""
     kind: Kind = "paper"
-    """A claim of the paper, a question about graph values, or a table of trials on tuning seeds."""
+    """A claim of the paper, a question about graph values or the paper's released code, or trials on tuning seeds."""
+
+    @property
+    def claimed_by(self) -> str:
+        """Whose claim it is, as a title."""
+        return {"paper": "The paper says", "released code": "The hypothesis"}.get(self.kind, "The goal")
 
     @property
     def settings(self) -> str:

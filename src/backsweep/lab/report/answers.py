@@ -134,7 +134,11 @@ def _by_task(remarks: list[str]) -> list[str]:
     return rest + [f"{task}: {count} runs with other settings are not compared" for task, count in others.items()]
 
 
-KINDS: dict[str, tuple[Kind, ...]] = {"Graph values": ("graph values", "tuning"), "The paper's claims": ("paper",)}
+KINDS: dict[str, tuple[Kind, ...]] = {
+    "Graph values": ("graph values", "tuning"),
+    "The paper's claims": ("paper",),
+    "The paper's released code": ("released code",),
+}
 
 
 def by_kind(answers: Sequence[Answer]) -> dict[str, list[Answer]]:

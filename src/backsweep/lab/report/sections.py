@@ -200,7 +200,7 @@ def details_html(report: Report, files: bool) -> str:
 def _claim(answer: Answer, files: bool) -> str:
     question, verdict = answer.question, answer.verdict
     first = (
-        ("The paper says" if question.kind == "paper" else "The goal", question.claim),
+        (question.claimed_by, question.claim),
         ("Found", answer.short if verdict.short else verdict.found),
         ("In numbers", verdict.summary if verdict.short else ""),
         ("Keep in mind", answer.caution),

@@ -1,4 +1,4 @@
-"""The questions as data, by what answers them: about graph values, trials on tuning seeds, and the paper's claims.
+"""The questions as data: about graph values, trials on tuning seeds, the paper's claims, and its released code.
 
 Each module defines QUESTIONS; here are all of them, the claims in the paper's order.
 """
@@ -6,7 +6,15 @@ Each module defines QUESTIONS; here are all of them, the claims in the paper's o
 from __future__ import annotations
 
 from backsweep.lab.claims.question import Question
-from backsweep.lab.claims.questions import graph_values, learning, studies, trials, variations, world_model
+from backsweep.lab.claims.questions import (
+    graph_values,
+    learning,
+    released_code,
+    studies,
+    trials,
+    variations,
+    world_model,
+)
 
 CLAIMS: tuple[Question, ...] = tuple(
     sorted(
@@ -14,7 +22,7 @@ CLAIMS: tuple[Question, ...] = tuple(
         key=lambda question: int(question.id[1:]),
     )
 )
-QUESTIONS: tuple[Question, ...] = (*graph_values.QUESTIONS, *trials.QUESTIONS, *CLAIMS)
+QUESTIONS: tuple[Question, ...] = (*graph_values.QUESTIONS, *trials.QUESTIONS, *CLAIMS, *released_code.QUESTIONS)
 
 
 def find_question(name: str) -> Question:
