@@ -3,6 +3,7 @@
     python -m benchmarks.learner --device cuda --runs 25 50 100 200
     python -m benchmarks.learner --device cuda --runs 25 100 --engines fused graphs compiled autotuned
     python -m benchmarks.learner --device cuda --runs 25 128 --kernels                 and where an update's time goes
+    python -m benchmarks.learner --limits                      how many steps an H200 could do; needs no GPU
 
 An environment step of every run costs one act and a quarter of an update. The table says how many environment steps a
 second that allows in all, and which limit is the nearest: bytes that must move (each parameter, moment, gradient,
@@ -68,6 +69,24 @@ def operations_and_bytes(task: Task, runs: int) -> tuple[float, float]:
     activations = 2 * batch * flowing * (3 * 2 + 2 + 2)
     parameters = 4 * network.layout.size * (2 + 2 + 7)  # two networks read, once more back, gradients, Adam
     return runs * float(operations), runs * float(activations + parameters + 4 * batch * picture)
+
+
+def limit(task: Task) -> str:
+    """Return a line about the steps a second that an H200's memory and its arithmetic would allow, many runs at once.
+
+    An act reads each parameter and the picture once.
+    """
+    operations, moved = operations_and_bytes(task, 1)
+    forward = sum(stage.places * stage.patch * stage.outputs for stage in task.network.stages)
+    forward += sum(inputs * outputs for inputs, outputs in pairwise(task.network.widths))
+    parameters = task.network.layout.size
+    step_bytes = 4 * parameters + int(np.prod(task.network.input_shape)) + moved / STEPS_PER_UPDATE
+    step_operations = 2 * forward + operations / STEPS_PER_UPDATE
+    by_memory, by_arithmetic = BANDWIDTH / step_bytes, RATE / step_operations
+    return (
+        f"{task.name:9} {parameters:10,} parameters, {step_bytes / 1e6:5.1f} MB and {step_operations / 1e9:.2f} "
+        f"billion operations a step: {by_memory:,.0f} steps/s by its memory, {by_arithmetic:,.0f} by its arithmetic"
+    )
 
 
 def median_seconds(call: Callable[[], None], wait: Callable[[], None], repeats: int, on_gpu: bool) -> float:
@@ -196,7 +215,11 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=[task.name for task in TASKS])
     parser.add_argument("--streams", type=int, nargs="+", default=[], help="also this many fleets at once on a GPU")
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, on a GPU")
+    parser.add_argument("--limits", action="store_true", help="only what an H200's data sheet would allow")
     options = parser.parse_args()
+    if options.limits:
+        print("\n".join(limit(task) for task in TASKS if task.name in options.tasks))
+        return
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{name}, torch {torch.__version__}")
     print(

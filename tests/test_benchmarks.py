@@ -37,6 +37,16 @@ def test_a_smoke_run_writes_the_table_between_the_marks(tmp_path: Path) -> None:
     assert all({"numbers", "missing"} & cell.keys() for cell in results["cells"].values())
 
 
+def test_the_documented_limits_of_a_fleet_are_the_computed_ones() -> None:
+    pytest.importorskip("torch", reason="the learner needs torch")
+    from benchmarks.learner import TASKS, limit
+
+    documented = (ROOT / "docs" / "performance-fleet.md").read_text()
+    for task in TASKS:
+        assert f"| {task.network.layout.size:,} |" in documented
+    assert [limit(task).split("steps/s")[0].split()[-1] for task in TASKS] == ["1,498,913", "162,932"]
+
+
 def test_a_pattern_that_fits_nothing_is_refused() -> None:
     done = run("--only", "no such cell")
     assert done.returncode == 2
