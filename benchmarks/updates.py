@@ -5,10 +5,10 @@
 
 An update is a batch of 64 of images of 40x40x3 through the Nature CNN: draw it, three forward passes (double DQN;
 Stable-Baselines3 takes two), one backward pass, Adam. The paths are those of `backsweep.agent.learner.convolutions`,
-and torch.compile over a whole loss with torch's fused Adam, drawing left out. Two kinds of data: DoorKey played at
-random, where states come back, and random images, where none does. The ratio is the median over rounds of
-Stable-Baselines3's time over ours within the round; time is that of the one thread, so that what else the machine does
-counts as little as possible.
+and torch.compile or bfloat16 products over a whole loss with torch's fused Adam, drawing left out. Two kinds of data:
+DoorKey played at random, where states come back, and random images, where none does. The ratio is the median over
+rounds of Stable-Baselines3's time over ours within the round; time is that of the one thread, so that what else the
+machine does counts as little as possible.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def our_updates(name: str) -> dict[str, Callable[[], None]]:
     return updates
 
 
-def compiled_update(name: str) -> Callable[[], None]:
-    """Return an update written with torch.nn and compiled, from a buffer in tensors."""
+def torch_update(name: str, *, rounded: bool) -> Callable[[], None]:
+    """Return an update written with torch.nn, from a buffer in tensors: compiled, or with bfloat16 products."""
     import torch
 
     env = make(name)
@@ -117,7 +117,6 @@ def compiled_update(name: str) -> Callable[[], None]:
     online, target = made(), made()
     adam = torch.optim.Adam(online.parameters(), lr=3e-4, fused=True)
 
-    @torch.compile
     def loss(seen: torch.Tensor, following: torch.Tensor, action: torch.Tensor, reward: torch.Tensor) -> torch.Tensor:
         both = online(torch.cat([seen, following]).float() / 255)
         with torch.no_grad():
@@ -125,11 +124,13 @@ def compiled_update(name: str) -> Callable[[], None]:
             goal = reward + 0.99 * target(following.float() / 255).gather(1, best).squeeze(1)
         return torch.nn.functional.smooth_l1_loss(both[:BATCH].gather(1, action).squeeze(1), goal)
 
+    measured = torch.autocast("cpu", torch.bfloat16)(loss) if rounded else torch.compile(loss)
+
     def update() -> None:
         rows = torch.randint(len(images), (2, BATCH), generator=generator)
         action = torch.randint(actions, (BATCH, 1), generator=generator)
         adam.zero_grad()
-        loss(images[rows[0]], images[rows[1]], action, torch.zeros(BATCH)).backward()  # type: ignore[no-untyped-call]
+        measured(images[rows[0]], images[rows[1]], action, torch.zeros(BATCH)).backward()
         adam.step()
 
     return update
@@ -150,7 +151,12 @@ def sb3_update(name: str) -> Callable[[], None]:
 
 def measure(name: str, rounds: int, aged: int) -> dict[str, dict[str, float]]:
     """Return for each path its milliseconds, and how many times as fast as Stable-Baselines3's it is."""
-    updates = {THEIRS: sb3_update(name), **our_updates(name), "torch.compile": compiled_update(name)}
+    updates = {
+        THEIRS: sb3_update(name),
+        **our_updates(name),
+        "torch.compile": torch_update(name, rounded=False),
+        "torch, bfloat16": torch_update(name, rounded=True),
+    }
     for update in updates.values():
         for _ in range(aged):
             update()
@@ -175,9 +181,10 @@ def table(records: Records) -> str:
     columns = [(title, processor) for title in DATA for processor in records]
     lines = ["| update by | " + " | ".join(f"{title}, {processor}" for title, processor in columns) + " |"]
     lines.append("| --- |" + " --- |" * len(columns))
-    for path in next(iter(next(iter(records.values()))["updates"].values())):
-        found = (records[processor]["updates"][title][path] for title, processor in columns)
-        shown = " | ".join(f"{one['ms']:.1f} ms, {one['ratio']:.2f} x" for one in found)
+    paths = dict.fromkeys(path for title, processor in columns for path in records[processor]["updates"][title])
+    for path in paths:
+        found = (records[processor]["updates"][title].get(path) for title, processor in columns)
+        shown = " | ".join("-" if one is None else f"{one['ms']:.1f} ms, {one['ratio']:.2f} x" for one in found)
         lines.append(f"| {path} | {shown} |")
     return "\n\n".join(["\n".join(lines), *(measured_on(record["machine"]) for record in records.values())])
 
