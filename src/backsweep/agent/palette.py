@@ -52,18 +52,29 @@ SPARE = (
     ("#1e3a8a", "#93c5fd"),
     ("#7c2d12", "#fdba74"),
 )
-"""For lines that are no method: a setting of one, or a step of a study. None is the colour of a method."""
+"""For lines that are no method, such as steps of a study. None is the colour of a method."""
+
+SHADES = (0.0, 0.3, 0.55)
+"""For a method with several settings: how far its colour goes to black, in dark mode to white."""
 
 
 def title_of(name: str) -> str:
     """Return what a reader calls a method; "uer at 0.25" and "ebu, beta 0" keep what follows the method's name."""
     if name in METHODS:
         return METHODS[name].title
-    method, comma, rest = name.partition(", ")
-    if comma and method in METHODS:
+    method, between, rest = _setting_of(name)
+    if between == ", ":
         return f"{METHODS[method].title} ({rest.removeprefix(f'{method}_').replace('_', ' ')})"
-    method, at, rest = name.partition(" at ")
-    return f"{METHODS[method].title} at {rest}" if at and method in METHODS else name
+    return f"{METHODS[method].title} at {rest}" if between else name
+
+
+def _setting_of(name: str) -> tuple[str, str, str]:
+    """Return the parts of "uer at 0.25" or "ebu, beta 0": method, what is between, setting; else three empty ones."""
+    for between in (", ", " at "):
+        method, found, rest = name.partition(between)
+        if found and method in METHODS:
+            return method, between, rest
+    return "", "", ""
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -74,11 +85,35 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Return how each line of a chart is shown, in the legend's order."""
-    found = {name: METHODS[name] for name in in_order(names) if name in METHODS}
-    for place, name in enumerate(name for name in in_order(names) if name not in METHODS):
-        found[name] = Look(title_of(name), *SPARE[place % len(SPARE)])
+    """Return how each line of a chart is shown, in the legend's order.
+
+    Settings of a method are shades of its colour, unless there are too many of them to be told apart.
+    """
+    order = in_order(names)
+    found = {name: METHODS[name] for name in order if name in METHODS}
+    families: dict[str, list[str]] = {}
+    for name in order:
+        families.setdefault(name if name in METHODS else _setting_of(name)[0], []).append(name)
+    spare = 0
+    for name in (name for name in order if name not in METHODS):
+        method = _setting_of(name)[0]
+        if method and len(families[method]) <= len(SHADES):
+            found[name] = shaded(METHODS[method], families[method].index(name), title_of(name))
+        else:
+            found[name] = Look(title_of(name), *SPARE[spare % len(SPARE)])
+            spare += 1
     return found
+
+
+def shaded(look: Look, shade: int, title: str) -> Look:
+    """Return a look in another shade of its colours."""
+    return Look(title, _mixed(look.light, 0, SHADES[shade]), _mixed(look.dark, 255, SHADES[shade]))
+
+
+def _mixed(colour: str, end: int, share: float) -> str:
+    """Return a colour that goes a share of the way to black (0) or white (255)."""
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round(part + share * (end - part)):02x}" for part in parts)
 
 
 def pyplot(extra: str) -> Any:

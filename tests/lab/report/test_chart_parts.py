@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backsweep.agent.palette import METHODS, SPARE, in_order, looks, pyplot, title_of
+from backsweep.agent.palette import METHODS, SHADES, SPARE, Look, in_order, looks, pyplot, shaded, title_of
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.claims.measured_rules import reported
 from backsweep.lab.claims.question import Verdict
@@ -40,12 +40,13 @@ def contrast(first: str, second: str) -> float:
 
 def test_colours_are_variables_that_css_accepts() -> None:
     names = re.findall(r"(--[^:]*):", colours())
-    assert len(names) == 2 * (len(METHODS) + len(SPARE))
+    assert len(names) == 2 * (len(SHADES) * len(METHODS) + len(SPARE))
     assert all(re.fullmatch(r"--[a-z0-9-]+", name) for name in names)
 
 
 def test_every_method_has_a_colour_that_can_be_seen_on_light_and_dark() -> None:
-    pairs = [(look.light, look.dark) for look in METHODS.values()] + list(SPARE)
+    shades = [shaded(look, shade, "") for look in METHODS.values() for shade in range(len(SHADES))]
+    pairs = [(look.light, look.dark) for look in shades] + list(SPARE)
     assert min(contrast(light, "#ffffff") for light, _ in pairs) >= 3
     assert min(contrast(dark, "#1a2026") for _, dark in pairs) >= 3
     # Each method has a colour that nothing else has.
@@ -70,14 +71,27 @@ def test_a_method_has_one_colour_and_one_place_whatever_else_is_shown() -> None:
         shown = looks(names)
         assert list(shown) == in_order(names)
         assert all(shown[name] == METHODS[name] for name in names if name in METHODS)
-        if len(names) <= len(SPARE):
+        if question.id != "T1":  # a table of trials has more lines than there are colours
             assert len({look.light for look in shown.values()}) == len(shown), question.id
+            assert len({look.dark for look in shown.values()}) == len(shown), question.id
     assert in_order(["uer", "something", "ter", "graph", "ter"]) == ["graph", "ter", "uer", "something"]
     assert title_of("ebu, beta 0, no timeouts") == "EBU (beta 0, no timeouts)"
     assert title_of("uer at 0.25") == "uniform at 0.25"
     assert title_of("eta 0.5") == "eta 0.5"
     assert title_of("per, per_alpha 0.6") == "PER (alpha 0.6)"
     assert title_of("uer, learning_rate 0.001") == "uniform (learning rate 0.001)"
+
+
+def test_settings_of_a_method_are_shades_of_its_colour() -> None:
+    shown = looks(["uer", "uer, small buffer", "per at 0.25", "per at 1", "per at 2", "eta 0.5"])
+    assert shown["uer"] == METHODS["uer"]
+    assert shown["per at 0.25"] == Look("PER at 0.25", METHODS["per"].light, METHODS["per"].dark)
+    assert shown["uer, small buffer"] == shaded(METHODS["uer"], 1, "uniform (small buffer)")
+    assert shown["eta 0.5"].light == SPARE[0][0]
+    darker = [luminance(shown[f"per at {ratio}"].light) for ratio in ("0.25", "1", "2")]
+    assert darker == sorted(darker, reverse=True)
+    many = [f"per, alpha {place}" for place in range(len(SHADES) + 1)]
+    assert [look.light for look in looks(many).values()] == [light for light, _ in SPARE[: len(many)]]
 
 
 def test_a_line_looks_the_same_on_every_chart_of_its_question() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.palette import METHODS, SPARE, Look, looks
+from backsweep.agent.palette import METHODS, SHADES, SPARE, Look, looks, shaded
 from backsweep.lab.report.answers import Report
 from backsweep.lab.report.chart import CARD_CATEGORIES, AnyChart
 from backsweep.lab.report.comparison import comparison_html
@@ -80,22 +79,27 @@ def page_data(report: Report) -> dict[str, Any]:
 
 def _looks(lines: Mapping[str, Look]) -> dict[str, dict[str, str]]:
     """Return the title and the CSS colour of each line."""
-    spare = {light: f"--spare-{place}" for place, (light, _) in enumerate(SPARE)}
+    variables = {pair: name for name, pair in _variables().items()}
     return {
-        name: {"title": look.title, "colour": f"var({_variable(name) if name in METHODS else spare[look.light]})"}
+        name: {"title": look.title, "colour": f"var({variables[look.light, look.dark]})"}
         for name, look in lines.items()
     }
 
 
-def _variable(name: str) -> str:
-    """Return the CSS variable of a method's colour; some names have commas and spaces."""
-    return "--" + name.replace(", ", "-").replace(" ", "-")
+def _variables() -> dict[str, tuple[str, str]]:
+    """Return the colours of all lines, light and dark, by the name of their CSS variable."""
+    found: dict[str, tuple[str, str]] = {}
+    for name, look in METHODS.items():
+        variable = "--" + name.replace(", ", "-").replace(" ", "-")
+        for shade in range(len(SHADES)):
+            mixed = shaded(look, shade, look.title)
+            found[f"{variable}-{shade}" if shade else variable] = mixed.light, mixed.dark
+    return found | {f"--spare-{place}": pair for place, pair in enumerate(SPARE)}
 
 
 def colours() -> str:
     """Return the palette as CSS variables, for light and dark mode."""
-    every = {_variable(name): dataclasses.astuple(look)[1:] for name, look in METHODS.items()}
-    every |= {f"--spare-{place}": pair for place, pair in enumerate(SPARE)}
+    every = _variables()
     light, dark = (" ".join(f"{name}: {pair[place]};" for name, pair in every.items()) for place in (0, 1))
     return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
 

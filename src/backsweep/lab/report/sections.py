@@ -190,8 +190,8 @@ def details_html(report: Report, files: bool) -> str:
     claims = "\n".join(_claim(answer, files) for answer in report.answers if answer.verdict.outcome != "not run")
     waiting = [_claim(answer, files) for answer in report.answers if answer.verdict.outcome == "not run"]
     if waiting:
-        claims = "1 claim with its rule" if len(waiting) == 1 else f"{len(waiting)} claims with their rules"
-        fold = f'<details class="fold"><summary>Not run yet: {claims}</summary>'
+        what = "1 claim with its rule" if len(waiting) == 1 else f"{len(waiting)} claims with their rules"
+        fold = f'<details class="fold"><summary>Not run yet: {what}</summary>'
         claims += fold + "\n".join(waiting) + "</details>"
     also = ' <a href="verdicts.csv">All verdicts as CSV.</a>' if files else ""
     intro = f'<p class="soft">Unfold a claim for its charts.{also}</p>'
