@@ -37,6 +37,11 @@ _TRIALS = (
         on_the_grid("graph", f"graph, explores by the graph, {share} from good ends", eta=eta, **_GOOD_ENDS)
         for share, eta in (("half", 0.5), ("a quarter", 0.75))
     ),
+    *(
+        on_the_grid(method, f"{method}, ratio {ratio:g}", ratio=ratio)
+        for method in ("graph", "ter", "graph-backup")
+        for ratio in (1.0, 2.0)
+    ),
     on_the_grid("graph-backup", "graph-backup, explores by the graph", explore="graph"),
     on_the_grid("ter", "ter, from good ends", predecessors=1, eta=0.5, **_GOOD_ENDS),
     *_trials("uer", "learning_rate", (1e-4, 3e-4, 1e-3)),
@@ -67,7 +72,7 @@ T1 = Question(
         "which were added after its runs. graph has more about which rows it draws "
         "(uniformly, by priority, by sweeps from all ends or from good ones), how often its values are renewed, how "
         "random actions are chosen, and whether answers are taken cautiously; Graph Backup has one more about "
-        "exploring."
+        "exploring. graph, TER and Graph Backup have two more with one and two updates a step instead of a half."
     ),
     rule=Trials(_TRIALS, MINIGRID),
     scales=sizes(MINIGRID, _TRIALS, seeds=tuning(3)),
