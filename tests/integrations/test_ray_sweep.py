@@ -168,7 +168,9 @@ def interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_sweep_goes_on(cluster: Any, tmp_path: Path) -> None:
-    todo = grid_jobs(tmp_path, 1, steps=50_000, evaluation_interval=50_000)
+    # So long that it cannot end before the interrupt.
+    long = {"steps": 2_000_000, "evaluation_interval": 2_000_000}
+    todo = grid_jobs(tmp_path, 1, **long)
     folder = Path(todo[0].order["folder"])
     watching = once(
         lambda: any((folder / "checkpoints").glob("*/state/manifest.json")),
@@ -178,7 +180,7 @@ def test_an_interrupted_sweep_goes_on(cluster: Any, tmp_path: Path) -> None:
     assert run_jobs_on_ray(todo, place, JobProgress(todo)) == ([], True)
     watching.join()
     assert sessions(folder)[-1] == "stopped"
-    (again,) = grid_jobs(tmp_path, 1, steps=50_000, evaluation_interval=50_000)
+    (again,) = grid_jobs(tmp_path, 1, **long)
     assert again.resumed
 
 
