@@ -188,11 +188,11 @@ def test_a_run_that_two_studies_made_counts_once(tmp_path: Path) -> None:
 def test_every_question_says_all_it_should() -> None:
     assert [question.id for question in CLAIMS] == [f"C{number}" for number in range(1, 25)]
     others = [question.id for question in QUESTIONS if question not in CLAIMS]
-    assert others == ["G1", "G2", "G3", "G4", "G5", "G6", "G7", "T1", "D1"]
+    assert others == ["G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "T1", "D1"]
     for question in QUESTIONS:
         assert all((question.title, question.question, question.claim, question.metric, question.decided_by))
         assert set(question.scales) == {"smoke", "laptop", "paper"}
-    with pytest.raises(ValueError, match=r"unknown question 'C25'; there are C1 to C24 and G1, G2, .*, G7, T1, D1"):
+    with pytest.raises(ValueError, match=r"unknown question 'C25'; there are C1 to C24 and G1, G2, .*, G8, T1, D1"):
         find_question("C25")
 
 

@@ -9,6 +9,7 @@ from backsweep.lab.claims.question import Question
 from backsweep.lab.claims.questions import (
     graph_values,
     learning,
+    more_updates,
     released_code,
     studies,
     trials,
@@ -22,7 +23,13 @@ CLAIMS: tuple[Question, ...] = tuple(
         key=lambda question: int(question.id[1:]),
     )
 )
-QUESTIONS: tuple[Question, ...] = (*graph_values.QUESTIONS, *trials.QUESTIONS, *CLAIMS, *released_code.QUESTIONS)
+QUESTIONS: tuple[Question, ...] = (
+    *graph_values.QUESTIONS,
+    *more_updates.QUESTIONS,
+    *trials.QUESTIONS,
+    *CLAIMS,
+    *released_code.QUESTIONS,
+)
 
 
 def find_question(name: str) -> Question:
