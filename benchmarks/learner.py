@@ -57,11 +57,16 @@ TASKS = (
 )
 
 
+def products_of_layers(network: Network) -> list[int]:
+    """Return how many products each layer takes for one image."""
+    layers = [stage.places * stage.patch * stage.outputs for stage in network.stages]
+    return layers + [inputs * outputs for inputs, outputs in pairwise(network.widths)]
+
+
 def operations_and_bytes(task: Task, runs: int) -> tuple[float, float]:
     """Return what one update must compute and move: three forward passes of the batch and one backward."""
     network, batch = task.network, task.batch_size
-    layers = [stage.places * stage.patch * stage.outputs for stage in network.stages]
-    layers += [inputs * outputs for inputs, outputs in pairwise(network.widths)]
+    layers = products_of_layers(network)
     operations = 2 * batch * (3 * sum(layers) + 2 * sum(layers) - layers[0])
     picture = int(np.prod(network.input_shape))
     flowing = sum(stage.places * stage.outputs for stage in network.stages) + sum(network.linear)
@@ -77,11 +82,9 @@ def limit(task: Task) -> str:
     An act reads each parameter and the picture once.
     """
     operations, moved = operations_and_bytes(task, 1)
-    forward = sum(stage.places * stage.patch * stage.outputs for stage in task.network.stages)
-    forward += sum(inputs * outputs for inputs, outputs in pairwise(task.network.widths))
     parameters = task.network.layout.size
     step_bytes = 4 * parameters + int(np.prod(task.network.input_shape)) + moved / STEPS_PER_UPDATE
-    step_operations = 2 * forward + operations / STEPS_PER_UPDATE
+    step_operations = 2 * sum(products_of_layers(task.network)) + operations / STEPS_PER_UPDATE
     by_memory, by_arithmetic = BANDWIDTH / step_bytes, RATE / step_operations
     return (
         f"{task.name:9} {parameters:10,} parameters, {step_bytes / 1e6:5.1f} MB and {step_operations / 1e9:.2f} "

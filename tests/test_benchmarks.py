@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,8 +44,9 @@ def test_the_documented_limits_of_a_fleet_are_the_computed_ones() -> None:
 
     documented = (ROOT / "docs" / "performance-fleet.md").read_text()
     for task in TASKS:
-        assert f"| {task.network.layout.size:,} |" in documented
-    assert [limit(task).split("steps/s")[0].split()[-1] for task in TASKS] == ["1,498,913", "162,932"]
+        steps = int(limit(task).split(" steps/s")[0].split()[-1].replace(",", ""))
+        rounded = int(float(f"{steps:.3g}"))
+        assert re.search(rf"\| {task.network.layout.size:,} \| .* \| {rounded:,}( steps/s)? \|", documented), task.name
 
 
 def test_a_pattern_that_fits_nothing_is_refused() -> None:

@@ -15,8 +15,8 @@ import numba
 import pytest
 from numba.core.caching import FunctionCache
 
-from backsweep.jit import kernel_cache
-from backsweep.jit.compilation import kernel
+from backsweep.jit import compilation, kernel_cache
+from backsweep.jit.compilation import is_compiled, kernel
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -45,6 +45,17 @@ def test_the_folder_is_in_the_users_cache_and_closed_to_others(home: Path) -> No
     assert folder.stat().st_mode & 0o777 == 0o700
     assert folder.parent.stat().st_mode & 0o777 == 0o700
     assert chosen() == folder
+
+
+def test_a_kernel_is_compiled_if_its_code_is_cached(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "cache_folder", chosen)
+    folder = chosen()
+    assert folder is not None
+    assert not is_compiled("invented")
+    (folder / "package").mkdir()
+    (folder / "package" / "some_kernels.invented-12.py311.nbi").touch()
+    assert is_compiled("invented")
+    assert not is_compiled("inven")
 
 
 def test_a_folder_that_others_can_write_to_is_emptied(home: Path) -> None:

@@ -101,6 +101,12 @@ def interpreted() -> bool:
     return bool(_numba.DISABLE_JIT)
 
 
+def is_compiled(kernel: str = "") -> bool:
+    """Return whether that kernel, or else any, is cached or came with the wheel, for whatever types."""
+    folder = cache_folder()
+    return has_kernels(kernel) or (folder is not None and any(folder.rglob(f"*{kernel}-*.nbi")))
+
+
 _announced: set[str] = set()
 
 
@@ -111,7 +117,6 @@ def announce_first_compilation(
     if kernel in _announced or _numba.DISABLE_JIT:
         return
     _announced.add(kernel)
-    folder = cache_folder()
-    if not has_kernels(kernel) and (folder is None or not any(folder.rglob(f"*{kernel}-*.nbi"))):
-        often = "once after an installation" if folder is not None else "in every process"
+    if not is_compiled(kernel):
+        often = "once after an installation" if cache_folder() is not None else "in every process"
         print(f"backsweep: compiling {what}, {often} ({how_long}) ...", file=sys.stderr, flush=True)

@@ -17,12 +17,21 @@ def test_the_demonstration_ends_with_a_picture(
     monkeypatch.setattr(demo, "SEEDS", (0,))
     monkeypatch.setattr(demo, "WALK", 1_500)
     monkeypatch.setattr(demo, "REPORT_EVERY", 0.2)
+    monkeypatch.setattr(demo, "is_compiled", lambda kernel: False)
     demo.run(tmp_path, steps=240)
     output = capsys.readouterr().out
     assert "  starting\n" in output
     assert "uniform       not yet" in output
     assert "backsweep train minigrid/doorkey" in output
     assert (tmp_path / "demo.png").stat().st_size > 10_000
+
+
+def test_nothing_is_compiled_that_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "WALK", 1_500)
+    monkeypatch.setattr(demo, "is_compiled", lambda kernel: True)
+    monkeypatch.delattr(demo, "compile_training")
+    before, after, distance = demo.compile_and_plan()
+    assert len(before) == len(after) == len(distance) > 10
 
 
 def test_how_far_the_runs_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,8 +277,9 @@ def remarks_html(report: Report) -> str:
     items = "".join(f"<li>{escape(remark)}</li>" for remark in report.remarks[:200])
     return (
         '<section id="remarks"><h2>About the records</h2><p>The rules about training were written before the runs that '
-        "they decide. Those about the chain and about direct measurements were written after small trials on "
-        "seeds that are not reported here; C21 was corrected twice and run again on the same seeds. "
+        "they decide, unless a rule itself says otherwise. Those about the chain and about direct measurements were "
+        "written after small trials on seeds that are not reported here; C21 was corrected twice and run again on the "
+        "same seeds. "
         f"The page uses {runs:,} training runs and {records:,} other records.</p>"
         f'<ul class="small">{items}</ul></section>'
     )
