@@ -23,7 +23,6 @@ EXTRAS = {
     "matplotlib": "report",
     "minari": "minari",
     "ale_py": "atari",
-    "cv2": "atari",
     "tensorboard": "tensorboard",
     "wandb": "wandb",
     "ray": "ray",

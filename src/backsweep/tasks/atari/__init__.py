@@ -1,4 +1,4 @@
-"""Atari games: ale-py's environments under Gymnasium's own preprocessing."""
+"""Atari games of ale-py, seen as Gymnasium's own preprocessing shows them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from backsweep.tasks.atari.game import AtariGame
 from backsweep.tasks.options import GameOptions, checked_flag, checked_int
 
-FRAMES_PER_STEP = 4
-FRAMES_STACKED = 4
 ACTIONS = ("noop", "fire", "up", "right", "left", "down")
 ALL_ACTIONS = (
     *ACTIONS,
@@ -64,24 +63,14 @@ class AtariOptions(GameOptions):
 
 def make_atari(options: AtariOptions, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
     """Return one game as a plain environment."""
-    if importlib.util.find_spec("ale_py") is None or importlib.util.find_spec("cv2") is None:
-        raise ImportError("Atari tasks need ale-py and OpenCV: pip install 'backsweep[atari]'")
-    import ale_py
-
-    gymnasium.register_envs(ale_py)
-    env: gymnasium.Env[Any, Any] = gymnasium.make(
-        f"ALE/{options.game.capitalize()}-v5",
+    if importlib.util.find_spec("ale_py") is None:
+        raise ImportError("Atari tasks need ale-py: pip install 'backsweep[atari]'")
+    game = AtariGame(
+        options.game,
+        step_limit=options.step_limit,
+        noop_max=options.noop_max,
+        sticky_action_chance=options.sticky_action_chance,
+        terminal_on_life_loss=options.terminal_on_life_loss,
         render_mode=render_mode,
-        disable_env_checker=True,
-        # The preprocessing reads the screen itself; grey is what takes the emulator's environment least time.
-        obs_type="grayscale",
-        frameskip=1,
-        repeat_action_probability=options.sticky_action_chance,
-        # The emulator's own limit must not apply before the step limit below.
-        max_num_frames_per_episode=FRAMES_PER_STEP * (options.step_limit + options.noop_max + 1),
     )
-    env = gymnasium.wrappers.AtariPreprocessing(
-        env, noop_max=options.noop_max, frame_skip=FRAMES_PER_STEP, terminal_on_life_loss=options.terminal_on_life_loss
-    )
-    env = gymnasium.wrappers.TimeLimit(env, options.step_limit)
-    return gymnasium.wrappers.FrameStackObservation(env, FRAMES_STACKED)
+    return gymnasium.wrappers.TimeLimit(gymnasium.wrappers.OrderEnforcing(game), options.step_limit)
