@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from backsweep.lab.claims.groups import overestimate
 from backsweep.lab.claims.lead_rules import GrowsWithSize
 from backsweep.lab.claims.question import Question, Variant
@@ -24,6 +26,7 @@ from backsweep.lab.claims.questions.shared import (
 from backsweep.lab.claims.rules import Alike, Better, Together
 
 _OVERESTIMATE = (("over-estimate", overestimate),)
+_WITH_GRAPH = (*ALL, variant("graph", explore="graph", noise_limit=None, cautious=False))
 
 
 def _at_ratios(*methods: str) -> tuple[Variant, ...]:
@@ -66,10 +69,12 @@ C4 = Question(
         "its lead in area over the mean of the others grows with the number of ways to place the player and the boxes: "
         "the interval of the rank correlation over tasks lies above 0, and its exact p-value is at most 0.05; not so "
         "if the interval lies below 0. Inconclusive otherwise, with fewer than 3 paired seeds, or with fewer than 4 "
-        "tasks. The density of the measured graphs is also shown."
+        "tasks. The density of the measured graphs and graph values are also shown."
     ),
-    rule=Together((Better("ter", NAMES, ALL, SOKOBAN), GrowsWithSize("ter", NAMES, ALL, SOKOBAN))),
-    scales=grids(SOKOBAN, ALL, laptop_tasks=SOKOBAN[:4]),
+    rule=Together(
+        (Better("ter", NAMES, _WITH_GRAPH, SOKOBAN, also=("graph",)), GrowsWithSize("ter", NAMES, ALL, SOKOBAN))
+    ),
+    scales=grids(SOKOBAN, _WITH_GRAPH, laptop_tasks=SOKOBAN[:4]),
 )
 
 C5 = Question(
@@ -106,7 +111,13 @@ C6 = Question(
     scales=grids(SOKOBAN, BASELINES, laptop_tasks=SOKOBAN[:3]),
 )
 
-_RATIO_TASKS = ("minigrid/unlock", "sokoban/6x6-2", "sokoban/6x6-3")
+_SHORT_TASK = "sokoban/5x5-2"
+_RATIO_TASKS = ("minigrid/unlock", _SHORT_TASK, "sokoban/6x6-2", "sokoban/6x6-3")
+_SHORT: dict[str, dict[str, Any]] = {_SHORT_TASK: {"steps": 100_000}}
+_WHY_SHORT = (
+    "Sokoban 5x5 with two boxes, 100,000 steps, was added on 2026-11-18, before its runs: TER at 0.5 has solved it by "
+    "then, and the paper's two levels would take hours of a GPU."
+)
 _AT_RATIOS = _at_ratios(*NAMES, "ter")
 
 C7 = Question(
@@ -120,12 +131,12 @@ C7 = Question(
     stated="more updates help on 1 of 4 tasks (curves)",
     metric=SCORES,
     decided_by=(
-        "Reproduced if TER at ratio 0.25 is ahead of every baseline at ratio 2 on Unlock and the two Sokoban tasks, "
+        "Reproduced if TER at ratio 0.25 is ahead of every baseline at ratio 2 on Unlock and the Sokoban tasks, "
         "with Holm-corrected p of at most 0.05; not reproduced if it is behind one as clearly or a difference is "
-        "shown to be smaller than 0.05. TER at every ratio is also shown."
+        f"shown to be smaller than 0.05. TER at every ratio is also shown. {_WHY_SHORT}"
     ),
     rule=Better("ter at 0.25", tuple(f"{name} at 2" for name in NAMES), _AT_RATIOS, _RATIO_TASKS),
-    scales=grids((*_RATIO_TASKS, LAVA_HARD), _AT_RATIOS, laptop_tasks=(_RATIO_TASKS[0], LAVA_HARD)),
+    scales=grids((*_RATIO_TASKS, LAVA_HARD), _AT_RATIOS, laptop_tasks=(_RATIO_TASKS[0], LAVA_HARD), paper_tasks=_SHORT),
 )
 
 _VALUE_TASKS = (LAVA_HARD, *_RATIO_TASKS)
@@ -140,7 +151,7 @@ C8 = Question(
     metric="Value at the first state minus the discounted return that follows, at the end of the run.",
     decided_by=(
         "Reproduced if UER at ratio 2 over-estimates more than at 0.25, and PER likewise, with Holm-corrected p of at "
-        "most 0.05; not reproduced if less as clearly."
+        f"most 0.05; not reproduced if less as clearly. {_WHY_SHORT}"
     ),
     rule=Together(
         (
@@ -148,7 +159,7 @@ C8 = Question(
             Better("per at 2", ("per at 0.25",), _VALUES_AT_RATIOS, _VALUE_TASKS, _OVERESTIMATE),
         )
     ),
-    scales=grids(_VALUE_TASKS, _VALUES_AT_RATIOS, laptop_tasks=_VALUE_TASKS[:2]),
+    scales=grids(_VALUE_TASKS, _VALUES_AT_RATIOS, laptop_tasks=_VALUE_TASKS[:2], paper_tasks=_SHORT),
 )
 
 _MIXED = tuple(variant("ter", f"eta {share:g}", eta=share) for share in (0.0, 0.05, 0.1, 0.2, 0.5, 0.7))

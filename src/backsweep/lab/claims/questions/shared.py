@@ -93,10 +93,14 @@ def grids(
     laptop_tasks: tuple[str, ...] | None = None,
     smoke_options: Mapping[str, Any] | None = None,
     paper_options: Mapping[str, Any] | None = None,
+    paper_tasks: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[Scale, Grid]:
-    """Return the three scales of a question: one task and two seeds, a laptop's evening, and the paper's."""
+    """Return the three scales of a question: one task and two seeds, a laptop's evening, and the paper's.
+
+    `paper_tasks` are options that single tasks have at the paper's scale.
+    """
     return {
         "smoke": Grid(tasks[:1], variants, tuning(2), {**SMOKE, **(smoke_options or {})}),
         "laptop": Grid(tasks if laptop_tasks is None else laptop_tasks, variants, reporting(5), LAPTOP),
-        "paper": Grid(tasks, variants, reporting(5), paper_options or {}),
+        "paper": Grid(tasks, variants, reporting(5), paper_options or {}, paper_tasks or {}),
     }

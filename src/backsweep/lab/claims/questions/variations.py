@@ -107,7 +107,7 @@ _RANDOM_AND_HUMAN = {
 }
 _GAMES = tuple(_RANDOM_AND_HUMAN)
 # The paper does not say how long it trained. Episodes are long here, and frames are large.
-_LENGTH = {"steps": 2_000_000, "capacity": 250_000, "evaluation_episodes": 10}
+_LENGTH = {"steps": 500_000, "capacity": 250_000, "evaluation_interval": 50_000, "evaluation_episodes": 5}
 _SMALL = {"convolutions": ((8, 8, 4), (8, 4, 2)), "steps": 300, "capacity": 300, "evaluation_episodes": 1}
 
 
@@ -124,13 +124,14 @@ C18 = Question(
     claim="On Pong, Kangaroo, Venture and Freeway TER is about equal to the baselines.",
     stated="about equal on 4 games (curves)",
     metric=(
-        "Mean return at the end of 2,000,000 steps on a scale from random play, 0, to a human player, 1 (Mnih et al., "
+        "Mean return at the end of 500,000 steps on a scale from random play, 0, to a human player, 1 (Mnih et al., "
         "2015); interquartile mean over games and paired seeds. All replays hold 250,000 transitions."
     ),
     decided_by=(
         "Reproduced if no two of TER, UER and PER differ by more than 0.05 (every pair's corrected interval within "
         "it); not reproduced if one interval lies wholly outside. Until its first run, the rule was 5 points of return "
-        "whatever the game: an eighth of Pong's range, and less than anything that Kangaroo pays."
+        "whatever the game: an eighth of Pong's range, and less than anything that Kangaroo pays. Before that run, the "
+        "budget was lowered from 2,000,000 steps, which would take 13 hours of 16 cores."
     ),
     rule=Alike(("ter", "uer", "per"), (TER, UER, PER), _GAMES, measure=("human-normalised return", human_score)),
     scales=grids(_GAMES, (TER, UER, PER), laptop_tasks=_GAMES[:1], smoke_options=_SMALL, paper_options=_LENGTH),
