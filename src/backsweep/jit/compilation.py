@@ -7,10 +7,9 @@ that is named after a digest of all of that.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -83,17 +82,6 @@ def threads_in_use() -> int:
 def most_threads() -> int:
     """Return the largest number of threads: the usable cores, or NUMBA_NUM_THREADS."""
     return int(_numba.NUMBA_NUM_THREADS)
-
-
-@contextlib.contextmanager
-def on_one_thread() -> Iterator[None]:
-    """Run threaded kernels on the calling thread within the block: starting threads costs more than little work."""
-    before = threads_in_use()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
 
 
 def interpreted() -> bool:
