@@ -108,3 +108,8 @@ def announce_first_compilation(
     if not is_compiled(kernel):
         often = "once after an installation" if cache_folder() is not None else "in every process"
         print(f"backsweep: compiling {what}, {often} ({how_long}) ...", file=sys.stderr, flush=True)
+
+
+def announced_elsewhere() -> None:
+    """Do not say in this process that kernels will be compiled: the one that started it has said so."""
+    _announced.add("")
