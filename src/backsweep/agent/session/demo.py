@@ -51,7 +51,7 @@ def run(out: Path, steps: int = STEPS) -> Path:
     print(
         f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} fixed seeds, "
         f"{steps:,} steps each, the same settings for all.\n"
-        "About a minute on two cores; the first time also 40 seconds to compile.",
+        "About 40 seconds on two cores; the first time also half a minute to compile.",
         flush=True,
     )
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -109,8 +109,10 @@ def compile_kernels(pool: ProcessPoolExecutor) -> None:
     if all(map(is_compiled, COMPILED.values())):
         return
     announce_first_compilation()
+    began = time.monotonic()
     for part in [pool.submit(work, name) for name in COMPILED]:
         part.result()
+    print(f"  compiled in {time.monotonic() - began:.0f} s", flush=True)
 
 
 def divided(runs: Runs, workers: int) -> list[Runs]:
