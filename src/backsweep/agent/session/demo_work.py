@@ -36,8 +36,9 @@ PLANNERS = (GraphValues(depth=1), GraphValues(untried="never"))
 def demo_config(method: str, seed: int, steps: int) -> RunConfig:
     """Return a run on DoorKey, made smaller: a room of 5x5, images of 20x20, a small network.
 
-    The settings were chosen on tuning seeds. The exact success is what counts; an episode is played for each evaluation
-    because there must be one.
+    The settings are the same for all methods. They were chosen on tuning seeds, by how soon graph values solve the task
+    for how much computing; the other methods were not tuned for themselves. The exact success is what counts; an
+    episode is played for each evaluation because there must be one.
     """
     return run_config(
         TASK,
