@@ -7,10 +7,9 @@ that is named after a digest of all of that.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -85,17 +84,6 @@ def most_threads() -> int:
     return int(_numba.NUMBA_NUM_THREADS)
 
 
-@contextlib.contextmanager
-def on_one_thread() -> Iterator[None]:
-    """Run threaded kernels on the calling thread within the block: starting threads costs more than little work."""
-    before = threads_in_use()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
-
-
 def interpreted() -> bool:
     """Return whether kernels run as plain Python (NUMBA_DISABLE_JIT), for debugging."""
     return bool(_numba.DISABLE_JIT)
@@ -120,3 +108,8 @@ def announce_first_compilation(
     if not is_compiled(kernel):
         often = "once after an installation" if cache_folder() is not None else "in every process"
         print(f"backsweep: compiling {what}, {often} ({how_long}) ...", file=sys.stderr, flush=True)
+
+
+def announced_elsewhere() -> None:
+    """Do not say in this process that kernels will be compiled: the one that started it has said so."""
+    _announced.add("")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph_kernels import ONE, STAMP, find_edge, hash_edge, remove_edge_entry
+from backsweep.jit.array_table import Addresses, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import insert
 from backsweep.planning.model_kernels import (
@@ -327,3 +328,9 @@ def follow(oldest: int, total: int, experience: Experience, model: Model) -> Non
     note_extremes(first, total, oldest, experience, model)
     add_rows(first, total, experience, model)
     model.counters[SYNCED] = total
+
+
+@kernel
+def follow_at(oldest: int, total: int, experience_at: Addresses, model_at: Addresses) -> None:
+    """`follow`, given addresses: exploring calls it with these too, so that it is compiled once for both."""
+    follow(oldest, total, unpack(Experience, borrow(experience_at)), unpack(Model, borrow(model_at)))

@@ -140,6 +140,7 @@ class Planner(SavedComponent):
             waiting=reserve((most_vertices,), np.int32),
         )
         self._model_at, self._experience_at = addresses_of(self.model), addresses_of(self.experience)
+        self._queue_at = addresses_of(self.queue)
         self._table, self._outputs = address_table([*store.bundles, self.model, self.experience]), store.outputs
         self._asked = reserve((most_vertices,), np.int32)
         self._asked_observations = reserve((most_vertices,), np.int32)
@@ -148,6 +149,7 @@ class Planner(SavedComponent):
         self.floor = self._floor_between(self.bounds)
         """The largest distance of a target below the best action."""
         self._span = Span(self.bounds, self._limits_around(self.bounds))
+        self._span_at = addresses_of(self._span)
         self._found_noisy = False  # by a renewal that has begun; if the network fails, nothing has changed
 
     def _enough_tried(self) -> int:
@@ -169,7 +171,7 @@ class Planner(SavedComponent):
     def begin_renewal(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Add new rows; return the vertices that need the network's values, and an observation number of each."""
         store = self._store
-        follow_kernels.follow(store.oldest, store.total, self.experience, self.model)
+        follow_kernels.follow_at(store.oldest, store.total, self._experience_at, self._model_at)
         limit = self.config.noise_limit
         self._found_noisy = limit is not None and self.noise > limit
         if self._found_noisy:
@@ -205,7 +207,8 @@ class Planner(SavedComponent):
             self.model.counters[RENEWALS] += 1
             return Renewal(len(vertices), int(updates), 0)
         most = int(self.config.most_backups * max(self._graph.vertices_high, 1))
-        updates = solve_kernels.solve(self.discount, tolerance, most, self._span, self.model, self.queue)
+        places = self._span_at, self._model_at, self._queue_at
+        updates = solve_kernels.solve_at(self.discount, tolerance, most, *places)
         self.model.counters[RENEWALS] += 1
         return Renewal(len(vertices), int(updates), int(self.model.counters[CHANGED_COUNT]))
 
@@ -281,7 +284,7 @@ class Planner(SavedComponent):
         old, new = self._span.limits, self._limits_around(self.bounds)
         if self.config.depth is None and (old != new).any():
             solve_kernels.mark_clipped(old, new, self._graph.vertices_high, self.model)
-        self._span = Span(self.bounds, new)
+        self._span.limits[:] = new
 
     def read(self, row: Rows, gamma: float) -> Output:
         """Gather live rows with their finished targets, NaN where there is none yet, into unused output arrays."""
@@ -379,4 +382,4 @@ class Planner(SavedComponent):
     def finish_loading(self) -> None:
         """Compute from the loaded bounds what depends on them."""
         self.floor = self._floor_between(self.bounds)
-        self._span = Span(self.bounds, self._limits_around(self.bounds))
+        self._span.limits[:] = self._limits_around(self.bounds)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import Int32Matrix, Int32Vector, Int64Vector
 from backsweep.jit.compilation import inlined
 
 BUCKETS = 1024
@@ -21,11 +22,11 @@ QUEUE_COLUMNS = 3
 class Queue(NamedTuple):
     """Vertices in buckets of decreasing priority; a vertex is in at most one bucket."""
 
-    links: NDArray[np.int32]
-    heads: NDArray[np.int32]
-    highest: NDArray[np.int64]
+    links: Int32Matrix
+    heads: Int32Vector
+    highest: Int64Vector
     """One number: no bucket above it has entries."""
-    waiting: NDArray[np.int32]
+    waiting: Int32Vector
     """Space for a list of vertices."""
 
 

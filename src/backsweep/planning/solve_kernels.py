@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from backsweep.jit.array_table import Addresses, Float64Vector, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.planning.model_kernels import (
     CANDIDATE,
@@ -72,9 +73,9 @@ from backsweep.planning.queue_kernels import (
 class Span(NamedTuple):
     """The lowest and the highest value, twice."""
 
-    bounds: NDArray[np.float64]
+    bounds: Float64Vector
     """Those to expect, which set the order of updates."""
-    limits: NDArray[np.float64]
+    limits: Float64Vector
     """Those to which V is clipped."""
 
 
@@ -342,3 +343,12 @@ def solve(discount: float, tolerance: float, most: int, span: Span, model: Model
     fallen = collapse(judge(discount, tolerance, span, model, queue), tolerance, model, queue)
     passed = rise(fallen, discount, tolerance, most, span, model, queue)
     return changed + passed + settle(fallen, discount, tolerance, most, span, model, queue)
+
+
+@kernel
+def solve_at(
+    discount: float, tolerance: float, most: int, span_at: Addresses, model_at: Addresses, queue_at: Addresses
+) -> int:
+    """`solve`, given addresses, with which it is compiled in less time."""
+    span, model = unpack(Span, borrow(span_at)), unpack(Model, borrow(model_at))
+    return solve(discount, tolerance, most, span, model, unpack(Queue, borrow(queue_at)))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import addresses_of
-from backsweep.jit.compilation import on_one_thread, threads_in_use
+from backsweep.jit.compilation import threads_in_use
 from backsweep.tasks.environments import Outcome
 from backsweep.tasks.lane_envs import checked_actions
 from backsweep.tasks.lane_seeds import stream_word
@@ -93,8 +93,7 @@ class FleetEnvironments:
     def _advance(self, moving: bool, beginning: bool, resting: NDArray[np.bool_] | None) -> None:
         self._advance_arrays.resting[:] = False if resting is None else resting
         if self.num_envs == 1 or (moving and self.num_envs < self._lanes.LANES_WORTH_THREADS):
-            with on_one_thread():
-                lost = self._lanes.advance(1, moving, beginning, self._advance_at)
+            lost = self._lanes.advance(1, moving, beginning, self._advance_at)
         else:
             # Always the same number of threads: a change of size recreates the thread pool.
             lost = self._lanes.advance(threads_in_use(), moving, beginning, self._advance_at)

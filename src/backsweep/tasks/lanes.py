@@ -44,6 +44,9 @@ class Lanes(abc.ABC):
     ADVANCE: ClassVar[Callable[..., None]]
     """The family's threaded kernel for `advance`."""
 
+    ADVANCE_SHARE: ClassVar[Callable[..., None]]
+    """The family's kernel for one share of the lanes, which the threaded one calls."""
+
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.spaces.Discrete
     observations: NDArray[Any]
@@ -66,16 +69,20 @@ class Lanes(abc.ABC):
         """Draw a new level for every chosen lane from its own stream and write its observation."""
 
     def advance(self, shares: int, moving: bool, beginning: bool, addresses: Addresses) -> NDArray[np.int64]:
-        """Step, copy last observations and start the next episodes in one threaded call.
+        """Step, copy last observations and start the next episodes in one call.
 
         `addresses` are those of an `Advance`. Lanes that are resting are skipped. The last observation of an episode
-        that ends is copied into `finals`. The threads divide the lanes into `shares`.
+        that ends is copied into `finals`. The threads divide the lanes into `shares`. A single share is advanced
+        without threads: the threaded kernel takes seconds to compile.
 
         Unless `moving`, no lane is stepped and every lane that is not resting starts an episode. Unless `beginning`,
         lanes whose episode ends stay at its end, and `finals` is not changed. `ended` says whose episode ended, or
         started. Returns the lanes for which no level was found; all others are done.
         """
-        self.ADVANCE(shares, moving, beginning, addresses, self._table)
+        if shares == 1:
+            self.ADVANCE_SHARE(0, 1, moving, beginning, addresses, self._table)
+        else:
+            self.ADVANCE(shares, moving, beginning, addresses, self._table)
         return np.empty(0, dtype=np.int64)
 
     def situation(self) -> dict[str, NDArray[Any]]:

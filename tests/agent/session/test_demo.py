@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from backsweep import demo as demonstration
-from backsweep.agent.session import demo
+from backsweep.agent.session import demo, demo_work
+from backsweep.jit.compilation import interpreted, is_compiled
 
 
 def test_the_demonstration_ends_with_a_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "SEEDS", (0,))
-    monkeypatch.setattr(demo, "WALK", 1_500)
     monkeypatch.setattr(demo, "REPORT_EVERY", 0.2)
     monkeypatch.setattr(demo, "is_compiled", lambda kernel: False)
     demo.run(tmp_path, steps=240)
@@ -27,11 +31,45 @@ def test_the_demonstration_ends_with_a_picture(
 
 
 def test_nothing_is_compiled_that_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "WALK", 1_500)
+    submitted: list[Any] = []
+    pool = SimpleNamespace(submit=lambda *call: submitted.append(call) or SimpleNamespace(result=lambda: None))
+    monkeypatch.setattr(demo, "is_compiled", lambda kernel: kernel != "add_arguments")
+    demo.compile_kernels(cast(Any, pool))
+    assert [call[1] for call in submitted] == ["compile_learning", "compile_adding"]
+    submitted.clear()
     monkeypatch.setattr(demo, "is_compiled", lambda kernel: True)
-    monkeypatch.delattr(demo, "compile_training")
-    before, after, distance = demo.compile_and_plan()
-    assert len(before) == len(after) == len(distance) > 10
+    demo.compile_kernels(cast(Any, pool))
+    assert not submitted
+
+
+def test_what_is_compiled_ahead_ends_with_the_kernels_that_tell() -> None:
+    demo_work.compile_learning()
+    demo_work.compile_adding()
+    assert all(map(is_compiled, demo.COMPILED.values())) or interpreted()
+
+
+def test_only_the_workers_of_the_demo_import_torch() -> None:
+    program = "import sys; import backsweep.agent.session.demo; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 9])
+def test_every_run_has_a_worker(workers: int) -> None:
+    runs = [(method, seed) for method in demo.ORDER for seed in demo.SEEDS]
+    shares = demo.divided(runs, workers)
+    assert [run for share in shares for run in share] == runs
+    sizes = [len(share) for share in shares]
+    assert len(sizes) == workers
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] - sizes[-1] <= 1
+
+
+def test_all_methods_have_the_same_settings() -> None:
+    own = ("method", "eta", "explore")  # which belong to a method
+    configs = [demo_work.demo_config(method, 0, demo.STEPS).to_json() for method in demo.METHODS]
+    plain = [{name: value for name, value in config.items() if name not in own} for config in configs]
+    assert plain[0] == plain[1] == plain[2]
+    assert set(demo.ORDER) == set(demo.METHODS)
 
 
 def test_how_far_the_runs_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +85,7 @@ def test_solved_means_from_there_on() -> None:
 
 
 def test_planning_gives_value_to_states_far_from_the_goal() -> None:
-    before, after, distance = demo.planned_states(demo.random_walks())
+    before, after, distance = demo_work.planned_walk()
     far = distance > 3
     assert far.any()
     near = before[distance == 1].max()

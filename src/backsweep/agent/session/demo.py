@@ -1,7 +1,11 @@
-"""The demo: three methods learn a small task, and planning on the graph of its states."""
+"""The demo: three methods learn a small task, and planning on the graph of its states.
+
+This process only reports and draws. `demo_work` has what its worker processes do, and only they import torch.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -13,76 +17,109 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.agent.config import RunConfig
-from backsweep.agent.defaults import run_config
-from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.methods import method_for
 from backsweep.agent.palette import METHODS as PALETTE
 from backsweep.agent.palette import pyplot
-from backsweep.agent.session.evaluation.evaluate import evaluate_runs
 from backsweep.agent.session.records import EvaluationRecord, read_records
-from backsweep.agent.session.training import train_fleet
 from backsweep.cores import usable_cores
-from backsweep.graph.distances import reverse_distances
-from backsweep.jit.compilation import is_compiled
-from backsweep.planning import GraphValues
-from backsweep.replay import Replay
-from backsweep.tasks.make import make_single
-from backsweep.types import Batch
-from backsweep.view.facts import read_facts
+from backsweep.jit.compilation import announce_first_compilation, announced_elsewhere, is_compiled
 
 Curve = list[tuple[int, float]]
-TASK = "minigrid/doorkey"
-OPTIONS: dict[str, Any] = {"size": 5, "image_size": 20}
+Runs = list[tuple[str, int]]
+"""Methods and seeds."""
 METHODS = {name: PALETTE[name].title for name in ("graph", "ter", "uer")}
+ORDER = ("ter", "uer", "graph")
+"""How runs are divided among workers. The ends differ most in what they compile: with two workers, one compiles the
+sweep and the other graph values."""
 SEEDS = (0, 1, 2)
 STEPS = 12_000
 SOLVED = 0.9
 NOT_YET = "not yet"
 REPORT_EVERY = 10.0
 """Seconds between lines that say how far the runs are."""
-COMPILED_LAST = ("adam", "sweep_rows", "read_rows_and_targets")
-TRIAL = 60
-"""Steps of a training that only compiles kernels."""
-WALK = 6_000
-"""Random steps whose graph the picture shows."""
+COMPILED = {"compile_learning": "follow_and_explore", "compile_adding": "add_arguments"}
+"""What is compiled before the training, in two processes, and the kernel that each compiles last."""
 
 
-def demo_config(method: str, seed: int, steps: int = STEPS) -> RunConfig:
-    """Return a run on DoorKey, made smaller: a room of 5x5, images of 20x20, a small network."""
-    return run_config(
-        TASK,
-        method=method,
-        seed=seed,
-        task_options=OPTIONS,
-        convolutions=((32, 4, 4), (32, 3, 1)),
-        linear=(128,),
-        steps=steps,
-        warmup_steps=min(1_000, steps // 3),
-        target_interval=250,
-        learning_rate=5e-4,
-        batch_size=32,
-        capacity=steps,
-        evaluation_interval=max(1, steps // 24),
-        evaluation_episodes=4,
-        record_interval=steps,
-        probe_size=16,
+def run(out: Path, steps: int = STEPS) -> Path:
+    """Train all methods, print and draw the results; return the picture's path."""
+    pyplot("report")  # without matplotlib or torch, say so before the training, not after it
+    if importlib.util.find_spec("torch") is None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+    print(
+        f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} fixed seeds, "
+        f"{steps:,} steps each, the same settings for all.\n"
+        "About 40 seconds on two cores; the first time also half a minute to compile.",
+        flush=True,
     )
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    runs = [(method, seed) for method in ORDER for seed in SEEDS]
+    workers = min(len(runs), usable_cores())
+    with (
+        TemporaryDirectory(prefix="backsweep-demo-") as place,
+        ProcessPoolExecutor(workers, get_context("spawn"), announced_elsewhere) as pool,
+    ):
+        compile_kernels(pool)
+        began = time.monotonic()
+        shares = divided(runs, workers)
+        first, *others = [(f"{place}/{worker}", share) for worker, share in enumerate(shares)]
+        under_way = {pool.submit(work, "train_quietly", first[1], steps, first[0]): first}
+        plan = pool.submit(work, "planned_walk")  # by the second worker, which may have a run less
+        under_way.update(
+            {pool.submit(work, "train_quietly", share, steps, folder): (folder, share) for folder, share in others}
+        )
+        curves: dict[str, list[Curve]] = {method: [] for method in METHODS}
+        waiting = set(under_way)
+        while waiting:
+            finished, waiting = wait(waiting, timeout=REPORT_EVERY, return_when=FIRST_COMPLETED)
+            for done in finished:
+                done.result()
+                folder, share = under_way[done]
+                for method, seed in share:
+                    curve = curve_of(Path(folder) / f"{method}-{seed}")
+                    curves[method].append(curve)
+                    print(f"  {METHODS[method]:13} seed {seed}: {in_words(curve)}", flush=True)
+            if waiting and not finished:
+                print(f"  {so_far(shares, Path(place))}", flush=True)
+        trained = time.monotonic() - began
+        pool.shutdown(wait=False)  # the workers end while the picture is drawn
+        print(f"\nSteps until {SOLVED:.0%} of episodes are solved, one number for each seed:")
+        for method, found in curves.items():
+            numbers = sorted(map(solved_at, found), key=lambda text: (len(text), text))
+            print(f"  {METHODS[method]:13} {',  '.join(numbers)}")
+        before, after, distance = plan.result()
+        path = out / "demo.png"
+        draw(curves, before, after, distance, path)
+        print(f"\nThe picture: {path} ({trained:.0f} s of training)")
+        print(f"Next: {command()} train minigrid/doorkey --steps 200_000, or docs/graph_values.md for your own loop")
+    return path
 
 
-def train_quietly(runs: Sequence[tuple[str, int]], steps: int, folder: str) -> list[Curve]:
-    """Train runs (methods and seeds) as one fleet; return the share of episodes that each solves, by steps.
+def work(name: str, *arguments: Any) -> Any:
+    """Call a function of `demo_work`, in a worker process: only there its imports are needed."""
+    from backsweep.agent.session import demo_work
 
-    A fleet acts and is evaluated with one call for all its runs. Its plain engine is used because compiling the other
-    one would take longer than the demonstration.
-    """
-    configs = {f"{method}-{seed}": demo_config(method, seed, steps) for method, seed in runs}
-    train_fleet(configs, folder, engine="plain", quiet=True, checkpoint_interval=0, final_checkpoint=False)
-    return [curve_of(Path(folder) / name) for name in configs]
+    return getattr(demo_work, name)(*arguments)
+
+
+def compile_kernels(pool: ProcessPoolExecutor) -> None:
+    """Compile what all runs need, unless it is cached. Workers compile the rest, each what its runs need."""
+    if all(map(is_compiled, COMPILED.values())):
+        return
+    announce_first_compilation()
+    began = time.monotonic()
+    for part in [pool.submit(work, name) for name in COMPILED]:
+        part.result()
+    print(f"  compiled in {time.monotonic() - began:.0f} s", flush=True)
+
+
+def divided(runs: Runs, workers: int) -> list[Runs]:
+    """Divide runs into shares of neighbours, the larger ones first."""
+    size, more = divmod(len(runs), workers)
+    ends = [(worker + 1) * size + min(worker + 1, more) for worker in range(workers)]
+    return [runs[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def curve_of(folder: Path) -> Curve:
@@ -92,104 +129,6 @@ def curve_of(folder: Path) -> Curve:
     except (FileNotFoundError, NotADirectoryError):
         return []  # it has not started
     return [(r.step, r.exact_success or 0.0) for r in records if isinstance(r, EvaluationRecord)]
-
-
-def compile_and_plan() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Compile what training needs, in two processes that compile different kernels; return what planning finds.
-
-    A kernel is quickly compiled if those that it calls are cached: hence the order. Nothing is compiled if the kernels
-    that are compiled last are cached.
-    """
-    if all(map(is_compiled, COMPILED_LAST)):
-        return planned_states(random_walks())
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other, TemporaryDirectory() as trial:
-        adding = other.submit(compile_replay, draws=False)
-        drawing = other.submit(compile_replay, draws=True)
-        compile_training()
-        adding.result()
-        replays = random_walks()
-        training = other.submit(train_quietly, [(method, 0) for method in METHODS], TRIAL, trial)
-        found = planned_states(replays)
-        drawing.result()
-        training.result()
-    return found
-
-
-def compile_replay(draws: bool) -> None:
-    """Fill a replay and draw from it, so that the kernels for it are compiled."""
-    config, env = demo_config("ter", 0), make_single(TASK, **OPTIONS)
-    replay = Replay.for_env(env, config.capacity, method_for(config).sampler)
-    size = config.batch_size
-    pictures = np.zeros((size + 1, *(env.observation_space.shape or ())), np.uint8)
-    pictures[:, 0, 0, 0] = np.arange(size + 1)
-    replay.extend(pictures, np.zeros(size, np.int64), np.zeros(size), terminated=True)
-    if draws:
-        batch = replay.sample(size)
-        replay.update_priorities(batch.row, np.ones(size))
-
-
-def compile_training() -> None:
-    """Evaluate and update networks that have learned nothing, so that the kernels for it are compiled."""
-    configs = [demo_config(method, 0) for method in METHODS]
-    fleet = Fleet(configs)
-    evaluate_runs(configs, fleet.learner, range(len(configs)), 0)
-    size, actions = demo_config("uer", 0).batch_size, fleet.learner.network.actions
-    pictures = np.zeros((2, size, *fleet.learner.network.input_shape), np.uint8)
-    nothing = np.zeros(size, np.float32)
-    blank = Batch(
-        observation=pictures[0],
-        action=np.arange(size) % actions,
-        reward=nothing,
-        next_observation=pictures[1],
-        terminated=np.zeros(size, np.bool_),
-        discount=nothing + 1,
-        weight=nothing,
-        row=np.arange(size),
-        source=np.zeros(size, np.int64),
-        steps=np.ones(size, np.int64),
-    )
-    fleet.learner.update([blank] * len(configs))
-
-
-def run(out: Path, steps: int = STEPS) -> Path:
-    """Train all methods, print and draw the results; return the picture's path."""
-    pyplot("report")  # without matplotlib, say so before the training, not after it
-    print(
-        f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} fixed seeds, "
-        f"{steps:,} steps each, the same settings for all.\n"
-        "About a minute on two cores; the first time also 40 seconds to compile.",
-        flush=True,
-    )
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    before, after, distance = compile_and_plan()
-    curves: dict[str, list[Curve]] = {method: [] for method in METHODS}
-    began = time.monotonic()
-    with TemporaryDirectory(prefix="backsweep-demo-") as place:
-        runs = [(method, seed) for seed in SEEDS for method in METHODS]
-        workers = min(len(runs), usable_cores())
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            shares = [runs[worker::workers] for worker in range(workers)]
-            under_way = {
-                pool.submit(train_quietly, share, steps, f"{place}/{worker}"): share
-                for worker, share in enumerate(shares)
-            }
-            waiting = set(under_way)
-            while waiting:
-                finished, waiting = wait(waiting, timeout=REPORT_EVERY, return_when=FIRST_COMPLETED)
-                for done in finished:
-                    for (method, seed), curve in zip(under_way[done], done.result(), strict=True):
-                        curves[method].append(curve)
-                        print(f"  {METHODS[method]:13} seed {seed}: {in_words(curve)}", flush=True)
-                if waiting and not finished:
-                    print(f"  {so_far(shares, Path(place))}", flush=True)
-    print(f"\nSteps until {SOLVED:.0%} of episodes are solved, one number for each seed:")
-    for method, found in curves.items():
-        print(f"  {METHODS[method]:13} {',  '.join(sorted(map(solved_at, found), key=lambda text: (len(text), text)))}")
-    path = out / "demo.png"
-    draw(curves, before, after, distance, path)
-    print(f"\nThe picture: {path} ({time.monotonic() - began:.0f} s of training)")
-    print(f"Next: {command()} train minigrid/doorkey --steps 200_000, or docs/graph_values.md for your own loop")
-    return path
 
 
 def command() -> str:
@@ -227,44 +166,6 @@ def in_words(curve: Curve) -> str:
     since = solved_at(curve)
     end = f"{curve[-1][1]:.0%} of episodes solved at the end"
     return end if since == NOT_YET else f"{end}, {SOLVED:.0%} from step {since} on"
-
-
-# -- planning ---------------------------------------------------------------------------------------------------------
-
-
-def random_walks() -> list[Replay]:
-    """Return a random walk in two replays, one that backs values up once and one that plans."""
-    env = make_single(TASK, **OPTIONS)
-    assert isinstance(env.action_space, gym.spaces.Discrete)
-    actions = int(env.action_space.n)
-    replays = []
-    for values in (GraphValues(depth=1), GraphValues(untried="never")):
-        rng = np.random.default_rng(0)
-        replay = Replay(env.observation_space, env.action_space, capacity=WALK, values=values)
-        observation, _ = env.reset(seed=0)
-        for _ in range(WALK):
-            action = int(rng.integers(actions))
-            following, reward, terminated, truncated, _ = env.step(action)
-            replay.add(observation, action, float(reward), following, terminated, truncated)
-            observation = env.reset()[0] if terminated or truncated else following
-        replays.append(replay)
-    return replays
-
-
-def planned_states(replays: Sequence[Replay]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return the values of a walk's states after one backup and after planning, and their steps to an end.
-
-    The network's values are all 0.
-    """
-    actions = replays[0].action_space
-    assert isinstance(actions, gym.spaces.Discrete)
-    found = []
-    for replay in replays:
-        replay.renew_values(lambda seen: np.zeros((len(seen), int(actions.n))))
-        found.append(replay.graph.values())
-    facts = read_facts(replays[-1])
-    ends = np.flatnonzero(facts.terminal)
-    return found[0], found[1], reverse_distances(len(facts), facts.source, facts.target, ends)
 
 
 # -- the picture ------------------------------------------------------------------------------------------------------

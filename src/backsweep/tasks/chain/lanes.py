@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import address_table
 from backsweep.snapshot.contents import need_within
 from backsweep.tasks.chain import moves_kernels
-from backsweep.tasks.chain.moves_kernels import NUM_ACTIONS, advance_lanes, next_state
+from backsweep.tasks.chain.moves_kernels import NUM_ACTIONS, advance_lanes, advance_share, next_state
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.options import TaskOptions, checked_choice, checked_int
 from backsweep.tasks.state_graph import StateGraph
@@ -56,6 +56,7 @@ class ChainLanes(Lanes):
     SITUATION = ("states", "steps")
     LANES_WORTH_THREADS = 8192
     ADVANCE = staticmethod(advance_lanes)
+    ADVANCE_SHARE = staticmethod(advance_share)
 
     def __init__(self, options: ChainOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)

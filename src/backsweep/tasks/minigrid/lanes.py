@@ -14,7 +14,7 @@ from backsweep.jit.compilation import announce_first_compilation
 from backsweep.snapshot.contents import need, need_within
 from backsweep.tasks.lanes import Bundle, Lanes, need_walls
 from backsweep.tasks.minigrid import codes, moves_kernels, tiles
-from backsweep.tasks.minigrid.levels_kernels import advance_lanes, begin_episodes
+from backsweep.tasks.minigrid.levels_kernels import advance_lanes, advance_share, begin_episodes
 from backsweep.tasks.minigrid.options import MiniGridOptions
 
 PICTURE_TILE = 32
@@ -27,6 +27,7 @@ class MiniGridLanes(Lanes):
     SITUATION = ("cells", "lanes")
     LANES_WORTH_THREADS = 512
     ADVANCE = staticmethod(advance_lanes)
+    ADVANCE_SHARE = staticmethod(advance_share)
 
     def __init__(self, options: MiniGridOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)

@@ -209,8 +209,10 @@ def draw_levels(first: int, last: int, chosen: NDArray[np.bool_], streams: NDArr
 def begin_episodes(chosen: NDArray[np.bool_], task: Table) -> None:
     """Draw a new level for every chosen lane and paint it."""
     grids, chosen = unpack(Grids, task[OWN]), borrow(chosen)
-    draw_levels(0, chosen.size, chosen, unpack(Outcomes, task[OUTCOMES]).streams, grids)
-    draw_lanes(0, chosen.size, chosen, grids, unpack(Canvas, task[CANVAS]))
+    # Not from a literal 0, for which numba would compile both once more than `advance_share` needs.
+    first, last = range_of(0, 1, chosen.size)
+    draw_levels(first, last, chosen, unpack(Outcomes, task[OUTCOMES]).streams, grids)
+    draw_lanes(first, last, chosen, grids, unpack(Canvas, task[CANVAS]))
 
 
 @kernel

@@ -31,7 +31,7 @@ from backsweep.jit.array_table import (
     unpack,
 )
 from backsweep.jit.compilation import kernel
-from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes, taken_action
+from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, OWN_SECOND, Outcomes, range_of, taken_action
 from backsweep.tasks.minigrid import codes
 
 CANVAS = OWN_SECOND
@@ -233,4 +233,5 @@ def step_lanes(
 def move_lanes(actions: NDArray[np.int64], resting: NDArray[np.bool_], task: Table) -> None:
     """Move every lane that is not resting and repaint the cells it changed."""
     outcomes, grids = unpack(Outcomes, task[OUTCOMES]), unpack(Grids, task[OWN])
-    step_lanes(0, actions.size, borrow(actions), borrow(resting), outcomes, grids, unpack(Canvas, task[CANVAS]))
+    first, last = range_of(0, 1, actions.size)  # a literal 0 would make numba compile `step_lanes` once more
+    step_lanes(first, last, borrow(actions), borrow(resting), outcomes, grids, unpack(Canvas, task[CANVAS]))

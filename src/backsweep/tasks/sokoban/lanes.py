@@ -16,7 +16,7 @@ from backsweep.snapshot.contents import need, need_within
 from backsweep.tasks.lanes import Bundle, Lanes, need_walls
 from backsweep.tasks.resize import axis_tables
 from backsweep.tasks.sokoban import codes, moves_kernels
-from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, advance_lanes, begin_episodes
+from backsweep.tasks.sokoban.generator_kernels import MOST_STATES, advance_lanes, advance_share, begin_episodes
 from backsweep.tasks.sokoban.options import SokobanOptions
 
 PICTURE_CELL = 32
@@ -31,6 +31,7 @@ class SokobanLanes(Lanes):
     SITUATION = ("fixed", "rooms", "lanes")
     LANES_WORTH_THREADS = 16  # a new room may take a millisecond
     ADVANCE = staticmethod(advance_lanes)
+    ADVANCE_SHARE = staticmethod(advance_share)
 
     def __init__(self, options: SokobanOptions, num_lanes: int) -> None:
         super().__init__(num_lanes)
