@@ -49,7 +49,8 @@ KEY_OF_FLOAT32 = 3  # random projection of floats
 KEY_OF_FLOAT64 = 4
 # What `add_arguments` returns, in addition to the bits of `stage_arguments`.
 ADDED = 8
-OUT_OF_RANGE = 16
+OUT_OF_RANGE = 16  # added, and numbers were clipped for their keys
+ADDED_AS_USUAL = NUMBERS_STAGED | ADDED
 
 
 class Keys(NamedTuple):
