@@ -51,13 +51,14 @@ def threaded(function: Function) -> Function:
     return cast(Function, with_cache(numba.njit(**OPTIONS, parallel=True)(function)))
 
 
-def entry_point(kernel: Callable[..., Any], *types: Any) -> Callable[..., Any]:
-    """Compile a kernel for arguments of these types and return what numba calls then.
+def entry_point(kernel: Callable[..., Any], numbers: int) -> Callable[..., Any] | None:
+    """Return what numba calls for a kernel of so many whole numbers, None if it is not compiled yet.
 
-    numba looks at the type of every argument of a call, which takes a tenth of a microsecond even if they are numbers.
+    numba looks at the type of every argument of a call, which takes a tenth of a microsecond even for numbers.
     """
     dispatcher: Any = kernel
-    return kernel if interpreted() else cast(Callable[..., Any], dispatcher.compile(types))
+    found = None if interpreted() else dispatcher.overloads.get((numba.int64,) * numbers)
+    return None if found is None else cast(Callable[..., Any], found.entry_point)
 
 
 @cache

@@ -10,7 +10,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, RandomProjection
@@ -254,17 +253,11 @@ class ReplayComponents:
         forms = self._staging.forms
         self._add_table: Table | None = None
         """What `add_arguments` takes; None if it cannot be used."""
-        self._add_kernel: Callable[[int, int], int] = self._compile_add
-        """`add_arguments`, once it is compiled."""
+        self._add_kernel: Callable[[int, int], int] | None = entry_point(add_arguments, 2)
+        """`add_arguments`, called directly; None until it is compiled."""
         if self._tables is not None and forms is not None and not self._store.in_file:
             forms[0].numbers[TAKES_ENDS] = self._autoreset.takes_ends
             self._add_table = self._tables[1]
-
-    def _compile_add(self, arguments: int, table: int) -> int:
-        """Add with `add_arguments`; from now on it is called directly."""
-        self._add_kernel = entry_point(add_arguments, types.int64, types.int64)
-        done: int = self._add_kernel(arguments, table)
-        return done
 
     # -- what a save holds, for `backsweep.saving` --------------------------------------------------------------------
 
