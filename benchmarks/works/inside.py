@@ -25,6 +25,11 @@ from benchmarks.timing import clock_cost, timed_calls
 
 METHODS = (
     ("", "add", "add: locking, calling, telling the sampler"),
+    (
+        "",
+        "_add_kernel",
+        "add: the kernel (take arguments, find or store observations, project new ones, row, graph)",
+    ),
     ("", "sample", "sample: locking, checking, making the batch"),
     ("_sampler", "pick", "sample: calling the samplers"),
     ("_store", "read", "sample: calling the store"),
@@ -33,11 +38,6 @@ METHODS = (
     ("_sampler", "update", "update: calling the sampler"),
 )
 KERNELS = (
-    (
-        "backsweep.replay.filling",
-        "add_arguments",
-        "add: the kernel (take arguments, find or store observations, project new ones, row, graph)",
-    ),
     ("backsweep.samplers.sum_tree_kernels", "set_range", "sample: priorities of new rows"),
     ("backsweep.sweep.sweep_kernels", "sweep_rows", "sample: sweep kernel"),
     ("backsweep.samplers.sum_tree_kernels", "draw_prioritized", "sample: priority kernel"),

@@ -15,8 +15,8 @@ from backsweep import Replay
 from backsweep.encoding import ExactBytes
 from backsweep.jit.compilation import interpreted
 from backsweep.samplers import Mixture, Prioritized, Sampler, Topological, Uniform
-from backsweep.store.distinct_kernels import copy_and_hash, hash_record
-from backsweep.store.store_kernels import CONTINUES
+from backsweep.store.distinct_kernels import are_streamed, copy_and_hash, hash_record
+from backsweep.store.store_kernels import CONTINUES, FRAMES
 
 SPACES: dict[str, gym.Space[Any]] = {
     "image": gym.spaces.Box(0, 255, (5, 3), np.uint8),  # 15 bytes: not a whole number of words
@@ -115,6 +115,46 @@ def test_a_ring_that_has_just_overwritten_what_a_lane_continues_from(
         now = following
     check_same(quick, slow)
     assert (left_uncopied > 0) == (space != "image" and capacity > 4 and not interpreted())
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "topological"])
+def test_large_observations_that_are_written_past_the_caches(sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = gym.spaces.Box(0, 255, (129, 8), np.uint8)  # lines of the cache and observations do not coincide
+    arguments, options = (space, gym.spaces.Discrete(3), 33_000, SAMPLERS[sampler]), {"num_envs": 4, "seed": 3}
+    quick, slow = Replay(*arguments, **options), the_long_way(monkeypatch, *arguments, **options)
+    assert are_streamed(quick._store.bundles[FRAMES])
+    for seed in (1, 2):  # the second walk's observations are new
+        assert feed(quick, 40, seed) == feed(slow, 40, seed)
+    check_same(quick, slow)
+
+
+@pytest.mark.parametrize("space", ["words", "doubles"])
+def test_what_is_kept_of_the_last_call_does_not_outlive_other_calls(
+    space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Observations are compared with successors that a kernel has kept; other ways to add know nothing of them."""
+    arguments = (SPACES[space], gym.spaces.Discrete(3), 60, Topological(roots=2))
+    options: dict[str, Any] = {"num_envs": 4, "check_autoreset": "off"}
+    quick, slow = Replay(*arguments, **options), the_long_way(monkeypatch, *arguments, **options)
+    generator = np.random.default_rng(5)
+    known = generator.integers(0, 9, (3, *(SPACES[space].shape or ()))).astype(SPACES[space].dtype)
+    zeros, never = np.zeros(4, np.int64), np.zeros(4, np.bool_)
+    for _ in range(300):
+        now, following = known[generator.integers(0, 3, (2, 4))]
+        way, some = generator.integers(0, 6), generator.random(4) < 0.5
+        for replay in (quick, slow):
+            if way == 0:
+                replay.add(now, zeros, zeros, following, never, never, mask=some)
+            elif way == 1:
+                replay.extend(now, zeros[:3], zeros[:3], lane=2)
+            elif way == 2 and space == "doubles":
+                wrong = following.copy()
+                wrong[3] = np.nan
+                with pytest.raises(ValueError, match="next_observation"):
+                    replay.add(now, zeros, zeros, wrong, never, never)
+            else:
+                replay.add(now, zeros, zeros, following, never, never)
+    check_same(quick, slow)
 
 
 def test_a_graph_that_is_asked_for_late_and_a_loaded_replay_are_followed(

@@ -50,6 +50,16 @@ def threaded(function: Function) -> Function:
     return cast(Function, with_cache(numba.njit(**OPTIONS, parallel=True)(function)))
 
 
+def entry_point(kernel: Callable[..., Any], numbers: int) -> Callable[..., Any] | None:
+    """Return what numba calls for a kernel of so many whole numbers, None if it is not compiled yet.
+
+    numba looks at the type of every argument of a call, which takes a tenth of a microsecond even for numbers.
+    """
+    dispatcher: Any = kernel
+    found = None if interpreted() else dispatcher.overloads.get((numba.int64,) * numbers)
+    return None if found is None else cast(Callable[..., Any], found.entry_point)
+
+
 @cache
 def _prepare_threads() -> None:
     """Start numba's threads without changing torch's number of threads.

@@ -36,6 +36,7 @@ COMPILED = (
     "*_kernels.py",
     "codes.py",
     "prefetching.py",
+    "streaming.py",
     "array_table.py",
     "compilation.py",
     "kernel_cache.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
 from backsweep.jit.array_table import Table
-from backsweep.jit.compilation import announce_first_compilation
+from backsweep.jit.compilation import announce_first_compilation, entry_point
 from backsweep.jit.forks import guard
 from backsweep.jit.random_streams import checked_seed, named_generator
 from backsweep.planning import GraphValues
@@ -37,6 +37,7 @@ from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_component import SavedComponent
 from backsweep.store.argument_form_kernels import TAKES_ENDS
 from backsweep.store.ingest import tables_for
+from backsweep.store.ingest_kernels import add_arguments
 from backsweep.store.layout import Layout
 from backsweep.store.staging import LARGEST_REWARD
 from backsweep.store.store import Store
@@ -252,6 +253,8 @@ class ReplayComponents:
         forms = self._staging.forms
         self._add_table: Table | None = None
         """What `add_arguments` takes; None if it cannot be used."""
+        self._add_kernel: Callable[[int, int], int] | None = entry_point(add_arguments, 2)
+        """`add_arguments`, called directly; None until it is compiled."""
         if self._tables is not None and forms is not None and not self._store.in_file:
             forms[0].numbers[TAKES_ENDS] = self._autoreset.takes_ends
             self._add_table = self._tables[1]

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from backsweep.encoding.random_projection import warn_of_range
+from backsweep.jit.compilation import entry_point
 from backsweep.jit.interrupts import uninterrupted
 from backsweep.jit.random_streams import generator_state, restore_generator
 from backsweep.replay.argument_checks import checked_lanes
 from backsweep.replay.autoreset import stage_transitions
 from backsweep.replay.components import BUILT_IN_ENCODERS, ReplayComponents
 from backsweep.store.argument_form_kernels import SOME_ENDED
-from backsweep.store.ingest_kernels import ADDED, OUT_OF_RANGE, add_arguments, add_staged
+from backsweep.store.ingest_kernels import ADDED, ADDED_AS_USUAL, OUT_OF_RANGE, add_arguments, add_staged
 from backsweep.store.staging import Arguments
 from backsweep.store.store_kernels import CLEARED, TOTAL
 from backsweep.types import Rows
@@ -72,17 +73,26 @@ class Filling(ReplayComponents):
             ):
                 first = self._counters.item(TOTAL)
                 try:
-                    done = add_arguments(id(arguments), id(table))
-                    if done & ADDED:
-                        self._notify(first, first + self._num_envs, done & SOME_ENDED != 0, None)
+                    done = (self._add_kernel or self._compile_add)(id(arguments), id(table))
+                    if done >= ADDED:
+                        for added in self._listeners:  # as `_notify` does, without a call
+                            added(first, first + self._num_envs)
+                        if done != ADDED_AS_USUAL:
+                            if done & SOME_ENDED:
+                                self._autoreset.note_ends(self._store, None)
+                            if done & OUT_OF_RANGE:
+                                warn_of_range()
+                        return self._staging.numbers.copy()
                 except BaseException:
                     self._catch_up(first, None)
                     raise
-                if done & ADDED:
-                    if done & OUT_OF_RANGE:
-                        warn_of_range()
-                    return self._staging.numbers.copy()
             return self._add_step_by_step(arguments, final_observation, mask, lanes, successor_unknown, done)
+
+    def _compile_add(self, arguments: int, table: int) -> int:
+        """Call `add_arguments` for the first time in this process, which compiles or loads it."""
+        done = add_arguments(arguments, table)
+        self._add_kernel = entry_point(add_arguments, 2)
+        return done
 
     def _add_step_by_step(
         self,

@@ -15,8 +15,8 @@ from backsweep.samplers import sum_tree_kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.sum_tree import SumTree
 from backsweep.samplers.sum_tree_kernels import LARGEST_PRIORITY
+from backsweep.samplers.uniform_kernels import draw_uniform
 from backsweep.snapshot.contents import need
-from backsweep.store.store_kernels import draw_uniform
 from backsweep.types import Picks, Rows
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from backsweep.jit.random_streams import random_word
 from backsweep.samplers.base import Experience, LiveSampler
-from backsweep.store import store_kernels
+from backsweep.samplers.uniform_kernels import draw_uniform
 from backsweep.types import Picks, Rows
 
 
@@ -38,7 +38,7 @@ class LiveUniform(LiveSampler):
         self._draw(row)
 
     def _draw(self, row: Rows) -> None:
-        store_kernels.draw_uniform(random_word(self.generator), self.experience.total, len(self.experience), row)
+        draw_uniform(random_word(self.generator), self.experience.total, len(self.experience), row)
 
 
 def fill_up(row: Rows, filled: int, fallback: str, sampler: LiveSampler, why: str) -> None:
@@ -47,6 +47,4 @@ def fill_up(row: Rows, filled: int, fallback: str, sampler: LiveSampler, why: st
         return
     if fallback == "error":
         raise RuntimeError(f"{type(sampler).__name__}: {why}, and fallback='error' is set")
-    store_kernels.draw_uniform(
-        random_word(sampler.generator), sampler.experience.total, len(sampler.experience), row[filled:]
-    )
+    draw_uniform(random_word(sampler.generator), sampler.experience.total, len(sampler.experience), row[filled:])

@@ -35,6 +35,7 @@ from backsweep.store.store_kernels import (
     CONTINUES,
     FORM,
     FRAMES,
+    LANE_LAST,
     NEXT_OBSERVATION,
     PLACES,
     RING,
@@ -45,6 +46,7 @@ from backsweep.store.store_kernels import (
     TRUNCATED,
     Ring,
     Staged,
+    hash_successors,
     lasting_slot,
 )
 
@@ -77,8 +79,6 @@ ARRAY = 2
 NUMBERS_STAGED = 1  # actions, rewards and flags
 OBSERVATIONS_STAGED = 2
 SOME_ENDED = 4
-# What `stage_successors` returns.
-WRONG_FORM, NOT_HASHED, HASHED = range(3)
 
 
 class Form(NamedTuple):
@@ -216,23 +216,39 @@ def is_finite(words: NDArray[np.uint64], form: Form) -> bool:
 
 @kernel
 def stage_successors(arguments: int, table: Table) -> int:
-    """Stage the successors, hash them on the way if they are no stacks, and return what was done."""
+    """Stage and hash the successors; return the place of the first, 0 if they are not in the usual form or finite.
+
+    Those that are stored as they come are staged where they are kept: the next observations are compared with them.
+    """
     staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
     frames, numbers, lanes = unpack(Records, table[FRAMES]), form.numbers, form.numbers[LANES]
     item = load_int64(arguments + ITEMS + GIVEN_SUCCESSOR)
     if not in_whole_words(table):
-        return NOT_HASHED if stage_observations(item, lanes, table) else WRONG_FORM
+        if not stage_observations(item, lanes, table):
+            return 0
+        hash_successors(table)
+        return lanes
     address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
     if address == 0:
-        return WRONG_FORM
+        return 0
     finite = True
     for lane in range(lanes):
-        record = staged.observations[lanes + lane]
+        record = staged.observations[2 * lanes + lane]
+        staged.kept[lane] = 0
         code = copy_and_hash(words_at(address + lane * stride, record.shape[0]), record, frames.weights)
         prefetch_home(code, frames.table)
         staged.codes[lane] = code
         finite &= is_finite(record, form)
-    return HASHED if finite else WRONG_FORM
+    return 2 * lanes if finite else 0
+
+
+@kernel
+def note_kept(successors: int, table: Table) -> None:
+    """Note which rows the successors that were staged from place `successors` on belong to, if they are kept there."""
+    staged, ring = unpack(Staged, table[STAGED]), unpack(Ring, table[RING])
+    if successors > ring.lanes.shape[0]:
+        for lane in range(ring.lanes.shape[0]):
+            staged.kept[lane] = ring.lanes[lane, LANE_LAST]
 
 
 @inlined
@@ -243,12 +259,21 @@ def in_whole_words(table: Table) -> bool:
     return stacks.records.shape[1] == 0 and 8 * words == numbers[OBSERVATION_BYTES]
 
 
+@inlined
+def last_successor(lane: int, last: int, staged: Staged, ring: Ring, frames: Records) -> NDArray[np.uint64]:
+    """Return the successor of a lane's last row, which is in slot `last`: in the cache if it is kept."""
+    if staged.kept[lane] == ring.lanes[lane, LANE_LAST]:
+        return staged.observations[2 * ring.lanes.shape[0] + lane]
+    return frames.records[ring.rows[last, NEXT_OBSERVATION]]
+
+
 @kernel
 def stage_changes(arguments: int, table: Table) -> bool:
     """Stage the observations of lanes that do not continue from their last successor, and mark all others.
 
     An observation is nearly always the successor of the step before: then it is compared where it lies and not copied.
-    The rest must be staged already and be added at once. Says if all are in the usual form and finite.
+    All but the successors must be staged already, and all must be added at once. Says if all are in the usual form and
+    finite.
     """
     staged, form, places = unpack(Staged, table[STAGED]), unpack(Form, table[FORM]), unpack(ObjectPlaces, table[PLACES])
     ring, frames = unpack(Ring, table[RING]), unpack(Records, table[FRAMES])
@@ -263,7 +288,7 @@ def stage_changes(arguments: int, table: Table) -> bool:
     for lane in range(lanes):
         place = address + lane * stride
         last = lasting_slot(lane, slot, ring)
-        if last >= 0 and same_record(frames.records[ring.rows[last, NEXT_OBSERVATION]], words_at(place, words)):
+        if last >= 0 and same_record(last_successor(lane, last, staged, ring, frames), words_at(place, words)):
             staged.flags[lane] |= CONTINUES
         else:
             copy_bytes(staged.observations, lane, place, numbers[OBSERVATION_BYTES])

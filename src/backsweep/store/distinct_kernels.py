@@ -25,6 +25,7 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import EMPTY, after, entry, home, insert, may_be, most_passed, number_in, remove
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import mix
+from backsweep.jit.streaming import stream_row
 
 # Counters of a record table.
 RECORDS_HIGH = 0  # records below this number have been used at some time
@@ -33,6 +34,9 @@ RECORDS_LIVE = 2
 RECORD_COUNTERS = 3
 
 CHANGED_BLOCK = 64
+STREAMED_WORDS = 128
+STREAMED_TABLE = 1 << 23
+"""From these words of a record, and of all, on records are written past the caches, where most would not stay."""
 WORDS_OF_A_LINE = 8
 
 
@@ -79,10 +83,10 @@ def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
 
 
 @inlined
-def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records) -> int:
+def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records, streamed: bool = False) -> int:
     """Find or store a record with this hash; return its number, or -1 - number if it is new.
 
-    Its uses are not changed.
+    Its uses are not changed. If `streamed`, a new one is written past the caches; `end_streams` must follow.
     """
     records, hashes, table, counters = kept.records, kept.hashes, kept.table, kept.counters
     place = home(code, table)
@@ -102,8 +106,11 @@ def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records) -> int:
     hashes[number] = code
     kept.uses[number] = 0
     kept.changed[number // CHANGED_BLOCK] = True
-    for i in range(record.shape[0]):
-        records[number, i] = record[i]
+    if streamed:
+        stream_row(records, number, record)
+    else:
+        for i in range(record.shape[0]):
+            records[number, i] = record[i]
     return -1 - number
 
 
@@ -159,6 +166,13 @@ def prefetch_if_last_use(number: int, kept: Records) -> None:
     if kept.uses[number] == 1:
         for word in range(0, kept.records.shape[1], WORDS_OF_A_LINE):
             prefetch(kept.records, number, word)
+
+
+@inlined
+def are_streamed(kept: Records) -> bool:
+    """Say whether records are large enough to be written past the caches."""
+    words = kept.records.shape[1]
+    return words >= STREAMED_WORDS and kept.records.shape[0] * words >= STREAMED_TABLE
 
 
 @kernel

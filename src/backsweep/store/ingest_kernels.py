@@ -15,13 +15,12 @@ from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Tabl
 from backsweep.jit.compilation import kernel
 from backsweep.jit.objects_kernels import table_in
 from backsweep.store.argument_form_kernels import (
-    HASHED,
     KEY_KIND,
     NUMBERS_STAGED,
     SOME_ENDED,
     TAKES_ENDS,
-    WRONG_FORM,
     Form,
+    note_kept,
     stage_arguments,
     stage_changes,
     stage_step,
@@ -49,7 +48,8 @@ KEY_OF_FLOAT32 = 3  # random projection of floats
 KEY_OF_FLOAT64 = 4
 # What `add_arguments` returns, in addition to the bits of `stage_arguments`.
 ADDED = 8
-OUT_OF_RANGE = 16
+OUT_OF_RANGE = 16  # added, and numbers were clipped for their keys
+ADDED_AS_USUAL = NUMBERS_STAGED | ADDED
 
 
 class Keys(NamedTuple):
@@ -72,15 +72,15 @@ def add_staged(key: int, table: Table) -> int:
     """
     arrays = borrow(table)
     hash_successors(arrays)
-    return add_hashed(key, arrays)
+    return add_hashed(key, arrays, unpack(Staged, arrays[STAGED]).codes.shape[0])
 
 
 @kernel
-def add_hashed(key: int, arrays: Table) -> int:
-    """Do what `add_staged` does where the successors have been hashed."""
+def add_hashed(key: int, arrays: Table, successors: int) -> int:
+    """Do what `add_staged` does where the successors have been hashed and are staged from place `successors` on."""
     counters = unpack(Ring, arrays[RING]).counters
     first = counters[TOTAL]
-    new = add_hashed_rows(arrays)
+    new = add_hashed_rows(arrays, successors)
     if key == NO_GRAPH:
         return new
     staging, encoder = unpack(Staged, arrays[STAGED]), unpack(Keys, arrays[KEYS])
@@ -113,10 +113,12 @@ def add_arguments(arguments: int, table: int) -> int:
     arrays = table_in(table)
     numbers = unpack(Form, arrays[FORM]).numbers
     done = stage_step(arguments, arrays)
-    if done & NUMBERS_STAGED and (done & SOME_ENDED == 0 or numbers[TAKES_ENDS]):
-        hashed = stage_successors(arguments, arrays)
-        if hashed != WRONG_FORM and stage_changes(arguments, arrays):
-            if hashed != HASHED:
-                hash_successors(arrays)
-            return done | ADDED | (OUT_OF_RANGE if add_hashed(numbers[KEY_KIND], arrays) < 0 else 0)
+    usual = done & NUMBERS_STAGED and (done & SOME_ENDED == 0 or numbers[TAKES_ENDS])
+    # Observations are compared with the successors of the last call, which those of this call then overwrite.
+    if usual and stage_changes(arguments, arrays):
+        successors = stage_successors(arguments, arrays)
+        if successors > 0:
+            beyond = add_hashed(numbers[KEY_KIND], arrays, successors) < 0
+            note_kept(successors, arrays)
+            return done | ADDED | (OUT_OF_RANGE if beyond else 0)
     return stage_arguments(arguments, arrays)

@@ -48,7 +48,8 @@ class Staging:
     def __init__(self, layout: Layout, action_layout: Layout, num_envs: int) -> None:
         self.num_envs = num_envs
         self._layout, self._action_layout = layout, action_layout
-        self.words = np.zeros((2 * num_envs, layout.words), np.uint64)
+        words = np.zeros((3 * num_envs, layout.words), np.uint64)
+        self.words = words[: 2 * num_envs]  # only kernels use the rest
         self._action_words = np.zeros((num_envs, action_layout.words), np.uint64)
         self.action_bytes = self._action_words.view(np.uint8)
         self.observations = layout.views(self.words)
@@ -58,10 +59,10 @@ class Staging:
         self.flags = np.zeros(num_envs, np.uint8)
         self.hides_successors = False
         self.fresh = np.zeros((2 * num_envs, 2), np.int32)
-        codes = np.zeros(num_envs, np.uint64)
+        codes, kept = np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.int64)
         self.numbers = np.zeros(num_envs, np.int64)
         """The serial number of each lane's row after an add, -1 for lanes that added nothing."""
-        self.bundle = Staged(self.words, self.action_bytes, self.rewards, self.flags, self.fresh, codes, self.numbers)
+        self.bundle = Staged(words, self.action_bytes, self.rewards, self.flags, self.fresh, codes, kept, self.numbers)
         places = object_places()
         self.forms: tuple[Form, ObjectPlaces] | None = None
         """What the kernel that takes arguments from their objects needs to know of them; None if it cannot."""

@@ -45,9 +45,10 @@ from backsweep.jit.array_table import (
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import likely_item, prefetch_home
 from backsweep.jit.prefetching import prefetch
-from backsweep.jit.random_streams_kernels import draw_below
+from backsweep.jit.streaming import end_streams
 from backsweep.store.distinct_kernels import (
     Records,
+    are_streamed,
     hash_record,
     intern,
     intern_stack,
@@ -103,7 +104,7 @@ class Staged(NamedTuple):
     """The staged transitions of a call of `add`."""
 
     observations: WordMatrix
-    """Observations of all lanes, then their successors."""
+    """Observations of all lanes, then their successors, then successors as `add_arguments` keeps them."""
     actions: ByteMatrix
     rewards: Float64Vector
     flags: ByteVector
@@ -111,6 +112,8 @@ class Staged(NamedTuple):
     """Out: the staged position and the number of every observation that was not stored before."""
     codes: WordVector
     """Scratch: the hashes of the successors, where observations are no stacks."""
+    kept: Int64Vector
+    """Of each lane: the serial number + 1 of the row whose successor is kept, 0 for none."""
     numbers: Int64Vector
     """Out: the serial number of each lane's row, -1 for a lane that added nothing."""
 
@@ -239,8 +242,12 @@ def intern_observation(place: int, staging: Staged, frames: Records, frames_at: 
     staged, num_envs = staging.observations[place], staging.codes.shape[0]
     if unpack(Records, stacks_at).records.shape[1] > 0:
         return intern_stack(staged, frames_at, stacks_at)
-    code = staging.codes[place - num_envs] if place >= num_envs else hash_record(staged, frames.weights)
-    return intern(staged, code, frames)
+    kept = place >= 2 * num_envs
+    if place < num_envs:
+        code = hash_record(staged, frames.weights)
+    else:
+        code = staging.codes[place - (2 * num_envs if kept else num_envs)]
+    return intern(staged, code, frames, kept and are_streamed(frames))
 
 
 @kernel
@@ -251,18 +258,19 @@ def add_rows(store: Table) -> int:
     """
     arrays = borrow(store)
     hash_successors(arrays)
-    return add_hashed_rows(arrays)
+    return add_hashed_rows(arrays, unpack(Staged, arrays[STAGED]).codes.shape[0])
 
 
 @kernel
-def add_hashed_rows(arrays: Table) -> int:
-    """Do what `add_rows` does where the successors have been hashed."""
+def add_hashed_rows(arrays: Table, successors: int) -> int:
+    """Do what `add_rows` does where the successors have been hashed and are staged from place `successors` on."""
     frames_at, stacks_at = arrays[FRAMES], arrays[STACKS]
     staging, ring = unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
     frames, stacks = unpack(Records, frames_at), unpack(Records, stacks_at)
     rows, values, counters = ring.rows, ring.values, ring.counters
     capacity = rows.shape[0]
     num_envs = ring.lanes.shape[0]
+    streamed = successors > num_envs and are_streamed(frames)
     if stacks.records.shape[1] == 0:
         prefetch_successors(staging, frames)
     new = 0
@@ -299,13 +307,13 @@ def add_hashed_rows(arrays: Table) -> int:
             values[slot, RETURN] = staging.rewards[lane]
             starts = STARTS_EPISODE
         count_use(observation, frames, stacks)
-        successor = intern_observation(num_envs + lane, staging, frames, frames_at, stacks_at)
+        successor = intern_observation(successors + lane, staging, frames, frames_at, stacks_at)
         if successor < 0:
             successor = -1 - successor
-            staging.fresh[new, 0] = num_envs + lane
+            staging.fresh[new, 0] = successors + lane
             staging.fresh[new, 1] = successor
             new += 1
-            if counters[LIVE] == capacity - 1 and stacks.records.shape[1] == 0:
+            if counters[LIVE] == capacity - 1 and stacks.records.shape[1] == 0 and not streamed:
                 prefetch_if_last_use(rows[next_slot, OBSERVATION], frames)  # where the next new one goes
         count_use(successor, frames, stacks)
 
@@ -327,6 +335,8 @@ def add_hashed_rows(arrays: Table) -> int:
         counters[TOTAL] += 1
         counters[LIVE] += 1
     counters[FRESH] = new
+    if streamed:
+        end_streams()
     return new
 
 
@@ -386,12 +396,3 @@ def find_continuation(
     ring.episodes[rows[last, EPISODE], STATE] = BROKEN_OFF
     counters[EPISODES_BROKEN] += 1
     return -1
-
-
-@kernel
-def draw_uniform(seed: np.uint64, total: int, live: int, out: NDArray[np.int64]) -> None:
-    """Draw live serial numbers uniformly, with replacement."""
-    state = np.empty(1, np.uint64)
-    state[0] = seed
-    for i in range(out.shape[0]):
-        out[i] = total - live + draw_below(state, live)

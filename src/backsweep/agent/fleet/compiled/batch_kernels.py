@@ -16,6 +16,7 @@ from backsweep.jit.random_streams_kernels import next_word
 from backsweep.planning.model_kernels import NOISY, Model
 from backsweep.samplers.episodic_backward_kernels import walk_back
 from backsweep.samplers.sum_tree_kernels import draw_prioritized, update_priorities
+from backsweep.samplers.uniform_kernels import draw_uniform
 from backsweep.store.reading_kernels import fold_steps
 from backsweep.store.store_kernels import (
     FLAGS,
@@ -26,7 +27,6 @@ from backsweep.store.store_kernels import (
     RING,
     TOTAL,
     Ring,
-    draw_uniform,
 )
 from backsweep.sweep.sweep_kernels import sweep_rows
 from backsweep.sweep.window_kernels import exchange
