@@ -7,6 +7,7 @@ and processors without such stores write as usual.
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from llvmlite import ir
@@ -86,7 +87,7 @@ def _stream_row(context: Any, array: Any, index: Any, row: Any) -> Any:
 @intrinsic
 def _end_streams(context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if context.codegen().magic_tuple()[0].startswith("x86_64"):  # others order such stores as all others
+        if platform.machine() in ("x86_64", "AMD64"):  # others order such stores as all others
             kind = ir.FunctionType(ir.VoidType(), [])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse.sfence"), [])
         return context.get_dummy_value()
