@@ -11,6 +11,7 @@ Time is the time of the one thread on its core, so that what else the machine do
 
   same      both step the very same environment, gymnasium.make("backsweep/DoorKey-v0")
   own       ours on our task, Stable-Baselines3 on the minigrid package's environment with its image resized to 40x40
+  control   both step CartPole and train two hidden layers of 256, at a learning rate of 1e-3; the rest is the same
   overhead  of the loop: what is left of a step when the time inside environment, network and replay is taken away
   threads   ours with two torch threads and with one, in turns in one process that may use all cores, by the clock
 """
@@ -36,12 +37,18 @@ NAME = "trainer"
 
 WARMUP = 1_000
 THREADS = "ours threads"
-CONTESTANTS = ("ours same", "sb3 same", "ours own", "sb3 own", THREADS)
-FLOORS = {"same": 2.0, "own": 2.5}
+CONTESTANTS = ("ours same", "sb3 same", "ours own", "sb3 own", "ours control", "sb3 control", THREADS)
+FLOORS = {"same": 2.0, "own": 2.5, "control": 1.5}
+ENVIRONMENTS = {
+    "same": "DoorKey, the same object",
+    "own": "DoorKey, ours and the minigrid package's",
+    "control": "CartPole, the same object",
+}
 MOST_OVERHEAD = 0.10
+HIDDEN = (256, 256)
 
 
-def our_fleet(own: bool, steps: int) -> Any:
+def our_fleet(where: str, steps: int) -> Any:
     """Return a fleet of one run, before its warm-up."""
     from backsweep.agent import run_config
     from backsweep.agent.fleet.fleet import Fleet
@@ -60,7 +67,11 @@ def our_fleet(own: bool, steps: int) -> Any:
         "convolutions": ((32, 8, 4), (64, 4, 2), (64, 3, 1)),
         "linear": (512,),
     }
-    if own:
+    if where == "control":
+        config = run_config(
+            env="CartPole-v1", **settings | {"learning_rate": 1e-3, "convolutions": (), "linear": HIDDEN}
+        )
+    elif where == "own":
         config = run_config("minigrid/doorkey", exact=False, **settings)
     else:
         import backsweep.tasks  # noqa: F401 - registers the id
@@ -91,7 +102,7 @@ def measure_threads(steps: int) -> dict[str, float]:
     """Return our steps per second by the clock with one torch thread and with two, and the ratio, in turns."""
     import torch
 
-    take = turns_of(our_fleet(True, steps))
+    take = turns_of(our_fleet("own", steps))
     rates: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(5):
         for threads, found in rates.items():
@@ -105,12 +116,12 @@ def measure_threads(steps: int) -> dict[str, float]:
     return {"one": one, "two": two, "gain": gain}
 
 
-def measure_ours(own: bool, steps: int) -> dict[str, float]:
+def measure_ours(where: str, steps: int) -> dict[str, float]:
     """Return our steps per second, and how a step's time is spent."""
     import torch
 
     torch.set_num_threads(1)
-    fleet = our_fleet(own, steps)
+    fleet = our_fleet(where, steps)
     spent = {"environment": 0.0, "replay": 0.0, "network": 0.0}
 
     def timed(owner: Any, name: str, part: str) -> None:
@@ -141,14 +152,16 @@ def measure_ours(own: bool, steps: int) -> dict[str, float]:
     return {"rate": steps / seconds, **shares, "overhead": 1.0 - sum(shares.values())}
 
 
-def measure_sb3(own: bool, steps: int) -> dict[str, float]:
+def measure_sb3(where: str, steps: int) -> dict[str, float]:
     """Return Stable-Baselines3's steps per second."""
     import gymnasium as gym
     import torch
     from stable_baselines3 import DQN
 
     torch.set_num_threads(1)
-    env = package_env() if own else gym.make(_registered("backsweep/DoorKey-v0"))
+    control = where == "control"
+    names = {"same": "backsweep/DoorKey-v0", "control": "CartPole-v1"}
+    env = package_env() if where == "own" else gym.make(_registered(names[where]))
     marks: dict[int, float] = {}
 
     def mark(values: dict[str, Any], _: dict[str, Any]) -> bool:
@@ -158,9 +171,10 @@ def measure_sb3(own: bool, steps: int) -> dict[str, float]:
         return True
 
     model = DQN(
-        "CnnPolicy",
+        "MlpPolicy" if control else "CnnPolicy",
         env,
-        learning_rate=3e-4,
+        learning_rate=1e-3 if control else 3e-4,
+        policy_kwargs={"net_arch": list(HIDDEN)} if control else None,
         buffer_size=50_000,
         learning_starts=WARMUP,
         batch_size=64,
@@ -212,8 +226,8 @@ def measure(contestant: str, steps: int) -> dict[str, float]:
     if contestant == THREADS:
         return measure_threads(steps)
     who, where = contestant.split()
-    function: Callable[[bool, int], dict[str, float]] = measure_ours if who == "ours" else measure_sb3
-    return function(where == "own", steps)
+    function: Callable[[str, int], dict[str, float]] = measure_ours if who == "ours" else measure_sb3
+    return function(where, steps)
 
 
 def in_fresh_process(contestant: str, steps: int) -> dict[str, float]:
@@ -254,12 +268,15 @@ def table(records: Records) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for where, floor in FLOORS.items():
-        title = "the same object" if where == "same" else "ours, and the minigrid package's"
         for processor, record in records.items():
+            if f"ours {where}" not in record["rounds"][0]:
+                continue
             ours, theirs = middle(record, f"ours {where}", "rate"), middle(record, f"sb3 {where}", "rate")
             ratio = ratio_of(record, where)
             short = " **misses**" * (ratio < floor)
-            lines.append(f"| {title} | {processor} | {ours:,.0f} | {theirs:,.0f} | {ratio:.2f}{short} | {floor} |")
+            lines.append(
+                f"| {ENVIRONMENTS[where]} | {processor} | {ours:,.0f} | {theirs:,.0f} | {ratio:.2f}{short} | {floor} |"
+            )
     lines += ["", f"| part of a step | {' | '.join(records)} |", "| --- |" + " --- |" * len(records)]
     names = {part: part for part in ("network", "replay", "environment")}
     for part, title in {**names, "overhead": f"the loop itself (at most {MOST_OVERHEAD:.0%})"}.items():

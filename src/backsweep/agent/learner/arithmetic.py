@@ -1,6 +1,6 @@
 """The arithmetic of an update, in parts that a faster implementation can replace.
 
-`Arithmetic` is the plain version in torch, the same on every device; `fused` does the same with its own kernels.
+`Arithmetic` is the plain version in torch, the same on every device; `cpu_arithmetic` and `triton` have kernels.
 """
 
 from __future__ import annotations

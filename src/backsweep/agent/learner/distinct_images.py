@@ -26,8 +26,9 @@ import torch
 from numpy.typing import NDArray
 
 from backsweep.agent.learner import distinct_images_kernels
-from backsweep.agent.learner.arithmetic import Arithmetic, Evaluates
+from backsweep.agent.learner.arithmetic import Evaluates
 from backsweep.agent.learner.convolutions import DirectNetwork, Path, network_by
+from backsweep.agent.learner.cpu_arithmetic import CpuArithmetic
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.agent.learner.shared_patches import SharedNetwork, SharedPatches, SharedTape, share_patches
 from backsweep.jit.random_streams import named_generator
@@ -156,7 +157,7 @@ class DistinctNetwork:
         return known[1][run]
 
 
-class DistinctArithmetic(Arithmetic):
+class DistinctArithmetic(CpuArithmetic):
     """Updates from each distinct image of a batch; acting and other values are computed as usual."""
 
     def __init__(self, network: Network, error_network: Network | None, path: Path = "patches") -> None:

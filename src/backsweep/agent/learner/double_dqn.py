@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.learner.arithmetic import IN_UNITS, STATISTICS, Arithmetic, Errors, PreparedRows
 from backsweep.agent.learner.convolutions import Path
+from backsweep.agent.learner.cpu_arithmetic import CpuArithmetic
 from backsweep.agent.learner.discor import ErrorModel
 from backsweep.agent.learner.distinct_images import DistinctArithmetic, wanted_rows
 from backsweep.agent.learner.networks import Network, in_network_order, network_tensor
@@ -112,9 +113,11 @@ class Learner:
 
     def _make_arithmetic(self, path: Path) -> Arithmetic:
         error_network = None if self.errors is None else self.errors.network
-        if self.device.type == "cpu" and self.network.form == "image":
+        if self.device.type != "cpu":
+            return Arithmetic(self.network, error_network)
+        if self.network.form == "image":
             return DistinctArithmetic(self.network, error_network, path)
-        return Arithmetic(self.network, error_network)
+        return CpuArithmetic(self.network, error_network)
 
     def _make_views(self) -> None:
         layout = self.network.layout
@@ -263,7 +266,7 @@ class Learner:
 
     def _numbers(self, arrays: Sequence[NDArray[Any]], dtype: torch.dtype) -> torch.Tensor:
         stacked = arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
-        return torch.tensor(stacked, dtype=dtype, device=self.device)
+        return torch.from_numpy(np.require(stacked, requirements=["C", "W"])).to(self.device, dtype)
 
     def _staged(self, batches: Sequence[Batch], halves: int) -> torch.Tensor:
         """Return the observations of all runs, followed by their successors if there are two halves."""

@@ -54,6 +54,7 @@ def _padded(shape: tuple[int, ...]) -> int:
 
 Parameters = Mapping[str, torch.Tensor]
 IMAGE_SCALE = 1.0 / 255.0
+FEW_OUTPUTS, ENOUGH_ROWS = 8, 16  # where a product is computed transposed
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,11 @@ class Network:
         inputs, last = [], len(self.widths) - 2
         for index in range(last + 1):
             inputs.append(rows)
-            rows = torch.baddbmm(parameters[f"linear{index}.bias"], rows, parameters[f"linear{index}.weight"])
+            weight, bias = parameters[f"linear{index}.weight"], parameters[f"linear{index}.bias"]
+            if _is_narrow(weight) and rows.shape[1] >= ENOUGH_ROWS:
+                rows = torch.baddbmm(bias.mT, weight.mT, rows.mT).mT.contiguous()
+            else:
+                rows = torch.baddbmm(bias, rows, weight)
             if index < last:
                 rows.relu_()
         if self.non_negative:
@@ -248,12 +253,15 @@ class Network:
         if self.non_negative:
             gradient = gradient * torch.sigmoid(inputs.pop())
         for index in range(len(self.widths) - 2, -1, -1):
-            rows = inputs.pop()
-            torch.bmm(rows.mT, gradient, out=out[f"linear{index}.weight"])
+            rows, weight = inputs.pop(), out[f"linear{index}.weight"]
+            if _is_narrow(weight):
+                weight.copy_(torch.bmm(gradient.mT, rows).mT)
+            else:
+                torch.bmm(rows.mT, gradient, out=weight)
             torch.sum(gradient, dim=1, keepdim=True, out=out[f"linear{index}.bias"])
             if index or self.stages:
                 gradient = torch.bmm(gradient, parameters[f"linear{index}.weight"].mT)
-                gradient.mul_(rows > 0)
+                gradient = torch.ops.aten.threshold_backward(gradient, rows, 0)  # 0 where the ReLU was off
         return gradient
 
     def backward_patches(
@@ -277,6 +285,11 @@ class Network:
         if before is None:
             return gradient
         return paste_patches(torch.bmm(gradient, parameters[f"conv{index}.weight"].mT), before, stage)
+
+
+def _is_narrow(weight: torch.Tensor) -> bool:
+    """Return whether products with few outputs should be computed transposed, which some CPUs' libraries do faster."""
+    return weight.device.type == "cpu" and weight.shape[-1] <= FEW_OUTPUTS
 
 
 def _softplus(values: torch.Tensor) -> torch.Tensor:
