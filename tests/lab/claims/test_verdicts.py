@@ -61,9 +61,13 @@ def test_a_clear_lead_is_reproduced(tmp_path: Path) -> None:
 
 def test_a_clear_deficit_and_a_tie_are_not_reproduced(tmp_path: Path) -> None:
     write_all(tmp_path / "behind", 0.4, 0.5)
-    assert verdict(tmp_path / "behind", "C3").outcome == "not reproduced"
+    behind = verdict(tmp_path / "behind", "C3")
+    assert behind.outcome == "not reproduced"
+    assert behind.short.endswith("Over all tasks it is 0.1 behind uniform in the final score.")
     write_all(tmp_path / "tie", 0.5, 0.5)
-    assert verdict(tmp_path / "tie", "C3").outcome == "not reproduced"
+    tie = verdict(tmp_path / "tie", "C3")
+    assert tie.outcome == "not reproduced"
+    assert tie.short.endswith("Over all tasks it is level with uniform in the final score.")
 
 
 def test_few_seeds_and_missing_methods_decide_nothing(tmp_path: Path) -> None:

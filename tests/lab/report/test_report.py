@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from page_reading import Page, check_page
 
+from backsweep.agent.palette import pyplot
 from backsweep.lab.claims.evidence import left_bounds, read_evidence
 from backsweep.lab.claims.groups import groups_for
 from backsweep.lab.claims.question import NOT_RUN
 from backsweep.lab.claims.questions import find_question
 from backsweep.lab.report.answers import Answer, Report, _thresholds, make_report
 from backsweep.lab.report.chart import Chart, Facet, Series
-from backsweep.lab.report.figures import FEWEST_PER_PROCESS, draw, draw_all
+from backsweep.lab.report.figures import FEWEST_PER_PROCESS, MOST_BANDS, _lines, draw, draw_all
 from backsweep.lab.report.markdown import BEGIN, END, block
 from backsweep.lab.report.marked_text import replace_between, rewrite_between
 from backsweep.lab.report.report_files import write_markdown, write_page
@@ -267,6 +268,16 @@ def test_the_results_document_says_what_the_records_say_and_is_short() -> None:
     assert replace_between(verdicts, BEGIN, END, block(make_report(root / "results"))) == verdicts
     for page in ("results.md", "results_paper.md", "results_updates.md"):
         assert len((root / "docs" / page).read_text().split()) <= 2_000
+
+
+@pytest.mark.parametrize(("count", "bands"), [(MOST_BANDS, MOST_BANDS), (MOST_BANDS + 1, 0)])
+def test_bands_of_many_lines_are_left_out(count: int, bands: int) -> None:
+    lines = [Series(f"line {place}", [0.0, 1.0], [0.1 * place] * 2, [0.0, 0.0], [1.0, 1.0]) for place in range(count)]
+    chart = Chart("many", "a title", "steps", "score", [Facet("a task", lines)])
+    plt = pyplot("report")
+    figure = _lines(plt, chart)
+    assert len(figure.axes[0].collections) == bands
+    plt.close(figure)
 
 
 def test_pictures_can_be_drawn_by_several_processes(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ class Better(Comparison):
             for entry in table
         ]
         closest = min(table, key=lambda entry: entry["difference"].estimate)
+        against = [entry for entry, check in zip(table, checks, strict=True) if check.holds is False]
         # Comparisons that decide nothing are corrected on their own, so that they do not weaken those that do.
         table += [
             entry
@@ -70,7 +71,7 @@ class Better(Comparison):
             for entry in by_task(groups, self.winner, names, name, measure, self.seed)
         ]
         number = f"{closest['difference']} over {title_of(closest['against'])} in {closest['measure']}"
-        short = _where_ahead(self.winner, self.others, self.measures[0][0], task_entries)
+        short = _where_ahead(self.winner, self.others, self.measures[0][0], task_entries) + _what_decides(against)
         return self.conclude(checks, groups, table, {TITLE: task_entries}, short=short, number=number)
 
     def _entries(self, groups: Groups, others: Sequence[str], name: str, measure: Measure, decides: bool) -> Table:
@@ -269,11 +270,26 @@ def _where_ahead(winner: str, losers: Sequence[str], measure: str, entries: Sequ
     return f"{title}: higher {measure} than {others} on {where}, lower than {rival} on {lost}."
 
 
+def _what_decides(against: Sequence[dict[str, Any]]) -> str:
+    """Return the comparison over all tasks that contradicts a claim most, in words; nothing if none does."""
+    if not against:
+        return ""
+    entry = min(against, key=lambda entry: entry["difference"].estimate)
+    where = "It is" if entry["tasks"] == 1 else "Over all tasks it is"
+    behind = entry["difference"].high < 0
+    how = f"{_in_digits(-entry['difference'].estimate)} behind" if behind else "level with"
+    return f" {where} {how} {title_of(entry['against'])} in the {entry['measure']}."
+
+
+def _in_digits(size: float) -> str:
+    return "less than 0.001" if size < 0.001 else f"{size:.{2 if size < 10 else 3}g}"
+
+
 def _decided(checks: Sequence[Check], furthest: dict[str, Any]) -> str:
     """Return how many comparisons are as claimed, and the one that is furthest from it, in words."""
     first, second = title_of(furthest["first"]), title_of(furthest["second"])
     estimate = furthest["difference"].estimate
-    size = "less than 0.001" if abs(estimate) < 0.001 else f"{abs(estimate):.{2 if abs(estimate) < 10 else 3}g}"
+    size = _in_digits(abs(estimate))
     where = "behind" if estimate < 0 else "ahead of"
     found = f"{first} is {size} {where} {second} in the {furthest['measure']}."
     if len(checks) == 1:

@@ -17,6 +17,7 @@ from backsweep.lab.report.chart import AnyChart, Chart, DotChart, Facet, Series,
 
 FEWEST_PER_PROCESS = 4  # starting one takes about as long as drawing this many pictures
 LEGEND_COLUMNS = 7
+MOST_BANDS = 8  # those of more lines cover each other and the lines; as in chart.js
 
 
 def draw_all(charts: Mapping[Path, AnyChart], processes: int) -> None:
@@ -96,7 +97,7 @@ def _panel(panel: Any, chart: Chart, facet: Facet, shown: Mapping[str, Look]) ->
             corners = [[(a, -1), (b, -1), (b, 2), (a, 2), (a, -1)] for a, b in wider]
             outline = Outline.make_compound_path(*(Outline(corner, closed=True) for corner in corners))
             drawing.set_clip_path(outline, panel.get_xaxis_transform())
-        if line.low:
+        if line.low and len(facet.series) <= MOST_BANDS:
             panel.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
     if chart.log_x:
         panel.set_xscale("log")

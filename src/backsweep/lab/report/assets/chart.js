@@ -2,7 +2,7 @@
 // A figure: its legend, its views, and the box that shows values. Charts are drawn when they become visible.
 (() => {
   const { data, html } = window.backsweep;
-  const ALL = "all";
+  const ALL = "all", MOST_BANDS = 8;  // as in figures.py
 
   class Figure {
     constructor(figure) {
@@ -94,15 +94,23 @@
       else this.drawOne(width);
     }
 
+    // Bands of many lines cover each other and the lines.
+    get isCrowded() { return this.spec.lines.length - this.hidden.size > MOST_BANDS; }
+
+    remark(words) {
+      if (!this.note) return;
+      const banded = this.isCrowded && this.spec.facets.some((facet) => facet.series.some((line) => line.low.length && !line.points));
+      const text = [words, banded ? `Intervals are drawn for at most ${MOST_BANDS} lines: hide some, or double-click one.` : ""].filter(Boolean).join(" ");
+      this.note.hidden = !text;
+      this.note.textContent = text;
+    }
+
     drawOne(width) {
       const facet = this.spec.facets[this.view === ALL ? this.spec.first ?? 0 : Number(this.view)];
       const size = this.mini ? "mini" : "full";
       const together = window.backsweep.linePanel(this.body, this, facet, { width, height: this.mini ? 120 : width < 480 ? 280 : 340, size });
-      if (this.note) {
-        const words = together.map((names) => names.map((name) => this.title(name)).join(" and "));
-        this.note.hidden = !words.length;
-        this.note.textContent = words.length ? `On top of each other, drawn in turns: ${words.join("; ")}.` : "";
-      }
+      const words = together.map((names) => names.map((name) => this.title(name)).join(" and "));
+      this.remark(words.length ? `On top of each other, drawn in turns: ${words.join("; ")}.` : "");
     }
 
     drawAll(width) {
@@ -120,10 +128,7 @@
         some ||= together.length > 0;
       }
       html("div", { className: "axis-name", textContent: `${this.spec.y} over ${this.spec.x}` }, this.body);
-      if (this.note) {
-        this.note.hidden = !some;
-        this.note.textContent = some ? "Lines of changing colours are several lines on top of each other." : "";
-      }
+      this.remark(some ? "Lines of changing colours are several lines on top of each other." : "");
     }
 
     showTip(svg, at, head, rows) {

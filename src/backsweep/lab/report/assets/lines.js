@@ -77,7 +77,7 @@ window.backsweep.linePanel = (() => {
     return { "clip-path": `url(#${id})` };
   }
 
-  function drawLine(svg, line, px, py, colour, clipped) {
+  function drawLine(svg, line, px, py, colour, clipped, banded) {
     if (line.points) {
       line.x.forEach((x, place) => {
         const at = px(x).toFixed(1);
@@ -86,7 +86,7 @@ window.backsweep.linePanel = (() => {
       });
       return;
     }
-    if (line.low.length) {
+    if (line.low.length && banded) {
       const up = line.x.map((x, place) => `${px(x).toFixed(1)},${py(line.high[place]).toFixed(1)}`);
       const down = line.x.map((x, place) => `${px(x).toFixed(1)},${py(line.low[place]).toFixed(1)}`).reverse();
       make("polygon", { class: "band", points: [...up, ...down].join(" "), style: `fill: ${colour}` }, svg);
@@ -126,7 +126,7 @@ window.backsweep.linePanel = (() => {
       return spec.log_x ? 10 ** raw : raw;
     };
     const { found, together } = turns(shown, box, py, back);
-    shown.forEach((line, place) => drawLine(svg, line, px, py, chart.colour(line.name), clip(svg, box, found[place])));
+    shown.forEach((line, place) => drawLine(svg, line, px, py, chart.colour(line.name), clip(svg, box, found[place]), !chart.isCrowded));
     const last = shown.map((line) => `${chart.title(line.name)} ${number(line.y[line.y.length - 1], spec.y_unit)}`).join(", ");
     svg.setAttribute("aria-label", `${spec.title}. ${facet.label}. At the end: ${last}.`);
     if (size === "mini") return together;
