@@ -131,7 +131,7 @@ C18 = Question(
         "Reproduced if no two of TER, UER and PER differ by more than 0.05 (every pair's corrected interval within "
         "it); not reproduced if one interval lies wholly outside. Until its first run, the rule was 5 points of return "
         "whatever the game: an eighth of Pong's range, and less than anything that Kangaroo pays. Before that run, the "
-        "budget was lowered from 2,000,000 steps, which would take 13 hours of 16 cores."
+        "budget was lowered from 2,000,000 steps, which take hours of a GPU and 16 cores."
     ),
     rule=Alike(("ter", "uer", "per"), (TER, UER, PER), _GAMES, measure=("human-normalised return", human_score)),
     scales=grids(_GAMES, (TER, UER, PER), laptop_tasks=_GAMES[:1], smoke_options=_SMALL, paper_options=_LENGTH),
