@@ -45,11 +45,20 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_recorded_ratios_reach_their_floors(benchmark: Any) -> None:
     for record in importlib.import_module("benchmarks.records").read(benchmark.NAME).values():
         results = [benchmark.Result(**one) for one in record["results"]]
-        assert [one.task for one in results] == list(benchmark.TASKS)
+        # Atari's were added after the record of one kind of processor was made.
+        assert [one.task for one in results] in (list(benchmark.TASKS), list(benchmark.TASKS[:-2]))
         assert all(one.passed for one in results)
 
 
-@pytest.mark.parametrize(("task", "way"), [("minigrid/unlock", "lanes"), ("sokoban/5x5-1", "single")])
+@pytest.mark.parametrize(
+    ("task", "way"),
+    [
+        ("minigrid/unlock", "lanes"),
+        ("sokoban/5x5-1", "single"),
+        ("minigrid/doorkey", "package"),
+        ("atari/pong", "package"),
+    ],
+)
 def test_measuring_gives_a_rate(benchmark: Any, task: str, way: str) -> None:
-    play = {"lanes": benchmark.play_lanes, "single": benchmark.play_single}[way]
+    play = getattr(benchmark, f"play_{way}")
     assert play(task, 0.01) > 0
