@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from backsweep.tasks.atari.screen import area_table
 from backsweep.tasks.atari.screen_kernels import shrink
@@ -17,6 +18,13 @@ from backsweep.tasks.make import make_single
 from twins import screen as twin
 
 OPTIONS: list[dict[str, Any]] = [{}, {"terminal_on_life_loss": True, "sticky_action_chance": 0.25}]
+
+
+def check_alike(ours: NDArray[np.uint8], usual: NDArray[np.uint8]) -> None:
+    """OpenCV may round a sum of floats otherwise on another processor, by one at most and seldom."""
+    difference = np.abs(np.asarray(ours, np.int16) - np.asarray(usual, np.int16))
+    assert difference.max() <= 1
+    assert difference.mean() < 0.01
 
 
 def usual_environment(game: str, options: dict[str, Any]) -> Any:
@@ -34,16 +42,16 @@ def usual_environment(game: str, options: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("game", ["pong", "kangaroo"])
 def test_steps_are_those_of_the_usual_preprocessing(game: str, options: dict[str, Any]) -> None:
     ours, usual = make_single(f"atari/{game}", **options), usual_environment(game, options)
-    np.testing.assert_array_equal(ours.reset(seed=3)[0], usual.reset(seed=3)[0])
+    check_alike(ours.reset(seed=3)[0], usual.reset(seed=3)[0])
     seen, ends = set(), 0
     for action in np.random.default_rng(0).integers(usual.action_space.n, size=900).tolist():
         one, other = ours.step(action), usual.step(action)
-        np.testing.assert_array_equal(one[0], other[0])
+        check_alike(one[0], other[0])
         assert one[1:4] == other[1:4]
         seen.add(one[0].tobytes())
         if one[2] or one[3]:
             ends += 1
-            np.testing.assert_array_equal(ours.reset(seed=ends)[0], usual.reset(seed=ends)[0])
+            check_alike(ours.reset(seed=ends)[0], usual.reset(seed=ends)[0])
     assert len(seen) > 50
     assert ends > 0 or game == "pong"
 
