@@ -83,7 +83,7 @@ def our_fleet(where: str, steps: int) -> Any:
 def turns_of(fleet: Any) -> Callable[[int], None]:
     """Return a function that takes that many steps of a fleet, which is past its warm-up."""
     from backsweep.agent.fleet.loop import Clock
-    from backsweep.agent.fleet.plain_source import take_turn
+    from backsweep.agent.fleet.plain_engine import take_turn
 
     clock = Clock()
 

@@ -271,12 +271,15 @@ def test_recorded_programs_over_the_hosts_observations(network: Network, dtype: 
     recorded = RecordedLearner(driven, size, first.observation.shape[1:], first.observation.dtype)
     for update in range(10):
         batches = [random_batch(network, 100 * update + run, size) for run in range(runs)]
-        found, expected = recorded.update(batches).td_error, alone.update(batches).td_error
-        assert off(found, expected) < (0.02 if dtype == "float32" else 1e-6)
+        recorded.request_update(batches)
+        recorded.wait()
+        assert off(recorded.td_errors(), alone.update(batches).td_error) < (0.02 if dtype == "float32" else 1e-6)
         if update % 4 == 3:
             recorded.copy_target()
             alone.copy_target()
     seen = np.stack([batch.observation[:1] for batch in batches])
     values = np.stack([alone.values(run, seen[run]) for run in range(runs)])
-    chosen = np.take_along_axis(values, recorded.greedy(seen)[..., None], -1)[..., 0]
+    recorded.request_actions(seen)
+    recorded.wait()
+    chosen = np.take_along_axis(values, recorded.best_actions()[..., None], -1)[..., 0]
     assert (values.max(-1) - chosen).max() < 0.01 * np.abs(values).max()

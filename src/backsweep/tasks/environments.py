@@ -121,6 +121,7 @@ class ForeignEnvironments:
         self._generators = [named_generator(seed, "episodes", str(index)) for index in range(len(makers))]
         self._seeds = [0] * len(makers)
         self._actions: list[list[int]] = [[] for _ in makers]
+        self._seen: list[NDArray[Any]] = [np.empty(0)] * len(makers)
         self.num_envs = len(makers)
         self.observation_space = self._envs[0].observation_space
         action_space = self._envs[0].action_space
@@ -129,32 +130,34 @@ class ForeignEnvironments:
         self.num_actions = int(action_space.n)
         self._first_action = int(action_space.start)
 
-    def _begin(self, index: int) -> Any:
+    def _begin(self, index: int) -> NDArray[Any]:
         self._seeds[index] = int(self._generators[index].integers(LARGEST_RESET_SEED))
         self._actions[index] = []
-        return self._envs[index].reset(seed=self._seeds[index])[0]
+        return np.asarray(self._envs[index].reset(seed=self._seeds[index])[0])
 
     def reset(self) -> NDArray[Any]:
         """Start an episode in every environment."""
-        return np.stack([np.asarray(self._begin(index)) for index in range(self.num_envs)])
+        self._seen = [self._begin(index) for index in range(self.num_envs)]
+        return np.stack(self._seen)
 
-    def step(self, actions: NDArray[np.int64]) -> Outcome:
-        """Move every environment."""
-        observations: list[Any] = []
-        finals: list[Any] = [None] * self.num_envs
+    def step(self, actions: NDArray[np.int64], resting: NDArray[np.bool_] | None = None) -> Outcome:
+        """Move every environment that is not resting; the others keep their observation."""
         rewards = np.zeros(self.num_envs)
         terminated, truncated = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
+        finals: list[Any] = [None] * self.num_envs
         for index, action in enumerate(actions.tolist()):
+            if resting is not None and resting[index]:
+                continue
             self._actions[index].append(action)
             result = self._envs[index].step(action + self._first_action)
             observation, rewards[index] = np.asarray(result[0]), float(result[1])
             terminated[index], truncated[index] = result[2], result[3]
             if terminated[index] or truncated[index]:
                 finals[index] = observation
-                observation = np.asarray(self._begin(index))
-            observations.append(observation)
+                observation = self._begin(index)
+            self._seen[index] = observation
         ended = (terminated | truncated).any()
-        return Outcome(np.stack(observations), rewards, terminated, truncated, finals if ended else None)
+        return Outcome(np.stack(self._seen), rewards, terminated, truncated, finals if ended else None)
 
     def state(self) -> State:
         """Return each episode's seed and actions, and the generators of further seeds."""
@@ -175,14 +178,15 @@ class ForeignEnvironments:
         for index, env in enumerate(self._envs):
             restore_generator(self._generators[index], generators[index])
             self._actions[index] = arrays[f"actions{index}"].tolist()
-            env.reset(seed=self._seeds[index])
+            observation = env.reset(seed=self._seeds[index])[0]
             for place, action in enumerate(self._actions[index]):
-                _, _, terminated, truncated, _ = env.step(action + self._first_action)
+                observation, _, terminated, truncated, _ = env.step(action + self._first_action)
                 if terminated or truncated:
                     raise ValueError(
                         f"environment {index} ended after {place + 1} of {len(self._actions[index])} steps when it "
                         "was played again: it is not deterministic given its seed, and cannot be resumed exactly"
                     )
+            self._seen[index] = np.asarray(observation)
 
     def picture(self) -> NDArray[np.uint8]:
         """Render the first environment."""

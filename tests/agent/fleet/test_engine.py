@@ -18,6 +18,7 @@ import backsweep.agent.fleet.engine
 import backsweep.planning.planner
 from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.config import SessionConfig
+from backsweep.agent.fleet import alternation
 from backsweep.agent.fleet.compiled.given_targets import BackwardWalks
 from backsweep.agent.fleet.engine import Engine, Group
 from backsweep.agent.fleet.fleet import Fleet
@@ -142,7 +143,7 @@ def test_groups_may_go_ahead_of_each_other(method: str, tmp_path: Path, monkeypa
 
     others: set[Group] = set()
     monkeypatch.setattr(Executor, "done", property(lambda executor: whims.random() < 0.3))
-    monkeypatch.setattr(backsweep.agent.fleet.engine, "turns", watched)
+    monkeypatch.setattr(alternation, "turns", watched)
     train_fleet(runs, tmp_path / "whims", engine="compiled", groups=3, quiet=True)
     assert max(ahead) > 1
     check_all_records(tmp_path / "plain", tmp_path / "whims", runs)

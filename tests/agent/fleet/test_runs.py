@@ -12,7 +12,7 @@ import pytest
 from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import Clock
-from backsweep.agent.fleet.plain_source import take_turn
+from backsweep.agent.fleet.plain_engine import take_turn
 from backsweep.agent.fleet.run import Run
 from trainer_helpers import chain, comparable_records, grid, paper_config
 

@@ -5,17 +5,10 @@ Compared up to rounding: how a matrix product is summed may depend on where its 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
-from backsweep.agent import RunConfig, run_config
-from backsweep.agent.fleet import fleet as fleet_module
-from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.loop import Clock
-from backsweep.agent.fleet.plain_source import take_turn
 from backsweep.agent.learner.device_observations import DeviceObservations, RowRange
 from backsweep.agent.learner.double_dqn import Learner, LearnerSettings
 from backsweep.agent.learner.networks import Network
@@ -57,10 +50,13 @@ def test_updates_and_actions_are_the_learners(network: Network, rule: TargetRule
         if rule.imitation:
             full = (3, SIZE, network.actions)
             tried = np.where(generator.random(full) < 0.5, generator.normal(size=full), np.nan)
-        found, expected = recorded.update(batches, known, tried), alone.update(batches, known, tried)
-        np.testing.assert_allclose(found.td_error, expected.td_error, rtol=1e-9, atol=1e-11)
+        recorded.request_update(batches, known, tried)
         seen = np.stack([batch.observation[:1] for batch in batches])
-        np.testing.assert_array_equal(recorded.greedy(seen), alone.greedy(seen))
+        recorded.request_actions(seen)  # behind the update, which it must see
+        recorded.wait()
+        expected = alone.update(batches, known, tried).td_error
+        np.testing.assert_allclose(recorded.td_errors(), expected, rtol=1e-9, atol=1e-11)
+        np.testing.assert_array_equal(recorded.best_actions(), alone.greedy(seen))
         if update % 4 == 3:
             recorded.copy_target()
             alone.copy_target()
@@ -73,38 +69,13 @@ def test_images_with_channels_first_are_reordered() -> None:
     recorded, _, alone = pair(IMAGE, TargetRule())
     first = RecordedLearner(alone, SIZE, (3, 20, 20), np.uint8)
     batches = [random_batch(IMAGE, run, SIZE) for run in range(3)]
-    expected = recorded.update(batches).td_error
+    recorded.request_update(batches)
+    expected = recorded.td_errors()
     for batch in batches:
         batch.observation = np.ascontiguousarray(np.moveaxis(batch.observation, -1, 1))
         batch.next_observation = np.ascontiguousarray(np.moveaxis(batch.next_observation, -1, 1))
-    np.testing.assert_allclose(first.update(batches).td_error, expected, rtol=1e-9, atol=1e-11)
-
-
-def trained(configs: list[RunConfig], steps: int) -> Fleet:
-    def fail(run: Any, error: Exception) -> None:
-        raise error
-
-    fleet = Fleet(configs)
-    for _ in range(steps):
-        take_turn(fleet, Clock(), fail)
-        if fleet.step == steps // 2:
-            fleet.drop([1])
-    return fleet
-
-
-def test_a_fleet_of_plain_environments_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"steps": 400, "warmup_steps": 64, "dtype": "float64", "capacity": 1_000}
-    methods = ("graph", "uer", "n-step")
-    configs = [run_config(env="CartPole-v1", method=name, seed=seed, **options) for seed, name in enumerate(methods)]
-    alone = trained(configs, 400)
-    monkeypatch.setattr(fleet_module, "records_programs", lambda device, config: True)
-    recorded = trained(configs, 400)
-    assert recorded._recorded is not None
-    assert recorded.learner.updates == alone.learner.updates > 50
-    np.testing.assert_allclose(recorded.learner.online, alone.learner.online, rtol=1e-7, atol=1e-9)
-    for run, other in zip(recorded.runs, alone.runs, strict=True):
-        assert len(run.replay) == len(other.replay) == 400
-        np.testing.assert_array_equal(run.observations, other.observations)  # so all actions were the same
+    first.request_update(batches)
+    np.testing.assert_allclose(first.td_errors(), expected, rtol=1e-9, atol=1e-11)
 
 
 def test_rows_of_another_shape_are_refused() -> None:

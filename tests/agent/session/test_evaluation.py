@@ -127,6 +127,23 @@ def test_environments_of_other_packages() -> None:
     envs.close()
 
 
+def test_environments_of_other_packages_rest_when_their_episodes_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    envs = make_environments(None, "CartPole-v1", 3, 0, {})
+    stepped: list[int] = []
+    for env in envs._envs:  # type: ignore[attr-defined]
+        original = env.step
+
+        def step(action: Any, original: Any = original) -> Any:
+            stepped.append(action)
+            return original(action)
+
+        monkeypatch.setattr(env, "step", step)
+    rollouts = _rollouts(envs, lambda observations: np.ones((len(observations), 2)), 3, 0.0, 0.99)
+    assert len(set(rollouts.lengths.tolist())) > 1
+    assert len(stepped) == rollouts.lengths.sum()
+    envs.close()
+
+
 def _balance(observations: np.ndarray) -> np.ndarray:
     """Push to where the pole is falling: enough to keep it up for a while."""
     lean = observations[:, 2] + observations[:, 3]

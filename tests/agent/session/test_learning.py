@@ -11,7 +11,7 @@ import pytest
 from backsweep.agent import METHOD_NAMES, RunConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import Clock
-from backsweep.agent.fleet.plain_source import take_turn
+from backsweep.agent.fleet.plain_engine import take_turn
 from backsweep.agent.fleet.run import Run
 from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.session.evaluation.evaluate import evaluate

@@ -14,18 +14,18 @@ recorded, evaluated, saved, or continued by plain turns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.defaults import task_of, task_options
+from backsweep.agent.fleet.alternation import advance_together, ranges
 from backsweep.agent.fleet.compiled import CompiledRuns, Member
 from backsweep.agent.fleet.compiled.given_targets import BackwardWalks, GraphTargets
 from backsweep.agent.fleet.compiled.runs import supported
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.fleet.loop import Clock, turns
+from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.run import Run
 from backsweep.agent.learner.backward_targets import rest_of, set_rest
 from backsweep.agent.learner.device_observations import DeviceObservations
@@ -248,6 +248,8 @@ def _longest_episode(config: RunConfig) -> int:
 class Engine:
     """Steps a fleet, many steps per call."""
 
+    most_steps = MOST_STEPS
+
     def __init__(self, fleet: Fleet, observations_per_run: Sequence[int], groups: int) -> None:
         """Prepare a fleet whose runs are all `movable`.
 
@@ -262,8 +264,10 @@ class Engine:
         """
         announce_first_compilation("turn_runs", "the kernels that step fleets", "one to two minutes")
         self.fleet = fleet
-        bounds = np.linspace(0, len(fleet.runs), min(groups, len(fleet.runs)) + 1).astype(int).tolist()
-        self._groups = [Group(fleet, first, last, observations_per_run[first:last]) for first, last in pairwise(bounds)]
+        self._groups = [
+            Group(fleet, first, last, observations_per_run[first:last])
+            for first, last in ranges(len(fleet.runs), groups)
+        ]
         self._since_hand_back = 0
 
     def advance(self, steps: int, clock: Clock) -> None:
@@ -271,16 +275,7 @@ class Engine:
         if self._since_hand_back + steps > MOST_STEPS:
             self.hand_back()
         fleet = self.fleet
-        for group in self._groups:
-            group.learner.copy_counts(fleet.learner)
-            group.clock, group.step = clock, fleet.step
-        going = {group: turns(group, fleet.step + steps) for group in self._groups}
-        while going:
-            group = _next(list(going))
-            if next(going[group], self) is self:
-                del going[group]
-        fleet.learner.copy_counts(self._groups[0].learner)
-        fleet.step += steps
+        advance_together(fleet, self._groups, fleet.step + steps, clock)
         self._since_hand_back += steps
 
     def failures(self) -> list[tuple[int, Exception]]:
@@ -292,10 +287,3 @@ class Engine:
         for group in self._groups:
             group.hand_back()
         self._since_hand_back = 0
-
-
-def _next(groups: list[Group]) -> Group:
-    """Return the next group: the one furthest behind, of those that need not wait for the device if there are any."""
-    if len(groups) == 1:
-        return groups[0]
-    return min([group for group in groups if group.ready] or groups, key=lambda group: group.step)

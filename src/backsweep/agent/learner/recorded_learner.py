@@ -2,7 +2,8 @@
 
 Environments of other packages return arrays. `Learner` takes them directly, but on a GPU each of its calls launches
 dozens of small kernels, which takes longer than their arithmetic. Here observations are copied to fixed rows on the
-device, and an `Executor` computes with these rows: an act and an update are two copies and one launch each.
+device, and an `Executor` computes with these rows: an act and an update are two copies and one launch each. Both are
+requested and answered later, so that other environments can step meanwhile.
 
     rows on the device:    what each run sees now | run 0: observations, successors | run 1: observations, ...
 """
@@ -16,15 +17,16 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from backsweep.agent.learner.device_observations import DeviceObservations, RowRange
-from backsweep.agent.learner.double_dqn import Learner, UpdateResult
+from backsweep.agent.learner.double_dqn import Learner
 from backsweep.agent.learner.executor import Executor
 from backsweep.agent.learner.networks import in_network_order
 from backsweep.types import Batch
 
 
 class RecordedLearner:
-    """`greedy`, `update` and `copy_target` of a learner whose runs have one environment each.
+    """The acts, updates and target copies of a learner whose runs have one environment each.
 
+    Requests are carried out in order. Make one only when the last one of its kind is answered: its arrays are reused.
     After `Learner.keep` make a new one.
 
     Parameters
@@ -48,21 +50,32 @@ class RecordedLearner:
         self._executor.rows[:] = runs + np.arange(2 * runs * batch_size).reshape(runs, 2, batch_size)
         self._halves = self._sampled.host.reshape(runs, 2, batch_size, *shape)
 
-    def greedy(self, observations: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the best actions (runs, 1) for observations (runs, 1, ...)."""
+    @property
+    def done(self) -> bool:
+        """Whether all requests are answered."""
+        return self._executor.done
+
+    def wait(self) -> None:
+        """Wait until all requests are answered."""
+        self._executor.wait()
+
+    def request_actions(self, observations: NDArray[Any]) -> None:
+        """Request the best actions for observations (runs, 1, ...)."""
         self._seen.host[:] = observations[:, 0]
         self._executor.send(self._seen)
         self._executor.act()
-        self._executor.wait()
+
+    def best_actions(self) -> NDArray[np.int64]:
+        """Return the requested actions (runs, 1)."""
         return self._executor.best[:, None].copy()
 
-    def update(
+    def request_update(
         self,
         batches: Sequence[Batch],
         known: NDArray[np.float64] | None = None,
         tried: NDArray[np.float64] | None = None,
-    ) -> UpdateResult:
-        """Take one gradient step on one batch per run; arguments and result are those of `Learner.update`."""
+    ) -> None:
+        """Request one gradient step on one batch per run; the arguments are those of `Learner.update`."""
         executor = self._executor
         for run, batch in enumerate(batches):
             executor.action[run], executor.reward[run] = batch.action, batch.reward
@@ -75,8 +88,12 @@ class RecordedLearner:
             executor.tried[:] = np.nan if tried is None else tried
         executor.send(self._sampled)
         executor.update()
-        executor.wait()
-        return UpdateResult(executor.td_error / executor.scales[:, None].astype(executor.td_error.dtype))
+
+    def td_errors(self) -> NDArray[np.floating]:
+        """Return the TD errors (runs, batch) of the requested update, in the tasks' units."""
+        executor = self._executor
+        errors: NDArray[np.floating] = executor.td_error / executor.scales[:, None].astype(executor.td_error.dtype)
+        return errors
 
     def copy_target(self) -> None:
         """Copy the target networks, before whatever comes later here."""

@@ -21,7 +21,7 @@ from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.memory_budget import ObservationLimits, run_to_drop_here, runs_to_drop
-from backsweep.agent.fleet.plain_source import retire, take_turn
+from backsweep.agent.fleet.plain_engine import PlainEngine, retire
 from backsweep.agent.fleet.run import Run, return_bounds
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.evaluation.evaluate import evaluate_runs
@@ -92,7 +92,7 @@ class Session:
     results: list[RunResult] = field(default_factory=list)
     _timed_updates: int = 0
     _timed_steps: int = 0
-    _engine: Engine | None = None
+    _engine: Engine | PlainEngine | None = None
 
     def run(self) -> list[RunResult]:
         """Run until every run is finished or a signal stops it."""
@@ -120,33 +120,39 @@ class Session:
         return self.results
 
     def _move(self) -> None:
-        """Take a turn, or with an engine as many turns as possible before something else is due."""
-        fleet = self.fleet
-        if self.limits is None:
-            take_turn(fleet, self.clock, self._failed)
-            return
-        steps = self._steps_until_due()
-        self._raise_limits(self.limits, steps)
-        self._leave_memory(self.limits, steps)
-        if not fleet.runs:
-            return
-        if self._engine is None:
-            limits = [self.limits.of(run) for run in fleet.runs]
-            # Another process may have taken the memory since it was measured.
-            with contextlib.suppress(torch.OutOfMemoryError):
-                self._engine = Engine(fleet, limits, self.config.groups)
-            self.clock.lap("other")
-            if self._engine is None:
-                self._drop_engine()
-                self._retire_without_space([int(np.argmax(limits))], self.limits, self.config.device)
-                self._move()
+        """Take as many turns as possible before something else is due."""
+        fleet, steps = self.fleet, self._steps_until_due()
+        if self.limits is not None:
+            self._raise_limits(self.limits, steps)
+            self._leave_memory(self.limits, steps)
+            if not fleet.runs:
                 return
-        self._engine.advance(steps, self.clock)
-        if failures := self._engine.failures():
-            self._engine.hand_back()
+        if self._engine is None:
+            self._engine = self._make_engine()
+        if (engine := self._engine) is None:
+            self._move()
+            return
+        engine.advance(min(steps, engine.most_steps), self.clock)
+        if failures := engine.failures():
+            engine.hand_back()
             self._drop_engine()
             for index, error in reversed(failures):
                 retire(fleet, index, error, self._failed)
+
+    def _make_engine(self) -> Engine | PlainEngine | None:
+        """Make an engine; if the device has no memory for it, retire the run with the most observations instead."""
+        if self.limits is None:
+            return PlainEngine(self.fleet)
+        most = [self.limits.of(run) for run in self.fleet.runs]
+        try:
+            return Engine(self.fleet, most, self.config.groups)
+        except torch.OutOfMemoryError:  # another process may have taken the memory since it was measured
+            pass
+        finally:
+            self.clock.lap("other")
+        gc.collect()  # what was made of it
+        self._retire_without_space([int(np.argmax(most))], self.limits, self.config.device)
+        return None
 
     def _raise_limits(self, limits: ObservationLimits, steps: int) -> None:
         """Reserve space for the observations of the next steps; runs that do not fit leave the fleet."""

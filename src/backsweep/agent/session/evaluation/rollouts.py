@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.tasks.environments import Environments
+from backsweep.tasks.environments import Environments, ForeignEnvironments
 from backsweep.tasks.fleet import FleetEnvironments
 
 ActionValues = Callable[[NDArray[Any]], NDArray[np.floating]]
@@ -72,6 +72,8 @@ def play(
         actions = np.where(units[:, 0] >= random_chance, best, (units[:, 1] * envs.num_actions).astype(np.int64))
         if isinstance(envs, FleetEnvironments):
             outcome = envs.step(actions.reshape(-1), ~playing.reshape(-1), restart=width < episodes)
+        elif isinstance(envs, ForeignEnvironments):
+            outcome = envs.step(actions.reshape(-1), ~playing.reshape(-1))
         else:
             outcome = envs.step(actions.reshape(-1))
         places = np.nonzero(playing)
