@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from backsweep.agent import RunConfig, resume, train_fleet
+from backsweep.agent import RunConfig, resume, run_config, train_fleet
 from backsweep.agent.fleet.compiled import CompiledRuns
 from backsweep.agent.fleet.engine import Engine
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import Clock
+from backsweep.agent.fleet.plain_engine import GROUPS, PlainEngine
 from backsweep.agent.session.records import TimingRecord, read_records
 from trainer_helpers import paper_config
 
@@ -127,3 +128,23 @@ def test_making_room_on_the_gpu_changes_nothing(tmp_path: Path, monkeypatch: pyt
             for folder in ("at once", "bit by bit")
         )
         assert first == second
+
+
+@pytest.mark.parametrize("method", ["graph", "per"])
+def test_plain_environments_in_groups_are_those_of_a_cpu(method: str) -> None:
+    """In float64 the devices round alike enough for 400 steps of CartPole to have the same actions."""
+    options: dict[str, Any] = {"steps": 400, "warmup_steps": 64, "dtype": "float64", "capacity": 1_000}
+    runs = [run_config(env="CartPole-v1", method=method, seed=seed, **options) for seed in range(4)]
+    fleets = [Fleet(runs, device=device) for device in ("cpu", "cuda")]
+    for fleet in fleets:
+        engine = PlainEngine(fleet)
+        while fleet.step < 400:
+            engine.advance(engine.most_steps, Clock())
+        assert engine.failures() == []
+    assert len(engine._sources) == GROUPS
+    here, there = fleets
+    assert here.learner.updates == there.learner.updates > 50
+    np.testing.assert_allclose(there.learner.online.cpu(), here.learner.online, rtol=1e-6, atol=1e-8)
+    for run, other in zip(here.runs, there.runs, strict=True):
+        np.testing.assert_array_equal(run.observations, other.observations)
+        np.testing.assert_array_equal(run.replay.sample(32).row, other.replay.sample(32).row)
