@@ -169,8 +169,11 @@ def test_the_target_is_copied_every_so_many_steps() -> None:
     fleet = Fleet(
         [paper_config("nchain-10", method="uer", warmup_steps=8, target_interval=10, num_envs=4, batch_size=4)]
     )
+    copied: list[bool] = []
+    fleet.learner.copy_target = lambda: copied.append(True)  # type: ignore[method-assign]
     copies: list[int] = []
-    fleet.learner.copy_target = lambda: copies.append(fleet.step)  # type: ignore[method-assign]
     while fleet.step < 48:
         take_turn(fleet, Clock(), _raise)
+        copies += [fleet.step for _ in copied]
+        copied.clear()
     assert copies == [12, 20, 32, 40]  # the first turn at or past each multiple of 10
