@@ -101,9 +101,12 @@ def _weights(weight, k, n, PATCHES: tl.constexpr, TILES: tl.constexpr):
 
 @triton.jit
 def _patch_offsets(first, k, PATCHES: tl.constexpr, TILES: tl.constexpr):
-    """Return where numbers k = first..first + K of a patch lie, from its start."""
-    if PATCHES.span % TILES.k == 0:  # all in one span: written so that the compiler sees that they are neighbours
-        return (first // PATCHES.span) * PATCHES.pitch + first % PATCHES.span + tl.arange(0, TILES.k)
+    """Return where numbers k = first..first + K of a patch lie, from its start; `first` is a multiple of K."""
+    if PATCHES.span % TILES.k == 0:  # all in one span: neighbours, which the compiler does not see by itself
+        NEIGHBOURS: tl.constexpr = TILES.k
+        ALIGNED: tl.constexpr = min(PATCHES.power_in_pitch, TILES.k)
+        offsets = (first // PATCHES.span) * PATCHES.pitch + first % PATCHES.span + tl.arange(0, NEIGHBOURS)
+        return tl.max_contiguous(tl.multiple_of(offsets, ALIGNED), NEIGHBOURS)
     return (k // PATCHES.span) * PATCHES.pitch + k % PATCHES.span
 
 
