@@ -28,6 +28,7 @@ KERNELS = {
     "first_weight_gradient",
     "forward",
     "weight_gradient",
+    "weight_step",
     "input_gradient",
     "best_actions",
     "scale_gradient",
@@ -102,9 +103,10 @@ def test_every_kernel_compiles(compiled: dict[str, list[str]]) -> None:
 def test_weight_gradients_load_no_further_ahead_than_they_have_rounds(rows: int) -> None:
     # With 4 stages and one round, results differed while other processes used the GPU.
     from backsweep.agent.learner.triton.layers import layers_of
-    from backsweep.agent.learner.triton.tiles import weight_gradient_tiles
+    from backsweep.agent.learner.triton.tiles import weight_gradient_tiles, weight_step_tiles
 
     network = Network("image", (84, 84, 3), 9, ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,), 1 / 255)
     for layer in layers_of(network):
-        tiles = weight_gradient_tiles(layer, rows * layer.shape.places)
-        assert 1 <= tiles.stages <= -(-rows * layer.shape.places // tiles.m)
+        for chooser in (weight_gradient_tiles, weight_step_tiles):
+            tiles = chooser(layer, rows * layer.shape.places)
+            assert 1 <= tiles.stages <= -(-rows * layer.shape.places // tiles.m)

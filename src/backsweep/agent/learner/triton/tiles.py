@@ -73,9 +73,30 @@ def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
         tiles = Tiles(between(16, rows, 64), outputs, 128, 4, 3)
     else:
         tiles = Tiles(between(16, rows, 64), outputs, min(64, inner), 4, 3)
-    # Loads can be ahead by no more rounds than there are. Triton 3.6 accepts more, but with 4 stages and one round the
-    # results differed now and then while other processes used the GPU (`benchmarks/repeatability.py`).
-    return replace(tiles, stages=min(tiles.stages, ceil_divide(rows, tiles.m)))
+    return replace(tiles, stages=_stages(tiles, rows))
+
+
+def _stages(tiles: Tiles, rows: int) -> int:
+    """Return how many stages a product over rows may have.
+
+    Loads can be ahead by no more rounds than there are. Triton 3.6 accepts more, but with 4 stages and one round the
+    results differed now and then while other processes used the GPU (`benchmarks/repeatability.py`).
+    """
+    return min(tiles.stages, ceil_divide(rows, tiles.m))
+
+
+def weight_step_tiles(layer: Layer, rows: int) -> Tiles:
+    """Return the tiles of a linear layer's weight gradient with Adam's step.
+
+    Memory bounds it. A program holds weights and both moments in registers at the same time, so tiles are small, and
+    several programs of a multiprocessor have their reads under way.
+    """
+    outputs, inner = layer.shape.outputs, layer.shape.patch
+    if layer.last:
+        tiles = Tiles(16, between(16, outputs, 64), between(16, inner, 64), 4, 3)
+    else:
+        tiles = Tiles(between(16, rows, 64), between(16, outputs, 64), between(16, inner, 32), 4, 2)
+    return replace(tiles, stages=_stages(tiles, rows))
 
 
 def input_gradient_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
