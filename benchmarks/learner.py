@@ -49,6 +49,7 @@ KERNELS = "backsweep.agent.learner.triton"
 CHOICES: dict[str, tuple[str, Callable[..., object] | None]] = {
     "as it is": (KERNELS, None),
     "Adam apart": (f"{KERNELS}.fused.steps_with_gradients", lambda _: False),
+    "layers whole": (f"{KERNELS}.tiles.forward_pieces", lambda *_: 1),
 }
 """Which function makes a choice, and what takes its place."""
 

@@ -117,6 +117,26 @@ def test_an_update_is_the_plain_one(rule: str, kind: str, clip: float | None) ->
             assert off(tensor, expected_tensors[name]) < 1e-2, name
 
 
+@pytest.mark.parametrize("pieces", [2, 3])
+@pytest.mark.parametrize("rows", [1, 33])
+@pytest.mark.parametrize("network", [ODD, WIDE], ids=["odd", "wide"])
+def test_a_layer_in_pieces_is_the_whole_layer(
+    network: Network, rows: int, pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from backsweep.agent.learner.triton import FusedNetwork, tiles
+
+    kept = DeviceObservations(ROWS, network.input_shape, np.uint8, torch.device("cpu"))
+    fused = FusedNetwork(network, kept)
+    flat = network.initial([np.random.default_rng(run) for run in range(LANES)], torch.float32)
+    layer = next(layer for layer in fused.layers if layer.name == "linear0")
+    went_in = torch.randn(LANES, 2 * rows, layer.shape.patch, generator=torch.Generator().manual_seed(0))
+    given = layer, network.layout.views(flat), went_in.half()[:, :rows], torch.float32
+    monkeypatch.setattr(tiles, "forward_tiles", lambda *_: tiles.Tiles(16, 16, 16))
+    whole = fused._forward_layer(*given)
+    monkeypatch.setattr(tiles, "forward_pieces", lambda *_: pieces)
+    torch.testing.assert_close(fused._forward_layer(*given), whole)
+
+
 @pytest.mark.parametrize("rows", [1, 5, 32, 70])
 @pytest.mark.parametrize("network", [ODD, WIDE], ids=["odd", "wide"])
 def test_a_layers_step_is_that_of_its_gradient(network: Network, rows: int) -> None:

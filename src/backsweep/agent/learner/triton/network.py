@@ -8,7 +8,7 @@ from backsweep.agent.learner.branches import Branch
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.agent.learner.triton import tiles as cuts
-from backsweep.agent.learner.triton import triton_batches, triton_layers, triton_pictures
+from backsweep.agent.learner.triton import triton_batches, triton_gradients, triton_layers, triton_pictures
 from backsweep.agent.learner.triton.adam import AdamStep, LayerStep
 from backsweep.agent.learner.triton.layers import (
     WORD,
@@ -22,6 +22,7 @@ from backsweep.agent.learner.triton.layers import (
 )
 
 ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
+ADD_BLOCK = 512
 
 
 class FusedNetwork:
@@ -145,6 +146,10 @@ class FusedNetwork:
         total = images * shape.places
         out = torch.empty(runs, images, shape.places * shape.outputs, dtype=dtype, device=inputs.device)
         tiles = cuts.forward_tiles(layer, total, runs)
+        pieces = cuts.forward_pieces(layer, tiles, total, runs)
+        if pieces > 1:
+            self._forward_in_pieces(layer, parameters, inputs, out, tiles, pieces)
+            return out
         triton_layers.forward[(tiles.programs(total), ceil_divide(shape.outputs, tiles.n), runs)](
             inputs,
             inputs.stride(0),
@@ -160,13 +165,45 @@ class FusedNetwork:
         )
         return out
 
+    def _forward_in_pieces(
+        self,
+        layer: Layer,
+        parameters: Parameters,
+        inputs: torch.Tensor,
+        out: torch.Tensor,
+        tiles: cuts.Tiles,
+        pieces: int,
+    ) -> None:
+        """Write a linear layer's result: so many programs at once, each with a piece of the inner numbers."""
+        (runs, total), shape = inputs.shape[:2], layer.shape
+        weight, bias = parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"]
+        sums = torch.empty(runs, pieces, total, shape.outputs, dtype=torch.float32, device=inputs.device)
+        triton_layers.forward_piece[(pieces * tiles.programs(total), ceil_divide(shape.outputs, tiles.n), runs)](
+            inputs,
+            inputs.stride(0),
+            weight,
+            weight.stride(0),
+            sums,
+            total,
+            PATCHES=patches(shape),
+            TILES=tiles,
+            PIECES=pieces,
+            **tiles.options,
+        )
+        numbers = total * shape.outputs
+        triton_layers.add_pieces[(ceil_divide(numbers, ADD_BLOCK), runs)](
+            sums, bias, bias.stride(0), out, numbers, OUTPUTS=shape.outputs, PIECES=pieces, BLOCK=ADD_BLOCK
+        )
+
     def _weight_gradient(
         self, layer: Layer, inputs: torch.Tensor, gradient: torch.Tensor, undo: torch.Tensor, out: Parameters
     ) -> None:
         (runs, images), shape = inputs.shape[:2], layer.shape
         weight, bias = out[f"{layer.name}.weight"], out[f"{layer.name}.bias"]
         tiles = cuts.weight_gradient_tiles(layer, images * shape.places)
-        triton_layers.weight_gradient[(ceil_divide(shape.patch, tiles.k), ceil_divide(shape.outputs, tiles.n), runs)](
+        triton_gradients.weight_gradient[
+            (ceil_divide(shape.patch, tiles.k), ceil_divide(shape.outputs, tiles.n), runs)
+        ](
             inputs,
             inputs.stride(0),
             gradient,
@@ -194,7 +231,7 @@ class FusedNetwork:
         weight, bias = parameters[name], parameters[f"{layer.name}.bias"]
         tiles = cuts.weight_step_tiles(layer, images)
         between = int(bias.storage_offset() - weight.storage_offset())
-        triton_layers.weight_step[(ceil_divide(shape.outputs, tiles.n), ceil_divide(shape.patch, tiles.k), runs)](
+        triton_gradients.weight_step[(ceil_divide(shape.outputs, tiles.n), ceil_divide(shape.patch, tiles.k), runs)](
             inputs,
             inputs.stride(0),
             gradient,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from backsweep.agent.learner.triton.layers import Layer, between, ceil_divide, power
 
+WIDE = 1_024  # inner numbers from which on a linear layer is cut into pieces where it has few programs
+MOST_PIECES = 8
 MOST_KEPT = 32_768  # half-precision weights that a program keeps: 64 KB of its multiprocessor's memory
 
 
@@ -62,6 +64,21 @@ def forward_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
         return Tiles(64 if small else 128, outputs, min(128 if small else 64, inner), 4, 1, 2)
     wide = layer.shape.patch >= 512 and layer.shape.stride == 1
     return Tiles(between(16, rows, 64 if wide and rows <= 128 else 128), outputs, min(128 if wide else 64, inner), 4, 2)
+
+
+def forward_pieces(layer: Layer, tiles: Tiles, rows: int, runs: int) -> int:
+    """Return into how many pieces a layer's inner numbers are cut, so that all multiprocessors have work.
+
+    Few runs have few programs, each with a long row of rounds that wait for the memory one after the other. Pieces have
+    at least as many rounds as there are stages. An H200 runs two programs of a batch's size on each of its 132
+    multiprocessors at the same time, and eight of an act's.
+    """
+    if layer.last or layer.shape.places > 1 or layer.shape.patch < WIDE:
+        return 1
+    programs = tiles.programs(rows) * ceil_divide(layer.shape.outputs, tiles.n) * runs
+    enough = 1_024 if rows <= 16 else 264
+    rounds = ceil_divide(layer.shape.patch, tiles.k)
+    return max(1, min(enough // programs, rounds // tiles.stages, MOST_PIECES))
 
 
 def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
