@@ -50,6 +50,7 @@ CHOICES: dict[str, tuple[str, Callable[..., object] | None]] = {
     "as it is": (KERNELS, None),
     "Adam apart": (f"{KERNELS}.fused.steps_with_gradients", lambda _: False),
     "layers whole": (f"{KERNELS}.tiles.forward_pieces", lambda *_: 1),
+    "acts like batches": (f"{KERNELS}.tiles.few_rows", lambda _, rows: rows <= 16),
 }
 """Which function makes a choice, and what takes its place."""
 

@@ -55,15 +55,23 @@ def forward_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
             if rows * runs <= 4_096
             else Tiles(64, outputs, min(64, inner), 4, 3)
         )
-    if rows <= 16:
+    if few_rows(layer, rows):
         if layer.shape.stride > 1:
-            return Tiles(16, min(16, outputs), min(256, inner), 4, 2)
-        return Tiles(16, min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
+            return Tiles(between(16, rows, 32), min(16, outputs), min(256, inner), 4, 2)
+        return Tiles(between(16, rows, 32), min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
     if layer.shape.stride > 1 and inner * outputs <= MOST_KEPT:
         small = rows * runs <= 36_000
         return Tiles(64 if small else 128, outputs, min(128 if small else 64, inner), 4, 1, 2)
     wide = layer.shape.patch >= 512 and layer.shape.stride == 1
     return Tiles(between(16, rows, 64 if wide and rows <= 128 else 128), outputs, min(128 if wide else 64, inner), 4, 2)
+
+
+def few_rows(layer: Layer, rows: int) -> bool:
+    """Return whether a layer has only the rows of an act, one image of each run.
+
+    With the tiles of a batch that would be one program for each run, where most multiprocessors have nothing to do.
+    """
+    return rows <= (128 if layer.shape.places > 1 else 16)
 
 
 def forward_pieces(layer: Layer, tiles: Tiles, rows: int, runs: int) -> int:
@@ -76,7 +84,7 @@ def forward_pieces(layer: Layer, tiles: Tiles, rows: int, runs: int) -> int:
     if layer.last or layer.shape.places > 1 or layer.shape.patch < WIDE:
         return 1
     programs = tiles.programs(rows) * ceil_divide(layer.shape.outputs, tiles.n) * runs
-    enough = 1_024 if rows <= 16 else 264
+    enough = 1_024 if few_rows(layer, rows) else 264
     rounds = ceil_divide(layer.shape.patch, tiles.k)
     return max(1, min(enough // programs, rounds // tiles.stages, MOST_PIECES))
 
