@@ -1,4 +1,8 @@
-"""How the kernels' work is cut, as measured for the networks of the experiments (`benchmarks/tiles.py`)."""
+"""How the kernels' work is cut, as measured for the networks of the experiments (`benchmarks/tiles.py`).
+
+Not measured yet, but chosen by the registers and shared memory of the compiled kernels: `weight_step_tiles`,
+`forward_pieces`, and what `few_rows` adds for acts on large images.
+"""
 
 from __future__ import annotations
 
@@ -78,8 +82,8 @@ def forward_pieces(layer: Layer, tiles: Tiles, rows: int, runs: int) -> int:
     """Return into how many pieces a layer's inner numbers are cut, so that all multiprocessors have work.
 
     Few runs have few programs, each with a long row of rounds that wait for the memory one after the other. Pieces have
-    at least as many rounds as there are stages. An H200 runs two programs of a batch's size on each of its 132
-    multiprocessors at the same time, and eight of an act's.
+    at least as many rounds as there are stages. An H200 has 132 multiprocessors; the aim is two programs of a batch on
+    each, as many as its shared memory holds, and eight of an act, which are smaller.
     """
     if layer.last or layer.shape.places > 1 or layer.shape.patch < WIDE:
         return 1

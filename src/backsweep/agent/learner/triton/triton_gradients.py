@@ -64,17 +64,20 @@ def _products(inputs, gradient, first_k, n, total, PATCHES: tl.constexpr, LAST: 
         found = tl.load(
             inputs + offsets[:, None] + start[None, :], mask=(k < PATCHES.inner)[:, None] & inside[None, :], other=0.0
         )
-        flowing = tl.load(
-            gradient + m[:, None] * PATCHES.outputs + n[None, :],
-            mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
-            other=0.0,
-        )
+        flowing = _flowing(gradient, m, n, total, PATCHES)
         if LAST:
             sums = tl.dot(found, flowing, sums, input_precision="ieee")
         else:
             sums = tl.dot(found, flowing, sums)
         bias_sums += flowing.to(tl.float32)
     return sums, bias_sums
+
+
+@triton.jit
+def _flowing(gradient, m, n, total, PATCHES: tl.constexpr):
+    """Return the gradient (M, N) of one run's outputs."""
+    mask = (m < total)[:, None] & (n < PATCHES.outputs)[None, :]
+    return tl.load(gradient + m[:, None] * PATCHES.outputs + n[None, :], mask=mask, other=0.0)
 
 
 @triton.jit
@@ -100,6 +103,7 @@ def weight_step(
     TILES: tl.constexpr = STEP.tiles
     LAST: tl.constexpr = STEP.last
     ADAM: tl.constexpr = STEP.adam
+    BLOCK_M: tl.constexpr = TILES.m
     BLOCK_N: tl.constexpr = TILES.n
     BLOCK_K: tl.constexpr = TILES.k
     run = tl.program_id(2).to(tl.int64)
@@ -121,27 +125,30 @@ def weight_step(
     old = tl.load(mean + place, mask=inside, other=0.0)
     old_square = tl.load(square + place, mask=inside, other=0.0)
     factor = tl.load(undo + run)
+    divisor = tl.load(corrections)
+    rate = tl.load(corrections + 1)
     sums, _ = _products(inputs, gradient, first_k, n, total, PATCHES, LAST, TILES)
     # A sum over one number, so that the compiler brings the products to where weights and moments lie. It would do the
     # opposite, and wait for them before the products.
     slope = tl.sum(tl.reshape(sums, (BLOCK_K * BLOCK_N,))[:, None], axis=1) * factor
-    value, first, second = adam_step(value, slope, old, old_square, corrections, ADAM)
+    value, first, second = adam_step(value, slope, old, old_square, divisor, rate, ADAM)
     tl.store(weight + place, value, mask=inside)
     tl.store(mean + place, first, mask=inside)
     tl.store(square + place, second, mask=inside)
     if first_k == 0:
         # Summed apart: kept along with everything above, the sums would take too many registers.
-        slope_of_bias = tl.zeros((BLOCK_N,), tl.float32)
-        for m in range(total):
-            flowing = tl.load(gradient + m * PATCHES.outputs + n, mask=n < PATCHES.outputs, other=0.0)
-            slope_of_bias += flowing.to(tl.float32)
+        bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for first_m in range(0, total, BLOCK_M):
+            m = first_m + tl.arange(0, BLOCK_M)
+            bias_sums += _flowing(gradient, m, n, total, PATCHES).to(tl.float32)
+        slope_of_bias = tl.sum(bias_sums, axis=0) * factor
         place_of_bias = STEP.bias + n
         taken = n < PATCHES.outputs
         value_of_bias = tl.load(weight + place_of_bias, mask=taken, other=0.0)
         old_of_bias = tl.load(mean + place_of_bias, mask=taken, other=0.0)
         square_of_bias = tl.load(square + place_of_bias, mask=taken, other=0.0)
         value_of_bias, old_of_bias, square_of_bias = adam_step(
-            value_of_bias, slope_of_bias * factor, old_of_bias, square_of_bias, corrections, ADAM
+            value_of_bias, slope_of_bias, old_of_bias, square_of_bias, divisor, rate, ADAM
         )
         tl.store(weight + place_of_bias, value_of_bias, mask=taken)
         tl.store(mean + place_of_bias, old_of_bias, mask=taken)

@@ -7,12 +7,12 @@ import triton.language as tl
 
 
 @triton.jit
-def adam_step(value, slope, mean, square, corrections, ADAM: tl.constexpr):
-    """Return parameters and both moments after one step of Adam along the gradient `slope`."""
+def adam_step(value, slope, mean, square, divisor, rate, ADAM: tl.constexpr):
+    """Return parameters and both moments after one step of Adam along `slope`, with `Optimiser.count`'s corrections."""
     mean = mean + (slope - mean) * ADAM.fresh1
     square = tl.maximum(square * ADAM.beta2 + slope * slope * ADAM.fresh2, ADAM.smallest)
-    denominator = tl.sqrt(square) / tl.load(corrections) + ADAM.eps
-    return value + tl.load(corrections + 1) * (mean / denominator), mean, square
+    denominator = tl.sqrt(square) / divisor + ADAM.eps
+    return value + rate * (mean / denominator), mean, square
 
 
 @triton.jit
@@ -28,7 +28,9 @@ def adam(parameters, gradient, mean, square, corrections, numbers, run_stride, A
     old = tl.load(mean + place, mask=inside, other=0.0)
     old_square = tl.load(square + place, mask=inside, other=0.0)
     value = tl.load(parameters + place, mask=inside, other=0.0)
-    value, first, second = adam_step(value, slope, old, old_square, corrections, ADAM)
+    value, first, second = adam_step(
+        value, slope, old, old_square, tl.load(corrections), tl.load(corrections + 1), ADAM
+    )
     tl.store(mean + place, first, mask=inside)
     tl.store(square + place, second, mask=inside)
     tl.store(parameters + place, value, mask=inside)
