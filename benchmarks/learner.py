@@ -3,6 +3,7 @@
     python -m benchmarks.learner --device cuda --runs 25 50 100 200
     python -m benchmarks.learner --device cuda --runs 25 100 --engines fused graphs compiled autotuned
     python -m benchmarks.learner --device cuda --runs 25 128 --kernels                 and where an update's time goes
+    python -m benchmarks.learner --choices                     with and without each choice of how kernels work
     python -m benchmarks.learner --limits                      how many steps an H200 could do; needs no GPU
 
 An environment step of every run costs one act and a quarter of an update. The table says how many environment steps a
@@ -15,8 +16,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import torch
@@ -40,6 +44,15 @@ ENGINES = {
     "autotuned": "the same with mode max-autotune",
     "plain": "torch's own operations, launched one by one",
 }
+
+KERNELS = "backsweep.agent.learner.triton"
+CHOICES: dict[str, tuple[str, Callable[..., object] | None]] = {
+    "as it is": (KERNELS, None),
+    "Adam apart": (f"{KERNELS}.fused.steps_with_gradients", lambda _: False),
+    "layers whole": (f"{KERNELS}.tiles.forward_pieces", lambda *_: 1),
+    "acts like batches": (f"{KERNELS}.tiles.few_rows", lambda _, rows: rows <= 16),
+}
+"""Which function makes a choice, and what takes its place."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,7 @@ def operations_and_bytes(task: Task, runs: int) -> tuple[float, float]:
     flowing = sum(stage.places * stage.outputs for stage in network.stages) + sum(network.linear)
     # Each activation is written and read by the next layer; in the backward pass so are gradients and the mask.
     activations = 2 * batch * flowing * (3 * 2 + 2 + 2)
-    parameters = 4 * network.layout.size * (2 + 2 + 7)  # two networks read, once more back, gradients, Adam
+    parameters = 4 * network.layout.size * (2 + 1 + 6)  # two networks read, one once more back, Adam's step
     return runs * float(operations), runs * float(activations + parameters + 4 * batch * picture)
 
 
@@ -208,6 +221,31 @@ def kernel_times(task: Task, runs: int, rule: TargetRule, repeats: int = 20) -> 
     return lines
 
 
+def with_choice(task: Task, runs: int, replaced: Callable[..., object] | None, name: str) -> tuple[float, float]:
+    """Return the seconds of an act and an update while another function makes one of the kernels' choices."""
+    module, _, function = name.rpartition(".")
+    usual = nullcontext() if replaced is None else mock.patch.object(import_module(module), function, replaced)
+    with usual:
+        executor = filled(task, runs, "cuda", TargetRule(), "fused")
+        return (
+            median_seconds(executor.act, executor.wait, 30, on_gpu=True),
+            median_seconds(executor.update, executor.wait, 30, on_gpu=True),
+        )
+
+
+def choices() -> None:
+    """Print how long acts and updates take, as they are and without each choice."""
+    print("milliseconds of an act and of an update")
+    print(f"{'task':9} {'runs':>5}" + "".join(f"  {name:>20}" for name in CHOICES))
+    for name, runs in (("Sokoban", 5), ("Sokoban", 25), ("MiniGrid", 10), ("MiniGrid", 128)):
+        task = next(task for task in TASKS if task.name == name)
+        line = f"{name:9} {runs:5}"
+        for function, replaced in CHOICES.values():
+            act, update = with_choice(task, runs, replaced, function)
+            line += f"  {1e3 * act:9.3f} {1e3 * update:10.3f}"
+        print(line, flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
@@ -218,6 +256,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=[task.name for task in TASKS])
     parser.add_argument("--streams", type=int, nargs="+", default=[], help="also this many fleets at once on a GPU")
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, on a GPU")
+    parser.add_argument("--choices", action="store_true", help="only acts and updates without each choice, on a GPU")
     parser.add_argument("--limits", action="store_true", help="only what an H200's data sheet would allow")
     options = parser.parse_args()
     if options.limits:
@@ -225,6 +264,9 @@ def main() -> None:
         return
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{name}, torch {torch.__version__}")
+    if options.choices:
+        choices()
+        return
     print(
         f"{'task':9} {'rule':9} {'engine':9} {'runs':>5} {'act ms':>9} {'update ms':>10} {'env steps/s':>13}"
         "   nearest limit (H200)"

@@ -40,8 +40,9 @@ def outcome(executor: Executor, start: dict[str, torch.Tensor]) -> dict[str, tor
         "best action": torch.from_numpy(executor.best.copy()),
         "TD error": torch.from_numpy(executor.td_error.copy()),
     }
-    gradients = learner.network.layout.views(learner._gradient)
-    results |= {f"gradient of {name}": tensor.clone() for name, tensor in gradients.items()}
+    # From moments of zero, Adam's mean is the gradient times a constant; not every gradient is written to memory.
+    means = learner.network.layout.views(learner.optimiser.mean)
+    results |= {f"gradient of {name}": tensor.clone() for name, tensor in means.items()}
     results["parameters"] = learner.online.clone()
     return results
 

@@ -18,6 +18,10 @@ from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.rules import TargetRule
 from fused_networks import ODD
 
+SOKOBAN = Network("image", (84, 84, 3), 9, ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,), 1 / 255)
+LARGE = Network("image", (24, 24, 4), 3, ((8, 4, 2), (32, 3, 1)), (16,), 1 / 255)
+"""A network whose hidden layer has so many inputs that it is computed in pieces."""
+
 pytest.importorskip("triton")
 JITFunction = pytest.importorskip("triton.runtime.jit").JITFunction
 driver = pytest.importorskip("triton.runtime").driver
@@ -27,7 +31,10 @@ KERNELS = {
     "first_forward",
     "first_weight_gradient",
     "forward",
+    "forward_piece",
+    "add_pieces",
     "weight_gradient",
+    "weight_step",
     "input_gradient",
     "best_actions",
     "scale_gradient",
@@ -76,14 +83,15 @@ def test_every_kernel_compiles(compiled: dict[str, list[str]]) -> None:
     from backsweep.agent.learner.triton import FusedArithmetic
 
     released = TargetRule(kind="discor", error_target=False)
-    for kind, rule in (
-        ("adam", TargetRule(kind="discor")),
-        ("adam", released),
-        ("rmsprop", TargetRule(kind="backward")),
+    for network, kind, rule in (
+        (ODD, "adam", TargetRule(kind="discor")),
+        (ODD, "adam", released),
+        (ODD, "rmsprop", TargetRule(kind="backward")),
+        (LARGE, "adam", TargetRule()),
     ):
         settings = LearnerSettings(optimiser=OptimiserSettings(kind=kind))
-        learner = Learner(ODD, rule, settings, range(LANES))
-        kept = DeviceObservations(4, ODD.input_shape, np.uint8, torch.device("cpu"))
+        learner = Learner(network, rule, settings, range(LANES))
+        kept = DeviceObservations(4, network.input_shape, np.uint8, torch.device("cpu"))
         arithmetic = FusedArithmetic(learner, kept)
         index = torch.zeros(LANES, 2 * SIZE, dtype=torch.int64)
         numbers = torch.zeros(LANES, SIZE)
@@ -98,13 +106,26 @@ def test_every_kernel_compiles(compiled: dict[str, list[str]]) -> None:
     assert all(".entry" in ptx for texts in compiled.values() for ptx in texts)
 
 
+@pytest.mark.parametrize("runs", [1, 3, 5, 25, 128])
+@pytest.mark.parametrize("rows", [1, 32, 64, 300])
+def test_pieces_of_a_layer_have_as_many_rounds_as_stages(rows: int, runs: int) -> None:
+    from backsweep.agent.learner.triton.layers import layers_of
+    from backsweep.agent.learner.triton.tiles import forward_pieces, forward_tiles
+
+    for layer in layers_of(SOKOBAN):
+        tiles = forward_tiles(layer, rows * layer.shape.places, runs)
+        pieces = forward_pieces(layer, tiles, rows * layer.shape.places, runs)
+        assert pieces == 1 or -(-layer.shape.patch // tiles.k) // pieces >= tiles.stages
+        assert (pieces > 1) <= (layer.name == "linear0" and runs < 128)
+
+
 @pytest.mark.parametrize("rows", [1, 16, 32, 33, 64, 200])
 def test_weight_gradients_load_no_further_ahead_than_they_have_rounds(rows: int) -> None:
     # With 4 stages and one round, results differed while other processes used the GPU.
     from backsweep.agent.learner.triton.layers import layers_of
-    from backsweep.agent.learner.triton.tiles import weight_gradient_tiles
+    from backsweep.agent.learner.triton.tiles import weight_gradient_tiles, weight_step_tiles
 
-    network = Network("image", (84, 84, 3), 9, ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,), 1 / 255)
-    for layer in layers_of(network):
-        tiles = weight_gradient_tiles(layer, rows * layer.shape.places)
-        assert 1 <= tiles.stages <= -(-rows * layer.shape.places // tiles.m)
+    for layer in layers_of(SOKOBAN):
+        for chooser in (weight_gradient_tiles, weight_step_tiles):
+            tiles = chooser(layer, rows * layer.shape.places)
+            assert 1 <= tiles.stages <= -(-rows * layer.shape.places // tiles.m)

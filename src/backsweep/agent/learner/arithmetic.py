@@ -76,6 +76,17 @@ class Looked:
     """Whether the error of a successor is that of the action that the Q-network would take there, or the largest."""
 
 
+@dataclass(frozen=True)
+class Trained:
+    """Networks that learn: their parameters (R, size), room for the gradient, both by name too, and the optimiser."""
+
+    parameters: torch.Tensor
+    views: Parameters
+    gradient: torch.Tensor
+    gradient_views: Parameters
+    optimiser: Optimiser
+
+
 class Evaluates(Protocol):
     """The interface of a network in an update."""
 
@@ -166,8 +177,12 @@ class Arithmetic:
         looked.prediction_sum.add_(predicted.mean(dim=1))
         return weight, torch.zeros_like(looked.values).scatter_(-1, action, slope.unsqueeze(-1))
 
-    def step(
-        self, optimiser: Optimiser, parameters: torch.Tensor, gradient: torch.Tensor, corrections: Corrections
+    def descend(
+        self, network: Evaluates, trained: Trained, tape: Tape, gradient: torch.Tensor, corrections: Corrections
     ) -> None:
-        """Apply the optimiser to `parameters` with `gradient`."""
-        optimiser.apply(parameters, gradient, corrections)
+        """Take the optimiser's step, given the gradient (R, B, A) of the values.
+
+        What is left in `trained.gradient` is undefined.
+        """
+        network.backward(trained.views, tape, gradient, trained.gradient_views)
+        trained.optimiser.apply(trained.parameters, trained.gradient, corrections)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from backsweep.agent.learner.arithmetic import Arithmetic, Looked
+from backsweep.agent.learner.arithmetic import Arithmetic, Looked, Trained
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import Corrections, Optimiser, OptimiserSettings
 from backsweep.agent.learner.rules import TargetRule
@@ -48,9 +48,9 @@ class ErrorModel:
 
     def _make_views(self) -> None:
         layout = self.network.layout
-        self._gradient = torch.zeros_like(self.online)
         self._online_views, self._target_views = layout.views(self.online), layout.views(self.target)
-        self._gradient_views = layout.views(self._gradient)
+        gradient = torch.zeros_like(self.online)
+        self._trained = Trained(self.online, self._online_views, gradient, layout.views(gradient), self.optimiser)
 
     def count(self) -> tuple[float, float]:
         """Count an update; return its `corrections`."""
@@ -67,8 +67,7 @@ class ErrorModel:
 
     def learn(self, arithmetic: Arithmetic, looked: Looked, gradient: torch.Tensor, corrections: Corrections) -> None:
         """Take one step of mean squared error."""
-        arithmetic.error_network.backward(self._online_views, looked.tape, gradient, self._gradient_views)
-        arithmetic.step(self.optimiser, self.online, self._gradient, corrections)
+        arithmetic.descend(arithmetic.error_network, self._trained, looked.tape, gradient, corrections)
 
     def copy_target(self) -> None:
         """Copy the target; the temperature becomes the mean prediction since the last copy."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from backsweep.agent.learner.arithmetic import IN_UNITS, STATISTICS, Arithmetic, Errors, PreparedRows
+from backsweep.agent.learner.arithmetic import IN_UNITS, STATISTICS, Arithmetic, Errors, PreparedRows, Trained
 from backsweep.agent.learner.convolutions import Path
 from backsweep.agent.learner.cpu_arithmetic import CpuArithmetic
 from backsweep.agent.learner.discor import ErrorModel
@@ -121,10 +121,10 @@ class Learner:
 
     def _make_views(self) -> None:
         layout = self.network.layout
-        self._gradient = torch.zeros_like(self.online)
         self.online_views = layout.views(self.online)
         self.target_views = layout.views(self.target)
-        self._gradient_views = layout.views(self._gradient)
+        gradient = torch.zeros_like(self.online)
+        self._trained = Trained(self.online, self.online_views, gradient, layout.views(gradient), self.optimiser)
         self._run_views = [layout.views(self.online[run : run + 1]) for run in range(len(self.online))]
         self._run_target_views = [layout.views(self.target[run : run + 1]) for run in range(len(self.online))]
         self._stage: torch.Tensor | None = None
@@ -253,8 +253,7 @@ class Learner:
             of_rows = values[:, : rows.action.shape[1]]
             imitation = imitation_gradient(of_rows, rows.tried, self.rule.imitation_temperature)
             gradient.add_(imitation, alpha=self.rule.imitation)
-        network.backward(self.online_views, tape.first(1, rows.halves), gradient, self._gradient_views)
-        arithmetic.step(self.optimiser, self.online, self._gradient, corrections[0])
+        arithmetic.descend(network, self._trained, tape.first(1, rows.halves), gradient, corrections[0])
         arithmetic.error_branch.join()
         return found.td_error
 

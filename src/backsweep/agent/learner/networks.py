@@ -39,6 +39,11 @@ class ParameterLayout:
         """Length of a run's row."""
         return sum(_padded(shape) for _, shape in self.shapes)
 
+    def start(self, name: str) -> int:
+        """Return where a parameter starts in a run's row."""
+        names = [of_shape for of_shape, _ in self.shapes]
+        return sum(_padded(shape) for _, shape in self.shapes[: names.index(name)])
+
     def views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return the parameters as views of a flat tensor (runs, size)."""
         views, place = {}, 0

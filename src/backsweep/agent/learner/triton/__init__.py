@@ -2,7 +2,8 @@
 
 For float32 networks over uint8 images in a `DeviceObservations`. The first convolution reads images by row number; no
 convolution's patches are ever written out; the way back through a convolution gathers instead of adding patches up; an
-optimiser's step is one pass.
+optimiser's step is one pass, and linear layers, which have most parameters, take Adam's where their gradient is
+computed.
 
 Precision. Parameters, moments, gradients of parameters, Q-values and all sums are float32. Factors of products are
 rounded to half precision, to nearest: 11 significant bits, as many as TF32 keeps (which cuts off instead). Pixels are

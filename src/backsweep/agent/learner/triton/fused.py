@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from backsweep.agent.learner.arithmetic import Arithmetic, Errors, Looked, PreparedRows
+from backsweep.agent.learner.arithmetic import Arithmetic, Errors, Evaluates, Looked, PreparedRows, Trained
 from backsweep.agent.learner.branches import Branch
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.double_dqn import Learner
-from backsweep.agent.learner.networks import Parameters
-from backsweep.agent.learner.optimisers import SMALLEST_SQUARE, Corrections, Optimiser
+from backsweep.agent.learner.networks import Parameters, Tape
+from backsweep.agent.learner.optimisers import Corrections
 from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.triton import triton_batches, triton_optimisers
+from backsweep.agent.learner.triton.adam import AdamStep, adam_constants, steps_with_gradients
 from backsweep.agent.learner.triton.layers import batch_shape, ceil_divide
 from backsweep.agent.learner.triton.network import FusedNetwork
 
@@ -27,6 +28,8 @@ class FusedArithmetic(Arithmetic):
         self.error_network: FusedNetwork = self.network
         if learner.errors is not None:
             self.error_network = FusedNetwork(learner.errors.network, observations)
+        self._adam = adam_constants(learner.settings.optimiser)
+        self._steps_with_gradients = steps_with_gradients(learner.settings.optimiser)
         self.target_branch, self.error_branch = Branch(observations.device), Branch(observations.device)
 
     def move(self, source: torch.Tensor, out: torch.Tensor) -> None:
@@ -101,22 +104,34 @@ class FusedArithmetic(Arithmetic):
         )
         return gradient
 
-    def step(
-        self, optimiser: Optimiser, parameters: torch.Tensor, gradient: torch.Tensor, corrections: Corrections
+    def descend(
+        self, network: Evaluates, trained: Trained, tape: Tape, gradient: torch.Tensor, corrections: Corrections
     ) -> None:
-        """Let the optimiser change `parameters` along `gradient`, in one pass."""
-        settings, numbers = optimiser.settings, parameters.numel()
-        if settings.kind == "sgd" or not isinstance(corrections, torch.Tensor):
+        """Take the optimiser's step, given the gradient (R, B, A) of the values."""
+        assert isinstance(network, FusedNetwork)
+        assert isinstance(corrections, torch.Tensor)
+        step, numbers = None, trained.parameters.shape[1]
+        if self._steps_with_gradients:
+            optimiser, views = trained.optimiser, network.layout.views
+            mean, square = views(optimiser.mean), views(optimiser.square)
+            step, numbers = AdamStep(self._adam, mean, square, corrections), network.before_linear
+        network.backward(trained.views, tape, gradient, trained.gradient_views, step)
+        self._step(trained, corrections, numbers)
+
+    def _step(self, trained: Trained, corrections: torch.Tensor, numbers: int) -> None:
+        """Let the optimiser change the first numbers of each run along the gradient, in one pass."""
+        parameters, gradient, optimiser = trained.parameters, trained.gradient, trained.optimiser
+        settings, (runs, size) = optimiser.settings, parameters.shape
+        if settings.kind == "sgd":
             optimiser.apply(parameters, gradient, corrections)
             return
         optimiser.clip(gradient)
-        grid = (ceil_divide(numbers, OPTIMISER_BLOCK),)
         if settings.kind == "rmsprop":
-            triton_optimisers.rmsprop[grid](
+            triton_optimisers.rmsprop[(ceil_divide(runs * size, OPTIMISER_BLOCK),)](
                 parameters,
                 gradient,
                 optimiser.square,
-                numbers,
+                runs * size,
                 settings.rmsprop_alpha,
                 1.0 - settings.rmsprop_alpha,
                 settings.rmsprop_eps,
@@ -124,17 +139,14 @@ class FusedArithmetic(Arithmetic):
                 BLOCK=OPTIMISER_BLOCK,
             )
             return
-        triton_optimisers.adam[grid](
+        triton_optimisers.adam[(ceil_divide(numbers, OPTIMISER_BLOCK), runs)](
             parameters,
             gradient,
             optimiser.mean,
             optimiser.square,
             corrections,
             numbers,
-            1.0 - settings.adam_beta1,
-            settings.adam_beta2,
-            1.0 - settings.adam_beta2,
-            settings.adam_eps,
-            SMALLEST_SQUARE,
+            size,
+            ADAM=self._adam,
             BLOCK=OPTIMISER_BLOCK,
         )

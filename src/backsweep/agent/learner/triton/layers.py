@@ -65,6 +65,11 @@ class Gather:
     places: int
     outputs: int
 
+    @property
+    def power_in_pitch(self) -> int:
+        """The largest power of two that divides the pitch."""
+        return power_in(self.pitch)
+
 
 @dataclass(frozen=True)
 class WordGather(Gather):

@@ -8,7 +8,8 @@ from backsweep.agent.learner.branches import Branch
 from backsweep.agent.learner.device_observations import DeviceObservations
 from backsweep.agent.learner.networks import Network, Parameters, Tape
 from backsweep.agent.learner.triton import tiles as cuts
-from backsweep.agent.learner.triton import triton_batches, triton_layers, triton_pictures
+from backsweep.agent.learner.triton import triton_batches, triton_gradients, triton_layers, triton_pictures
+from backsweep.agent.learner.triton.adam import AdamStep, LayerStep
 from backsweep.agent.learner.triton.layers import (
     WORD,
     Layer,
@@ -21,6 +22,7 @@ from backsweep.agent.learner.triton.layers import (
 )
 
 ENOUGH_PROGRAMS = 1024  # about eight for each multiprocessor
+ADD_BLOCK = 512
 
 
 class FusedNetwork:
@@ -35,7 +37,10 @@ class FusedNetwork:
         observations.cut_into_blocks(first_block(network))
         self._block = observations.block
         self._words = observations.rows.view(len(observations.rows), -1).view(torch.int32)
-        self._branch = Branch(observations.device)
+        self._branch, self._step_branch = Branch(observations.device), Branch(observations.device)
+        self.layout = network.layout
+        # The layers from this one on are linear.
+        self._first_linear = next(index for index in range(1, len(self.layers)) if self.layers[index].shape.places == 1)
 
     def forward(self, parameters: Parameters, prepared: torch.Tensor) -> torch.Tensor:
         """Return the values (R, n, A)."""
@@ -71,19 +76,41 @@ class FusedNetwork:
             BLOCK_A=power(last.shape.outputs),
         )
 
-    def backward(self, parameters: Parameters, tape: Tape, gradient: torch.Tensor, out: Parameters) -> None:
-        """Write the gradient of every parameter into `out`, given the gradient (R, B, A) of the values."""
+    @property
+    def before_linear(self) -> int:
+        """How many numbers of a run lie before the parameters of its linear layers."""
+        return self.layout.start(f"{self.layers[self._first_linear].name}.weight")
+
+    def backward(
+        self,
+        parameters: Parameters,
+        tape: Tape,
+        gradient: torch.Tensor,
+        out: Parameters,
+        step: AdamStep | None = None,
+    ) -> None:
+        """Write the gradient of every parameter into `out`, given the gradient (R, B, A) of the values.
+
+        Given a step of Adam, linear layers take it at once and their gradients are not written.
+        """
         inputs = list(tape.inputs)
         flowing, undo = _scaled(gradient)
         in_use = [flowing]  # the memory of what a branch reads must not be reused before the branch ends
         for index in range(len(self.layers) - 1, 0, -1):
             layer, went_in = self.layers[index], inputs.pop()
-            with self._branch:
-                self._weight_gradient(layer, went_in, flowing, undo, out)
-            flowing = self._input_gradient(layer, parameters, went_in, flowing)
-            in_use.append(flowing)
+            stepping = step if index >= self._first_linear else None
+            if stepping is None:
+                with self._branch:
+                    self._weight_gradient(layer, went_in, flowing, undo, out)
+            in_use.append(self._input_gradient(layer, parameters, went_in, flowing))
+            if stepping is not None:
+                # Only now: the way back through the layer has read the weights that the step changes.
+                with self._step_branch:
+                    self._weight_step(layer, went_in, flowing, undo, parameters, stepping)
+            flowing = in_use[-1]
         self._first_weight_gradient(self.layers[0], inputs.pop(), flowing, undo, out)
         self._branch.join()
+        self._step_branch.join()
 
     # -- launches -------------------------------------------------------------------------------------------------
 
@@ -119,6 +146,10 @@ class FusedNetwork:
         total = images * shape.places
         out = torch.empty(runs, images, shape.places * shape.outputs, dtype=dtype, device=inputs.device)
         tiles = cuts.forward_tiles(layer, total, runs)
+        pieces = cuts.forward_pieces(layer, tiles, total, runs)
+        if pieces > 1:
+            self._forward_in_pieces(layer, parameters, inputs, out, tiles, pieces)
+            return out
         triton_layers.forward[(tiles.programs(total), ceil_divide(shape.outputs, tiles.n), runs)](
             inputs,
             inputs.stride(0),
@@ -134,13 +165,45 @@ class FusedNetwork:
         )
         return out
 
+    def _forward_in_pieces(
+        self,
+        layer: Layer,
+        parameters: Parameters,
+        inputs: torch.Tensor,
+        out: torch.Tensor,
+        tiles: cuts.Tiles,
+        pieces: int,
+    ) -> None:
+        """Write a linear layer's result: so many programs at once, each with a piece of the inner numbers."""
+        (runs, total), shape = inputs.shape[:2], layer.shape
+        weight, bias = parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"]
+        sums = torch.empty(runs, pieces, total, shape.outputs, dtype=torch.float32, device=inputs.device)
+        triton_layers.forward_piece[(pieces * tiles.programs(total), ceil_divide(shape.outputs, tiles.n), runs)](
+            inputs,
+            inputs.stride(0),
+            weight,
+            weight.stride(0),
+            sums,
+            total,
+            PATCHES=patches(shape),
+            TILES=tiles,
+            PIECES=pieces,
+            **tiles.options,
+        )
+        numbers = total * shape.outputs
+        triton_layers.add_pieces[(ceil_divide(numbers, ADD_BLOCK), runs)](
+            sums, bias, bias.stride(0), out, numbers, OUTPUTS=shape.outputs, PIECES=pieces, BLOCK=ADD_BLOCK
+        )
+
     def _weight_gradient(
         self, layer: Layer, inputs: torch.Tensor, gradient: torch.Tensor, undo: torch.Tensor, out: Parameters
     ) -> None:
         (runs, images), shape = inputs.shape[:2], layer.shape
         weight, bias = out[f"{layer.name}.weight"], out[f"{layer.name}.bias"]
         tiles = cuts.weight_gradient_tiles(layer, images * shape.places)
-        triton_layers.weight_gradient[(ceil_divide(shape.patch, tiles.k), ceil_divide(shape.outputs, tiles.n), runs)](
+        triton_gradients.weight_gradient[
+            (ceil_divide(shape.patch, tiles.k), ceil_divide(shape.outputs, tiles.n), runs)
+        ](
             inputs,
             inputs.stride(0),
             gradient,
@@ -152,6 +215,34 @@ class FusedNetwork:
             PATCHES=patches(shape),
             LAST=layer.last,
             TILES=tiles,
+            **tiles.options,
+        )
+
+    def _weight_step(
+        self,
+        layer: Layer,
+        inputs: torch.Tensor,
+        gradient: torch.Tensor,
+        undo: torch.Tensor,
+        parameters: Parameters,
+        step: AdamStep,
+    ) -> None:
+        (runs, images), shape, name = inputs.shape[:2], layer.shape, f"{layer.name}.weight"
+        weight, bias = parameters[name], parameters[f"{layer.name}.bias"]
+        tiles = cuts.weight_step_tiles(layer, images)
+        between = int(bias.storage_offset() - weight.storage_offset())
+        triton_gradients.weight_step[(ceil_divide(shape.outputs, tiles.n), ceil_divide(shape.patch, tiles.k), runs)](
+            inputs,
+            inputs.stride(0),
+            gradient,
+            undo,
+            weight,
+            step.mean[name],
+            step.square[name],
+            step.corrections,
+            weight.stride(0),
+            images,
+            STEP=LayerStep(patches(shape), layer.last, tiles, between, step.constants),
             **tiles.options,
         )
 

@@ -1,4 +1,8 @@
-"""How the kernels' work is cut, as measured for the networks of the experiments (`benchmarks/tiles.py`)."""
+"""How the kernels' work is cut, as measured for the networks of the experiments (`benchmarks/tiles.py`).
+
+Not measured yet, but chosen by the registers and shared memory of the compiled kernels: `weight_step_tiles`,
+`forward_pieces`, and what `few_rows` adds for acts on large images.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ from dataclasses import dataclass, replace
 
 from backsweep.agent.learner.triton.layers import Layer, between, ceil_divide, power
 
+WIDE = 1_024  # inner numbers from which on a linear layer is cut into pieces where it has few programs
+MOST_PIECES = 8
 MOST_KEPT = 32_768  # half-precision weights that a program keeps: 64 KB of its multiprocessor's memory
 
 
@@ -53,15 +59,38 @@ def forward_tiles(layer: Layer, rows: int, runs: int) -> Tiles:
             if rows * runs <= 4_096
             else Tiles(64, outputs, min(64, inner), 4, 3)
         )
-    if rows <= 16:
+    if few_rows(layer, rows):
         if layer.shape.stride > 1:
-            return Tiles(16, min(16, outputs), min(256, inner), 4, 2)
-        return Tiles(16, min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
+            return Tiles(between(16, rows, 32), min(16, outputs), min(256, inner), 4, 2)
+        return Tiles(between(16, rows, 32), min(32, outputs), min(128 if inner <= 1024 else 64, inner), 4, 3)
     if layer.shape.stride > 1 and inner * outputs <= MOST_KEPT:
         small = rows * runs <= 36_000
         return Tiles(64 if small else 128, outputs, min(128 if small else 64, inner), 4, 1, 2)
     wide = layer.shape.patch >= 512 and layer.shape.stride == 1
     return Tiles(between(16, rows, 64 if wide and rows <= 128 else 128), outputs, min(128 if wide else 64, inner), 4, 2)
+
+
+def few_rows(layer: Layer, rows: int) -> bool:
+    """Return whether a layer has only the rows of an act, one image of each run.
+
+    With the tiles of a batch that would be one program for each run, where most multiprocessors have nothing to do.
+    """
+    return rows <= (128 if layer.shape.places > 1 else 16)
+
+
+def forward_pieces(layer: Layer, tiles: Tiles, rows: int, runs: int) -> int:
+    """Return into how many pieces a layer's inner numbers are cut, so that all multiprocessors have work.
+
+    Few runs have few programs, each with a long row of rounds that wait for the memory one after the other. Pieces have
+    at least as many rounds as there are stages. An H200 has 132 multiprocessors; the aim is two programs of a batch on
+    each, as many as its shared memory holds, and eight of an act, which are smaller.
+    """
+    if layer.last or layer.shape.places > 1 or layer.shape.patch < WIDE:
+        return 1
+    programs = tiles.programs(rows) * ceil_divide(layer.shape.outputs, tiles.n) * runs
+    enough = 1_024 if few_rows(layer, rows) else 264
+    rounds = ceil_divide(layer.shape.patch, tiles.k)
+    return max(1, min(enough // programs, rounds // tiles.stages, MOST_PIECES))
 
 
 def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
@@ -73,9 +102,30 @@ def weight_gradient_tiles(layer: Layer, rows: int) -> Tiles:
         tiles = Tiles(between(16, rows, 64), outputs, 128, 4, 3)
     else:
         tiles = Tiles(between(16, rows, 64), outputs, min(64, inner), 4, 3)
-    # Loads can be ahead by no more rounds than there are. Triton 3.6 accepts more, but with 4 stages and one round the
-    # results differed now and then while other processes used the GPU (`benchmarks/repeatability.py`).
-    return replace(tiles, stages=min(tiles.stages, ceil_divide(rows, tiles.m)))
+    return replace(tiles, stages=_stages(tiles, rows))
+
+
+def _stages(tiles: Tiles, rows: int) -> int:
+    """Return how many stages a product over rows may have.
+
+    Loads can be ahead by no more rounds than there are. Triton 3.6 accepts more, but with 4 stages and one round the
+    results differed now and then while other processes used the GPU (`benchmarks/repeatability.py`).
+    """
+    return min(tiles.stages, ceil_divide(rows, tiles.m))
+
+
+def weight_step_tiles(layer: Layer, rows: int) -> Tiles:
+    """Return the tiles of a linear layer's weight gradient with Adam's step.
+
+    Memory bounds it. A program holds weights and both moments in registers at the same time, so tiles are small, and
+    several programs of a multiprocessor have their reads under way.
+    """
+    outputs, inner = layer.shape.outputs, layer.shape.patch
+    if layer.last:
+        tiles = Tiles(16, between(16, outputs, 64), between(16, inner, 64), 4, 3)
+    else:
+        tiles = Tiles(between(16, rows, 64), between(16, outputs, 64), between(16, inner, 32), 4, 2)
+    return replace(tiles, stages=_stages(tiles, rows))
 
 
 def input_gradient_tiles(layer: Layer, rows: int, runs: int) -> Tiles:

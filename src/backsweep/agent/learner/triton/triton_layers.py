@@ -73,12 +73,74 @@ def forward(
                     sums = tl.dot(flowing, found.to(tl.float16), sums)
         result = sums + added[None, :]
         if not LAST:
-            result = tl.minimum(tl.maximum(result, 0.0), LARGEST_HALF)
+            result = _activated(result)
         tl.store(
             out + (run * total + m)[:, None] * PATCHES.outputs + n[None, :],
             result.to(out.dtype.element_ty),
             mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
         )
+
+
+@triton.jit
+def _activated(sums):
+    """Apply the ReLU, within the range of half precision."""
+    return tl.minimum(tl.maximum(sums, 0.0), LARGEST_HALF)
+
+
+@triton.jit
+def forward_piece(
+    inputs,
+    inputs_stride,
+    weight,
+    run_stride,
+    out,
+    total,
+    PATCHES: tl.constexpr,
+    TILES: tl.constexpr,
+    PIECES: tl.constexpr,
+):
+    """Write what a piece of a linear layer's inner numbers adds to its sums, for `add_pieces`.
+
+    Piece p of run r goes to place r * PIECES + p of `out`.
+    """
+    BLOCK_M: tl.constexpr = TILES.m
+    BLOCK_N: tl.constexpr = TILES.n
+    BLOCK_K: tl.constexpr = TILES.k
+    ROUNDS: tl.constexpr = (PATCHES.inner + BLOCK_K - 1) // BLOCK_K
+    run = tl.program_id(2).to(tl.int64)
+    piece = tl.program_id(0) % PIECES
+    m = (tl.program_id(0) // PIECES) * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    inside = m < total
+    inputs += run * inputs_stride
+    weight += run * run_stride
+    sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    stop = tl.minimum((piece + 1) * ROUNDS // PIECES * BLOCK_K, PATCHES.inner)
+    for first in range(piece * ROUNDS // PIECES * BLOCK_K, stop, BLOCK_K):
+        flowing = _patches(inputs, m * PATCHES.image, inside, first, PATCHES, TILES)
+        found = _weights(weight, first + tl.arange(0, BLOCK_K), n, PATCHES, TILES)
+        sums = tl.dot(flowing, found.to(tl.float16), sums)
+    behind = (run * PIECES + piece) * total
+    tl.store(
+        out + (behind + m)[:, None] * PATCHES.outputs + n[None, :],
+        sums,
+        mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
+    )
+
+
+@triton.jit
+def add_pieces(
+    pieces, bias, run_stride, out, numbers, OUTPUTS: tl.constexpr, PIECES: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Add up the pieces of a linear layer's sums, always in the same order, and apply bias and ReLU."""
+    run = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < numbers
+    sums = tl.zeros((BLOCK,), tl.float32)
+    for piece in tl.static_range(PIECES):
+        sums += tl.load(pieces + (run * PIECES + piece) * numbers + place, mask=inside, other=0.0)
+    result = _activated(sums + tl.load(bias + run * run_stride + place % OUTPUTS, mask=inside, other=0.0))
+    tl.store(out + run * numbers + place, result.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -100,10 +162,13 @@ def _weights(weight, k, n, PATCHES: tl.constexpr, TILES: tl.constexpr):
 
 
 @triton.jit
-def _patch_offsets(first, k, PATCHES: tl.constexpr, TILES: tl.constexpr):
-    """Return where numbers k = first..first + K of a patch lie, from its start."""
-    if PATCHES.span % TILES.k == 0:  # all in one span: written so that the compiler sees that they are neighbours
-        return (first // PATCHES.span) * PATCHES.pitch + first % PATCHES.span + tl.arange(0, TILES.k)
+def patch_offsets(first, k, PATCHES: tl.constexpr, TILES: tl.constexpr):
+    """Return where numbers k = first..first + K of a patch lie, from its start; `first` is a multiple of K."""
+    if PATCHES.span % TILES.k == 0:  # all in one span: neighbours, which the compiler does not see by itself
+        NEIGHBOURS: tl.constexpr = TILES.k
+        ALIGNED: tl.constexpr = min(PATCHES.power_in_pitch, TILES.k)
+        offsets = (first // PATCHES.span) * PATCHES.pitch + first % PATCHES.span + tl.arange(0, NEIGHBOURS)
+        return tl.max_contiguous(tl.multiple_of(offsets, ALIGNED), NEIGHBOURS)
     return (k // PATCHES.span) * PATCHES.pitch + k % PATCHES.span
 
 
@@ -111,65 +176,11 @@ def _patch_offsets(first, k, PATCHES: tl.constexpr, TILES: tl.constexpr):
 def _patches(inputs, start, inside, first, PATCHES: tl.constexpr, TILES: tl.constexpr):
     """Return numbers first..first + K of the patches that begin at `start` (M,), (M, K)."""
     k = first + tl.arange(0, TILES.k)
-    offsets = _patch_offsets(first, k, PATCHES, TILES)
+    offsets = patch_offsets(first, k, PATCHES, TILES)
     if PATCHES.inner % TILES.k == 0:
         return tl.load(inputs + start[:, None] + offsets[None, :], mask=inside[:, None], other=0.0)
     mask = inside[:, None] & (k < PATCHES.inner)[None, :]
     return tl.load(inputs + start[:, None] + offsets[None, :], mask=mask, other=0.0)
-
-
-@triton.jit
-def weight_gradient(
-    inputs,
-    inputs_stride,
-    gradient,
-    undo,
-    weight_out,
-    bias_out,
-    run_stride,
-    total,
-    PATCHES: tl.constexpr,
-    LAST: tl.constexpr,
-    TILES: tl.constexpr,
-):
-    """Write the gradient of a layer's weights and bias, times `undo` of the run."""
-    BLOCK_M: tl.constexpr = TILES.m
-    BLOCK_N: tl.constexpr = TILES.n
-    BLOCK_K: tl.constexpr = TILES.k
-    run = tl.program_id(2).to(tl.int64)
-    first_k = tl.program_id(0) * BLOCK_K
-    k = first_k + tl.arange(0, BLOCK_K)
-    n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    offsets = _patch_offsets(first_k, k, PATCHES, TILES)
-    inputs += run * inputs_stride
-    sums = tl.zeros((BLOCK_K, BLOCK_N), tl.float32)
-    bias_sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for first in range(0, total, BLOCK_M):
-        m = first + tl.arange(0, BLOCK_M)
-        inside = m < total
-        place = m % PATCHES.places
-        start = patch_starts(m // PATCHES.places, place, PATCHES)
-        found = tl.load(
-            inputs + offsets[:, None] + start[None, :], mask=(k < PATCHES.inner)[:, None] & inside[None, :], other=0.0
-        )
-        flowing = tl.load(
-            gradient + (run * total + m)[:, None] * PATCHES.outputs + n[None, :],
-            mask=inside[:, None] & (n < PATCHES.outputs)[None, :],
-            other=0.0,
-        )
-        if LAST:
-            sums = tl.dot(found, flowing, sums, input_precision="ieee")
-        else:
-            sums = tl.dot(found, flowing, sums)
-        bias_sums += flowing.to(tl.float32)
-    factor = tl.load(undo + run)
-    tl.store(
-        weight_out + run * run_stride + k[:, None] * PATCHES.outputs + n[None, :],
-        sums * factor,
-        mask=(k < PATCHES.inner)[:, None] & (n < PATCHES.outputs)[None, :],
-    )
-    if tl.program_id(0) == 0:
-        tl.store(bias_out + run * run_stride + n, tl.sum(bias_sums, axis=0) * factor, mask=n < PATCHES.outputs)
 
 
 @triton.jit

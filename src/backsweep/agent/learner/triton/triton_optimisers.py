@@ -7,30 +7,30 @@ import triton.language as tl
 
 
 @triton.jit
-def adam(
-    parameters,
-    gradient,
-    mean,
-    square,
-    corrections,
-    numbers,
-    fresh1,
-    beta2,
-    fresh2,
-    eps,
-    smallest,
-    BLOCK: tl.constexpr,
-):
-    """Take one step of Adam, every number read and written once. `fresh` is 1 - beta."""
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+def adam_step(value, slope, mean, square, divisor, rate, ADAM: tl.constexpr):
+    """Return parameters and both moments after one step of Adam along `slope`, with `Optimiser.count`'s corrections."""
+    mean = mean + (slope - mean) * ADAM.fresh1
+    square = tl.maximum(square * ADAM.beta2 + slope * slope * ADAM.fresh2, ADAM.smallest)
+    denominator = tl.sqrt(square) / divisor + ADAM.eps
+    return value + rate * (mean / denominator), mean, square
+
+
+@triton.jit
+def adam(parameters, gradient, mean, square, corrections, numbers, run_stride, ADAM: tl.constexpr, BLOCK: tl.constexpr):
+    """Take one step of Adam for the first numbers of each run, every number read and written once."""
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < numbers
-    slope = tl.load(gradient + place, mask=inside, other=0.0)
+    behind = tl.program_id(1).to(tl.int64) * run_stride
+    parameters += behind
+    mean += behind
+    square += behind
+    slope = tl.load(gradient + behind + place, mask=inside, other=0.0)
     old = tl.load(mean + place, mask=inside, other=0.0)
-    first = old + (slope - old) * fresh1
-    second = tl.load(square + place, mask=inside, other=0.0) * beta2 + slope * slope * fresh2
-    second = tl.maximum(second, smallest)
-    denominator = tl.sqrt(second) / tl.load(corrections) + eps
-    value = tl.load(parameters + place, mask=inside, other=0.0) + tl.load(corrections + 1) * (first / denominator)
+    old_square = tl.load(square + place, mask=inside, other=0.0)
+    value = tl.load(parameters + place, mask=inside, other=0.0)
+    value, first, second = adam_step(
+        value, slope, old, old_square, tl.load(corrections), tl.load(corrections + 1), ADAM
+    )
     tl.store(mean + place, first, mask=inside)
     tl.store(square + place, second, mask=inside)
     tl.store(parameters + place, value, mask=inside)
