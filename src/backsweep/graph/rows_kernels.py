@@ -185,6 +185,8 @@ def prefetch_overwritten(slot: int, graph: GraphArrays) -> None:
     prefetch(vertices, edges[edge, SOURCE], KEY)
     prefetch_vertex(edges[edge, TARGET], graph)
     prefetch(edges, rows[later_slot(slot, 3 * LOOK_AHEAD, capacity), ROW_EDGE])
+    prefetch(graph.returns, later_slot(slot, LOOK_AHEAD, capacity))
+    prefetch(rows, later_slot(slot, 6 * LOOK_AHEAD, capacity))
 
 
 @inlined

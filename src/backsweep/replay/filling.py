@@ -71,9 +71,9 @@ class Filling(ReplayComponents):
                 and successor_unknown is None
                 and not (self._autoreset.some_ended or self._staging.hides_successors)
             ):
-                first = self._counters.item(TOTAL)
+                first = self._counters[TOTAL]
                 try:
-                    done = (self._add_kernel or self._compile_add)(id(arguments), id(table))
+                    done = (self._add_kernel or self._compile_add)(id(arguments), table)
                     if done >= ADDED:
                         for added in self._listeners:  # as `_notify` does, without a call
                             added(first, first + self._num_envs)

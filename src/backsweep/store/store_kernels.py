@@ -215,10 +215,15 @@ def later_slot(slot: int, rows: int, capacity: int) -> int:
 def prefetch_overwritten(slot: int, ring: Ring, frames: Records) -> None:
     """Prefetch the place of an observation that will be released soon, after that of the row in `slot`."""
     rows, capacity = ring.rows, ring.rows.shape[0]
-    prefetch_home(frames.hashes[rows[later_slot(slot, LOOK_AHEAD, capacity), OBSERVATION]], frames.table)
-    observation = rows[later_slot(slot, 2 * LOOK_AHEAD, capacity), OBSERVATION]
+    soon, later = later_slot(slot, LOOK_AHEAD, capacity), later_slot(slot, 2 * LOOK_AHEAD, capacity)
+    prefetch_home(frames.hashes[rows[soon, OBSERVATION]], frames.table)
+    prefetch(ring.episodes, rows[soon, EPISODE])
+    prefetch(ring.values, soon)
+    prefetch(ring.actions, soon)
+    observation = rows[later, OBSERVATION]
     prefetch(frames.hashes, observation)
     prefetch(frames.uses, observation)
+    prefetch(rows, later_slot(slot, 4 * LOOK_AHEAD, capacity))
 
 
 @inlined
