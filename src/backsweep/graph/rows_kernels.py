@@ -80,11 +80,10 @@ from backsweep.store.store_kernels import (
 
 
 @kernel
-def find_or_make_vertex(key: NDArray[np.int64], graph_at: Addresses) -> int:
-    """Return the vertex of a new observation's key. A known key is counted as a collision."""
+def find_or_make_vertex(key: NDArray[np.int64], code: np.uint64, graph_at: Addresses) -> int:
+    """Return the vertex of a new observation's key with this hash. A known key is counted as a collision."""
     graph = unpack(GraphArrays, graph_at)
     vertices, table, counters = graph.vertices, graph.vertex_table, graph.counters
-    code = hash_key(key)
     place = home(code, table)
     while table[place] != EMPTY:
         vertex = number_in(table[place])
@@ -249,7 +248,9 @@ def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays, gra
     if known > 0:
         vertex = np.int64(known - 1)
     else:
-        vertex = np.int64(find_or_make_vertex(keys[-1 - known], graph_at))
+        new = np.int64(-1 - known)
+        code = graph.codes[new] if new < graph.codes.shape[0] else hash_key(keys[new])
+        vertex = np.int64(find_or_make_vertex(keys[new], code, graph_at))
         graph.observation_vertex[observation] = vertex + 1
     graph.vertices[vertex, USES] += 1
     return vertex
@@ -309,7 +310,10 @@ def add_rows(
     capacity, new_keys = rows.shape[0], borrow(keys)
     for i in range(keys.shape[0]):
         graph.observation_vertex[fresh[i, 1]] = -1 - i
-        prefetch_home(hash_key(new_keys[i]), graph.vertex_table)
+        code = hash_key(new_keys[i])
+        prefetch_home(code, graph.vertex_table)
+        if i < graph.codes.shape[0]:
+            graph.codes[i] = code
     if keys.shape[0] < last - first:  # else every row most likely leads to a new vertex
         prefetch_added(first, last, rows, graph)
     slot = first % capacity
