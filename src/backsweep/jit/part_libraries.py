@@ -1,12 +1,12 @@
 """Kernels that are compiled for other kernels only, which takes less than half as long.
 
-numba turns every kernel into machine code, together with a copy of all that it calls. A kernel's caller does not use that
-machine code: it takes a copy of the LLVM code, and optimises and translates the whole again. So a kernel that is called
-five levels below the one that Python calls was translated six times, and one of them is used.
+numba turns every kernel into machine code, together with a copy of all that it calls. A kernel's caller does not use
+that machine code: it takes a copy of the LLVM code, and optimises and translates the whole again. So a kernel that is
+called five levels below the one that Python calls was translated six times, and one of them is used.
 
 Here a kernel that is compiled because another one calls it ends as LLVM code, a *part*. The kernel that Python calls is
-optimised and translated once, with all of its parts. A part has no code to be called by Python; if Python does call that
-kernel, it is compiled in full.
+optimised and translated once, with all of its parts. A part has no code to be called by Python; if Python does call
+that kernel, it is compiled in full.
 """
 
 # numba is not typed.

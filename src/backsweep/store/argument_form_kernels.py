@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, WordVector, unpack
+from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, WordVector, unpack, viewed
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import prefetch_home
 from backsweep.jit.objects_kernels import (
@@ -105,7 +105,7 @@ def stage_arguments(arguments: int, table: Table) -> int:
     """
     done = stage_step(arguments, table)
     lanes = unpack(Form, table[FORM]).numbers[LANES]
-    if not stage_observations(load_int64(arguments + ITEMS + GIVEN_OBSERVATION), 0, table):
+    if not stage_observations(load_int64(arguments + ITEMS + GIVEN_OBSERVATION), np.int64(0), table):
         return done
     if not stage_observations(load_int64(arguments + ITEMS + GIVEN_SUCCESSOR), lanes, table):
         return done
@@ -167,7 +167,7 @@ def stage_actions(item: int, actions: NDArray[np.uint8], form: Form, places: Obj
     """Stage an action for each lane; return whether all are of the usual form and within their space."""
     numbers = form.numbers
     if numbers[ACTION_KIND] == NUMBER:
-        return stage_numbers(item, numbers[ACTION_LOW], numbers[ACTION_HIGH], actions.view(np.int64), places)
+        return stage_numbers(item, numbers[ACTION_LOW], numbers[ACTION_HIGH], viewed(actions, np.int64), places)
     lanes, shape = numbers[LANES], form.action_shape
     address, stride = rows_of(item, lanes, numbers[ACTION_DTYPE], shape, places.known)
     if address == 0:
@@ -191,7 +191,7 @@ def stage_observations(item: int, first: int, table: Table) -> bool:
     numbers, lanes = form.numbers, form.numbers[LANES]
     words = staged.observations[first : first + lanes]
     if numbers[OBSERVATION_KIND] == NUMBER:
-        return stage_numbers(item, numbers[OBSERVATION_LOW], numbers[OBSERVATION_HIGH], words.view(np.int64), places)
+        return stage_numbers(item, numbers[OBSERVATION_LOW], numbers[OBSERVATION_HIGH], viewed(words, np.int64), places)
     address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
     if address == 0:
         return False
@@ -280,7 +280,7 @@ def stage_changes(arguments: int, table: Table) -> bool:
     numbers, lanes, words = form.numbers, form.numbers[LANES], frames.records.shape[1]
     item = load_int64(arguments + ITEMS + GIVEN_OBSERVATION)
     if not in_whole_words(table):
-        return stage_observations(item, 0, table)
+        return stage_observations(item, np.int64(0), table)
     address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
     if address == 0:
         return False

@@ -11,7 +11,7 @@ import numpy as np
 
 from backsweep.encoding.random_projection_kernels import project_bytes, project_float_places
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
-from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack
+from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack, viewed
 from backsweep.jit.compilation import kernel
 from backsweep.jit.objects_kernels import table_in
 from backsweep.store.argument_form_kernels import (
@@ -94,11 +94,11 @@ def add_hashed(key: int, arrays: Table, successors: int) -> int:
         for i in range(new):
             keys[i, 0] = np.int64(observations[fresh[i, 0], 0])
     elif key == KEY_OF_BYTES:
-        project_bytes(observations.view(np.uint8), fresh, matrix, encoder.planes, keys)
+        project_bytes(viewed(observations, np.uint8), fresh, matrix, encoder.planes, keys)
     elif key == KEY_OF_FLOAT32:
-        beyond = project_float_places(observations.view(np.float32), fresh, matrix, keys)
+        beyond = project_float_places(viewed(observations, np.float32), fresh, matrix, keys)
     else:
-        beyond = project_float_places(observations.view(np.float64), fresh, matrix, keys)
+        beyond = project_float_places(viewed(observations, np.float64), fresh, matrix, keys)
     add_rows_to_graph(first, counters[TOTAL], counters[CLEARED], fresh, keys, arrays[RING], arrays[GRAPH])
     return -1 - new if beyond else new
 
