@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from backsweep.store.argument_form_kernels import TAKES_ENDS
 from backsweep.store.ingest import tables_for
 from backsweep.store.ingest_kernels import add_arguments
 from backsweep.store.layout import Layout
+from backsweep.store.output import CAN_COUNT
 from backsweep.store.staging import LARGEST_REWARD
 from backsweep.store.store import Store
 
@@ -249,6 +251,9 @@ class ReplayComponents:
         """Called when the graph or the encoder has new arrays."""
         self._tables = tables_for(self._store, self._graph, self._encoder)
         self._staging, self._counters = self._store.staging, memoryview(self._store.counters)
+        self._rows = np.empty(self._num_envs, np.int64)
+        """What the last `add` returned, or the next one will if nobody holds it then."""
+        self._references_unheld = sys.getrefcount(self._rows) if CAN_COUNT else 0
         forms = self._staging.forms
         self._add_table: int | None = None
         """What `add_arguments` takes, the address of a table; None if it cannot be used."""

@@ -15,6 +15,7 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import prefetch_home
 from backsweep.jit.objects_kernels import (
     BOOL,
+    DATA,
     FLOAT32,
     FLOAT64,
     INT64,
@@ -28,6 +29,7 @@ from backsweep.jit.objects_kernels import (
     number_at,
     numbers_of,
     rows_of,
+    store_int64,
     words_at,
 )
 from backsweep.store.distinct_kernels import Records, copy_and_hash, same_record
@@ -57,6 +59,7 @@ GIVEN_REWARD = 16
 GIVEN_SUCCESSOR = 24
 GIVEN_TERMINATED = 32
 GIVEN_TRUNCATED = 40
+GIVEN_ROWS = 48  # an array of an int64 for each lane, to write serial numbers to
 # Entries of `Form.numbers`.
 LANES = 0
 OBSERVATION_KIND = 1
@@ -243,9 +246,15 @@ def stage_successors(arguments: int, table: Table) -> int:
 
 
 @kernel
-def note_kept(successors: int, table: Table) -> None:
-    """Note which rows the successors that were staged from place `successors` on belong to, if they are kept there."""
+def note_added(arguments: int, successors: int, table: Table) -> None:
+    """Write the serial numbers of the rows that were added to the array that was given for them.
+
+    And note which rows the successors that were staged from place `successors` on belong to, if they are kept there.
+    """
     staged, ring = unpack(Staged, table[STAGED]), unpack(Ring, table[RING])
+    rows = load_int64(load_int64(arguments + ITEMS + GIVEN_ROWS) + DATA)
+    for lane in range(ring.lanes.shape[0]):
+        store_int64(rows + 8 * lane, staged.numbers[lane])
     if successors > ring.lanes.shape[0]:
         for lane in range(ring.lanes.shape[0]):
             staged.kept[lane] = ring.lanes[lane, LANE_LAST]

@@ -20,7 +20,7 @@ from backsweep.store.argument_form_kernels import (
     SOME_ENDED,
     TAKES_ENDS,
     Form,
-    note_kept,
+    note_added,
     stage_arguments,
     stage_changes,
     stage_step,
@@ -107,6 +107,7 @@ def add_hashed(key: int, arrays: Table, successors: int) -> int:
 def add_arguments(arguments: int, table: int) -> int:
     """Stage the arguments in a tuple at the address `arguments`, and add them if all are in the usual form.
 
+    The last item of the tuple is an array that the rows' serial numbers are written to.
     If a step ends an episode, nothing is added unless the form takes ends. Returns as bits what was done. `table` is
     the address of an array object: after its bundles for `add_staged` come those for `stage_arguments`.
     """
@@ -119,6 +120,6 @@ def add_arguments(arguments: int, table: int) -> int:
         successors = stage_successors(arguments, arrays)
         if successors > 0:
             beyond = add_hashed(numbers[KEY_KIND], arrays, successors) < 0
-            note_kept(successors, arrays)
+            note_added(arguments, successors, arrays)
             return done | ADDED | (OUT_OF_RANGE if beyond else 0)
     return stage_arguments(arguments, arrays)
