@@ -79,10 +79,9 @@ from backsweep.store.store_kernels import (
 )
 
 
-@kernel
-def find_or_make_vertex(key: NDArray[np.int64], code: np.uint64, graph_at: Addresses) -> int:
+@inlined
+def find_or_make_vertex(key: NDArray[np.int64], code: np.uint64, graph: GraphArrays) -> int:
     """Return the vertex of a new observation's key with this hash. A known key is counted as a collision."""
-    graph = unpack(GraphArrays, graph_at)
     vertices, table, counters = graph.vertices, graph.vertex_table, graph.counters
     place = home(code, table)
     while table[place] != EMPTY:
@@ -123,10 +122,9 @@ def leave_vertex(vertex: int, graph: GraphArrays) -> None:
         counters[VERTICES_LIVE] -= 1
 
 
-@kernel
-def remove_row(slot: int, graph_at: Addresses) -> None:
+@inlined
+def remove_row(slot: int, graph: GraphArrays) -> None:
     """Remove the oldest row, which is in `slot`, from the graph."""
-    graph = unpack(GraphArrays, graph_at)
     vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
     edge = graph.rows[slot, ROW_EDGE]
     flags = graph.rows[slot, ROW_FLAGS]
@@ -242,7 +240,7 @@ def prefetch_added(first: int, last: int, rows: NDArray[np.int32], graph: GraphA
 
 
 @inlined
-def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays, graph_at: Addresses) -> int:
+def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays) -> int:
     """Return the vertex of a stored observation and count one more use of it."""
     known = graph.observation_vertex[observation]
     if known > 0:
@@ -250,7 +248,7 @@ def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays, gra
     else:
         new = np.int64(-1 - known)
         code = graph.codes[new] if new < graph.codes.shape[0] else hash_key(keys[new])
-        vertex = np.int64(find_or_make_vertex(keys[new], code, graph_at))
+        vertex = np.int64(find_or_make_vertex(keys[new], code, graph))
         graph.observation_vertex[observation] = vertex + 1
     graph.vertices[vertex, USES] += 1
     return vertex
@@ -303,8 +301,7 @@ def add_rows(
     Rows from serial number `oldest` on are in the graph. ``fresh[i]`` is an observation whose vertex is unknown
     and ``keys[i]`` its key; all other observations have their vertex in `observation_vertex`.
     """
-    borrowed = borrow(graph_at)
-    ring, graph = unpack(Ring, ring_at), unpack(GraphArrays, borrowed)
+    ring, graph = unpack(Ring, ring_at), unpack(GraphArrays, graph_at)
     rows, values = ring.rows, ring.values
     vertices, reward_sums, returns, counters = graph.vertices, graph.reward_sums, graph.returns, graph.counters
     capacity, new_keys = rows.shape[0], borrow(keys)
@@ -320,9 +317,9 @@ def add_rows(
     for serial in range(first, last):
         if serial - capacity >= oldest:
             prefetch_overwritten(slot, graph)
-            remove_row(slot, borrowed)
-        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph, borrowed)
-        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph, borrowed)
+            remove_row(slot, graph)
+        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph)
+        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph)
         edge = find_or_make_edge(source, target, graph)
         push(graph.edges[edge, E_START : E_START + 4], slot, graph)
         count_row(edge, 1, graph)

@@ -35,6 +35,8 @@ from backsweep.jit.objects_kernels import (
 from backsweep.store.distinct_kernels import Records, copy_and_hash, same_record
 from backsweep.store.store_kernels import (
     CONTINUES,
+    ENDED,
+    FLAGS,
     FORM,
     FRAMES,
     LANE_LAST,
@@ -49,7 +51,7 @@ from backsweep.store.store_kernels import (
     Ring,
     Staged,
     hash_successors,
-    lasting_slot,
+    last_slot,
 )
 
 # Offsets of the items of the tuple of arguments, in bytes.
@@ -266,6 +268,17 @@ def in_whole_words(table: Table) -> bool:
     numbers, stacks = unpack(Form, table[FORM]).numbers, unpack(Records, table[STACKS])
     words = unpack(Records, table[FRAMES]).records.shape[1]
     return stacks.records.shape[1] == 0 and 8 * words == numbers[OBSERVATION_BYTES]
+
+
+@inlined
+def lasting_slot(lane: int, slot: int, ring: Ring) -> int:
+    """Return where a lane's last row is if its episode goes on and a row for every lane leaves it there, else -1.
+
+    The first of these rows goes to `slot`.
+    """
+    ago = ring.counters[TOTAL] - ring.lanes[lane, LANE_LAST] + 1
+    last = -1 if ago + ring.lanes.shape[0] > ring.rows.shape[0] else last_slot(lane, slot, ring)
+    return -1 if last < 0 or ring.rows[last, FLAGS] & ENDED else last
 
 
 @inlined
