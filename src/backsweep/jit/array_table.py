@@ -25,23 +25,25 @@ import ctypes
 import operator
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
 from numba import from_dtype
 from numba.core import cgutils as numba_cgutils
 from numba.core import types
-from numba.core.typing import arraydecl as numba_arraydecl
+from numba.core.typing.arraydecl import GetItemBuffer, SetItemBuffer
+from numba.core.typing.templates import infer_global as numba_infer_global
 from numba.extending import intrinsic, lower_builtin, models, register_model
 from numba.np import arrayobj as numba_arrayobj
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import interpreted
 
-arraydecl: Any = numba_arraydecl
 arrayobj: Any = numba_arrayobj
 cgutils: Any = numba_cgutils
 lower: Any = lower_builtin
+infer_global: Any = numba_infer_global
 
 MOST_AXES = 4
 COLUMNS = 1 + MOST_AXES
@@ -220,30 +222,32 @@ for _index in (types.Integer, types.BaseTuple):
     lower(operator.setitem, BorrowedArray, _index, types.Number)(_write)
 
 
-class _Read(arraydecl.GetItemBuffer):
+class _ReadType(GetItemBuffer):
     """The type of ``array[index]``, as numba finds it for every array.
 
     numba asks what a processor has of its own before it asks everything else that can be indexed, of which there is so
     much that a seventh of the time of compiling went by.
     """
 
-    metadata: ClassVar = {"target": "cpu"}
+    metadata: Any = MappingProxyType({"target": "cpu"})
 
     def generic(self, args: Any, kws: Any) -> Any:
-        return super().generic(args, kws) if isinstance(args[0], BorrowedArray) else None
+        numbas: Any = super()
+        return numbas.generic(args, kws) if isinstance(args[0], BorrowedArray) else None
 
 
-class _Write(arraydecl.SetItemBuffer):
+class _WriteType(SetItemBuffer):
     """The same for ``array[index] = number``."""
 
-    metadata: ClassVar = _Read.metadata
+    metadata: Any = _ReadType.metadata
 
     def generic(self, args: Any, kws: Any) -> Any:
-        return super().generic(args, kws) if isinstance(args[0], BorrowedArray) else None
+        numbas: Any = super()
+        return numbas.generic(args, kws) if isinstance(args[0], BorrowedArray) else None
 
 
-arraydecl.infer_global(operator.getitem)(_Read)
-arraydecl.infer_global(operator.setitem)(_Write)
+infer_global(operator.getitem)(_ReadType)
+infer_global(operator.setitem)(_WriteType)
 
 
 @intrinsic

@@ -19,9 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from llvmlite import binding
-from numba.core import codegen as numba_codegen
-
-Library: Any = numba_codegen.JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary
 
 
 class _NoEnvironments:
@@ -37,7 +35,7 @@ class _NoEnvironments:
         return getattr(self._codegen, name)
 
 
-class PartLibrary(Library):
+class PartLibrary(JITCodeLibrary):
     """numba's library of a compiled function, without optimised and without machine code."""
 
     @property
@@ -78,7 +76,7 @@ def libraries_of(context: Any, part: bool) -> Iterator[None]:
     """Make parts, or else whole kernels, of what is compiled within the block; numba's lock must be held."""
     codegen = context.codegen()
     before = codegen._library_class
-    codegen._library_class = PartLibrary if part else Library
+    codegen._library_class = PartLibrary if part else JITCodeLibrary
     try:
         yield
     finally:

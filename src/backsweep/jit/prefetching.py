@@ -45,4 +45,4 @@ def _prefetch(context: Any, array: Any, index: Any, offset: Any = None) -> Any:
 
 
 if not interpreted():
-    prefetch = _prefetch  # numba supplies the first argument
+    prefetch = _prefetch  # type: ignore[assignment]

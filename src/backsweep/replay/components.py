@@ -250,7 +250,7 @@ class ReplayComponents:
     def _use_arrays(self) -> None:
         """Called when the graph or the encoder has new arrays."""
         self._tables = tables_for(self._store, self._graph, self._encoder)
-        self._staging, self._counters = self._store.staging, memoryview(self._store.counters)
+        self._staging, self._counters = self._store.staging, self._store.counters.data
         self._rows = np.empty(self._num_envs, np.int64)
         """What the last `add` returned, or the next one will if nobody holds it then."""
         self._references_unheld = sys.getrefcount(self._rows) if CAN_COUNT else 0

@@ -78,7 +78,7 @@ class LivePrioritized(LiveSampler):
         self.config = config
         self._tree = SumTree(experience.capacity, with_minima=config.normalise == "buffer")
         self.largest = 1.0
-        self._counters = memoryview(experience.store.counters)  # read faster than the array
+        self._counters = experience.store.counters.data  # read faster than the array
         self._settled = 0
         """Rows from this serial number on get their priorities when the tree is next used."""
         self._clip = math.inf if config.clip is None else float(config.clip)
