@@ -84,6 +84,11 @@ CANDIDATES = 9  # the number of terminal vertices that a root is chosen from
 
 ALL_PREDECESSORS = 0
 LOOK_AHEAD_EDGES = 8
+# How many expansions ahead each step of a chain of look-ups is prefetched; usually eight vertices wait, one for each root.
+VERTEX_AHEAD = 7
+LIST_AHEAD = 6
+EDGES_AHEAD = 4
+SOURCE_AHEAD = 2
 DEFAULT_EDGES_AT_ONCE = 256
 DEFAULT_LONG_QUEUE = 8192
 
@@ -198,19 +203,32 @@ def follow_edge(edge: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep
 def look_ahead(graph: GraphArrays, sweep: SweepArrays) -> None:
     """Prefetch what the next expansions will read; nothing changes.
 
-    The vertex is read three expansions ahead, its list of edges two ahead, the edges one ahead.
+    Each is found by the one before: a vertex, its list of edges, the edges, and what following one of them reads.
     """
     vertices, pool, queue, counters = graph.vertices, graph.pool, sweep.queue, sweep.counters
     head, waiting, size = counters[QUEUE_HEAD], counters[QUEUE_COUNT], queue.shape[0]
-    if waiting > 3:
-        prefetch(vertices, queue[wrap(head + 3, size), Q_VERTEX])
-    if waiting > 2:
-        prefetch(pool, vertices[queue[wrap(head + 2, size), Q_VERTEX], START])
-    if waiting > 1:
-        vertex = queue[wrap(head + 1, size), Q_VERTEX]
+    if waiting > VERTEX_AHEAD:
+        prefetch(vertices, queue[wrap(head + VERTEX_AHEAD, size), Q_VERTEX])
+    if waiting > LIST_AHEAD:
+        prefetch(pool, vertices[queue[wrap(head + LIST_AHEAD, size), Q_VERTEX], START])
+    if waiting > EDGES_AHEAD:
+        vertex = queue[wrap(head + EDGES_AHEAD, size), Q_VERTEX]
         start = vertices[vertex, START]
         for i in range(min(vertices[vertex, COUNT], LOOK_AHEAD_EDGES)):
             prefetch(graph.edges, pool[start + i])
+    if waiting > SOURCE_AHEAD:
+        vertex = queue[wrap(head + SOURCE_AHEAD, size), Q_VERTEX]
+        if vertices[vertex, COUNT] > 0:
+            prefetch_source(pool[vertices[vertex, START]], graph, sweep)
+
+
+@inlined
+def prefetch_source(edge: int, graph: GraphArrays, sweep: SweepArrays) -> None:
+    """Prefetch what following an edge reads."""
+    source = graph.edges[edge, SOURCE]
+    prefetch(graph.vertices, source)
+    prefetch(sweep.visited, source)
+    prefetch(graph.pool, graph.edges[edge, E_START])
 
 
 @inlined
@@ -254,10 +272,7 @@ def expand(
     else:
         draw_distinct(state, count, predecessors, chosen, swapped)
     for i in range(predecessors):
-        source = edges[pool[start + chosen[i]], SOURCE]
-        prefetch(vertices, source)
-        prefetch(sweep.visited, source)
-        prefetch(pool, edges[pool[start + chosen[i]], E_START])
+        prefetch_source(pool[start + chosen[i]], graph, sweep)
     for i in range(predecessors):
         follow_edge(pool[start + chosen[i]], live, ring, graph, sweep)
 
