@@ -196,6 +196,9 @@ def follow_edge(edge: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep
     count = edges[edge, E_COUNT]
     ahead = edges[edge, E_HEAD] + draw_below(sweep.random, count)
     slot = graph.pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
+    prefetch(ring.rows, slot)  # the row will be read for the batch
+    prefetch(ring.values, slot)
+    prefetch(ring.actions, slot)
     reach(edges[edge, SOURCE], serial_of(slot, live), live, ring, graph, sweep)
 
 
