@@ -42,7 +42,6 @@ from backsweep.graph.graph_kernels import (
     SOURCE,
     STAMP,
     START,
-    TARGET,
     TERMINALS,
     USES,
     GraphArrays,
@@ -54,6 +53,7 @@ from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.store_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL, Ring
 from backsweep.sweep.choice_kernels import draw_better_terminals, draw_by_visits, draw_distinct, draw_pseudo_terminals
+from backsweep.sweep.edge_prefetch_kernels import prefetch_guessed, prefetch_source
 
 # Columns of queue.
 Q_VERTEX, Q_STAMP, Q_ROW, QUEUE_COLUMNS = range(4)
@@ -91,7 +91,6 @@ LIST_AHEAD = 6
 EDGES_AHEAD = 4
 SOURCE_AHEAD = 2
 FEW_WAITING = 6  # while fewer vertices wait, what comes next is guessed
-GUESSED_AHEAD = 4
 DEFAULT_EDGES_AT_ONCE = 256
 DEFAULT_LONG_QUEUE = 8192
 
@@ -193,24 +192,6 @@ def reach(vertex: int, row: int, live: LiveRows, ring: Ring, graph: GraphArrays,
 
 
 @inlined
-def prefetch_guessed(edge: int, slot: int, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> None:
-    """Prefetch what will be read some steps on if no state comes twice: a queue of few vertices does not say it.
-
-    The steps of an episode then lie at equal distances, in every array. A wrong guess costs little.
-    """
-    edges, source = graph.edges, np.int64(graph.edges[edge, SOURCE])
-    ahead = GUESSED_AHEAD * (source - np.int64(edges[edge, TARGET]))
-    vertex, later, row = source + ahead, edge + ahead, slot + ahead
-    if min(vertex, later, row) < 0 or vertex >= graph.vertices.shape[0] or max(later, row) >= ring.rows.shape[0]:
-        return
-    prefetch(graph.vertices, vertex)
-    prefetch(sweep.visited, vertex)
-    prefetch(edges, later)
-    prefetch(graph.pool, edges[edge, E_START] + 2 * ahead)  # a vertex and an edge take one place each
-    prefetch(ring.rows, row)
-
-
-@inlined
 def follow_edge(edge: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep: SweepArrays) -> None:
     """Draw one transition of an edge and put the edge's source in the queue."""
     edges = graph.edges
@@ -218,7 +199,7 @@ def follow_edge(edge: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep
     ahead = edges[edge, E_HEAD] + draw_below(sweep.random, count)
     slot = graph.pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
     if sweep.counters[QUEUE_COUNT] < FEW_WAITING:
-        prefetch_guessed(edge, slot, ring, graph, sweep)
+        prefetch_guessed(edge, slot, ring.rows, graph, sweep.visited)
     prefetch(ring.rows, slot)  # the row will be read for the batch
     prefetch(ring.values, slot)
     prefetch(ring.actions, slot)
@@ -245,16 +226,7 @@ def look_ahead(graph: GraphArrays, sweep: SweepArrays) -> None:
     if waiting > SOURCE_AHEAD:
         vertex = queue[wrap(head + SOURCE_AHEAD, size), Q_VERTEX]
         if vertices[vertex, COUNT] > 0:
-            prefetch_source(pool[vertices[vertex, START]], graph, sweep)
-
-
-@inlined
-def prefetch_source(edge: int, graph: GraphArrays, sweep: SweepArrays) -> None:
-    """Prefetch what following an edge reads."""
-    source = graph.edges[edge, SOURCE]
-    prefetch(graph.vertices, source)
-    prefetch(sweep.visited, source)
-    prefetch(graph.pool, graph.edges[edge, E_START])
+            prefetch_source(pool[vertices[vertex, START]], graph, sweep.visited)
 
 
 @inlined
@@ -298,7 +270,7 @@ def expand(
     else:
         draw_distinct(state, count, predecessors, chosen, swapped)
     for i in range(predecessors):
-        prefetch_source(pool[start + chosen[i]], graph, sweep)
+        prefetch_source(pool[start + chosen[i]], graph, sweep.visited)
     for i in range(predecessors):
         follow_edge(pool[start + chosen[i]], live, ring, graph, sweep)
 
