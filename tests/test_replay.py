@@ -54,6 +54,26 @@ def test_n_steps_work_with_every_sampler() -> None:
             twin.sample(10)
 
 
+def test_row_numbers_stay_what_they_are_as_long_as_somebody_holds_them() -> None:
+    replay = Replay(gym.spaces.Discrete(9), gym.spaces.Discrete(3), 20, num_envs=2)
+
+    def add() -> Any:
+        return replay.add(np.array([1, 2]), np.array([0, 1]), np.zeros(2), np.array([3, 4]), NO, NO)
+
+    first, part = add(), add()[1:]
+    held = [add() for _ in range(3)]
+    part_as_bytes = memoryview(add())
+    for _ in range(3):
+        add()
+    assert first.tolist() == [0, 1]
+    assert part.tolist() == [3]
+    assert [rows.tolist() for rows in held] == [[4, 5], [6, 7], [8, 9]]
+    assert part_as_bytes.tolist() == [10, 11]
+    replay.clear()
+    assert add().tolist() == [18, 19]
+    assert first.tolist() == [0, 1]
+
+
 def test_rows_do_not_depend_on_how_lanes_are_masked_out() -> None:
     """A lane that sits out a call is as if it had not been there."""
     masked = Replay(gym.spaces.Discrete(9), gym.spaces.Discrete(2), 10, num_envs=2)

@@ -22,10 +22,12 @@ from backsweep.jit.array_table import (
     Int32Cube,
     Int64Vector,
     Table,
+    WordMatrix,
     address_table,
     address_tables,
     addresses_of,
     unpack,
+    viewed,
 )
 from backsweep.jit.compilation import interpreted, kernel
 
@@ -213,3 +215,38 @@ class Vague(NamedTuple):
 def test_a_bundle_must_say_what_its_arrays_are() -> None:
     with pytest.raises(TypeError, match=r"Vague.counts must be annotated with a kind of array"):
         addresses_of(Vague(np.zeros(1, np.int64)))
+
+
+class Words(NamedTuple):
+    """Rows of words."""
+
+    words: WordMatrix
+
+
+@kernel
+def double_halves(addresses: Addresses, first: int) -> int:
+    """Double the 32-bit numbers of the rows from `first` on; return how many there are in a row."""
+    words = unpack(Words, addresses).words
+    halves = viewed(words[first:], np.int32)
+    for i in range(halves.shape[0]):
+        for j in range(halves.shape[1]):
+            halves[i, j] *= 2
+    return viewed(halves, np.uint64).shape[1] + halves.shape[1]
+
+
+@pytest.mark.parametrize("width", [0, 1, 5])
+def test_the_rows_of_a_bundle_can_be_seen_as_other_numbers(width: int) -> None:
+    numbers = np.arange(3 * 2 * width, dtype=np.int32).reshape(3, 2 * width)
+    expected = numbers * np.array([[1], [2], [2]], np.int32)
+    assert double_halves(addresses_of(Words(numbers.view(np.uint64))), 1) == 3 * width
+    assert np.array_equal(numbers, expected)
+
+
+@pytest.mark.skipif(interpreted(), reason="numpy sees any array as other numbers")
+def test_only_what_a_kernel_borrows_is_seen_as_other_numbers() -> None:
+    @kernel
+    def see(numbers: NDArray[np.int64]) -> int:
+        return viewed(numbers, np.int32).shape[0]
+
+    with pytest.raises(TypeError, match="viewed takes an array of a bundle"):
+        see(np.zeros(3, np.int64))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.encoding.byte_products_kernels import BLOCK, OUTPUTS, multiply_blocks
-from backsweep.jit.compilation import kernel
+from backsweep.jit.compilation import inlined, kernel
 
 FRACTION_BITS = 20
 SCALE = float(1 << FRACTION_BITS)
@@ -102,10 +102,28 @@ def project_float_places(
     beyond = False
     for item in range(keys.shape[0]):
         place = places[item, 0]
+        if matrix.shape[0] == OUTPUTS:  # the usual length of a key: its sums stay in registers
+            first, second, third = np.int64(0), np.int64(0), np.int64(0)
+            for i in range(matrix.shape[1]):
+                fixed, out = fixed_point(np.float64(observations[place, i]))
+                beyond |= out
+                first += np.int64(matrix[0, i]) * fixed
+                second += np.int64(matrix[1, i]) * fixed
+                third += np.int64(matrix[2, i]) * fixed
+            keys[item, 0] += first
+            keys[item, 1] += second
+            keys[item, 2] += third
+            continue
         for i in range(matrix.shape[1]):
-            scaled = np.rint(np.float64(observations[place, i]) * SCALE)
-            beyond |= abs(scaled) > LARGEST
-            fixed = np.int64(min(max(scaled, -LARGEST), LARGEST))
+            fixed, out = fixed_point(np.float64(observations[place, i]))
+            beyond |= out
             for k in range(matrix.shape[0]):
                 keys[item, k] += np.int64(matrix[k, i]) * fixed
     return beyond
+
+
+@inlined
+def fixed_point(number: float) -> tuple[int, bool]:
+    """Return a number in units of 2**-20, rounded and clipped, and whether it was out of range."""
+    scaled = np.rint(number * SCALE)
+    return np.int64(min(max(scaled, -LARGEST), LARGEST)), abs(scaled) > LARGEST

@@ -107,6 +107,7 @@ class Graph(SavedComponent):
             self._tallies,
             self._trees,
             temperatures,
+            np.zeros(2 * store.num_envs, np.uint64),
         )
         self.addresses = addresses_of(self.bundle)
         self._no_keys = np.empty((0, encoder.words), np.int64)

@@ -114,6 +114,8 @@ class GraphArrays(NamedTuple):
     trees: Float64Matrix
     """One softmax tree after another, one for each temperature."""
     temperatures: Float64Vector
+    codes: WordVector
+    """Scratch: the hashes of the first keys of an add."""
 
 
 @inlined

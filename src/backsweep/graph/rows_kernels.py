@@ -79,12 +79,10 @@ from backsweep.store.store_kernels import (
 )
 
 
-@kernel
-def find_or_make_vertex(key: NDArray[np.int64], graph_at: Addresses) -> int:
-    """Return the vertex of a new observation's key. A known key is counted as a collision."""
-    graph = unpack(GraphArrays, graph_at)
+@inlined
+def find_or_make_vertex(key: NDArray[np.int64], code: np.uint64, graph: GraphArrays) -> int:
+    """Return the vertex of a new observation's key with this hash. A known key is counted as a collision."""
     vertices, table, counters = graph.vertices, graph.vertex_table, graph.counters
-    code = hash_key(key)
     place = home(code, table)
     while table[place] != EMPTY:
         vertex = number_in(table[place])
@@ -124,10 +122,9 @@ def leave_vertex(vertex: int, graph: GraphArrays) -> None:
         counters[VERTICES_LIVE] -= 1
 
 
-@kernel
-def remove_row(slot: int, graph_at: Addresses) -> None:
+@inlined
+def remove_row(slot: int, graph: GraphArrays) -> None:
     """Remove the oldest row, which is in `slot`, from the graph."""
-    graph = unpack(GraphArrays, graph_at)
     vertices, edges, pool, counters = graph.vertices, graph.edges, graph.pool, graph.counters
     edge = graph.rows[slot, ROW_EDGE]
     flags = graph.rows[slot, ROW_FLAGS]
@@ -185,6 +182,8 @@ def prefetch_overwritten(slot: int, graph: GraphArrays) -> None:
     prefetch(vertices, edges[edge, SOURCE], KEY)
     prefetch_vertex(edges[edge, TARGET], graph)
     prefetch(edges, rows[later_slot(slot, 3 * LOOK_AHEAD, capacity), ROW_EDGE])
+    prefetch(graph.returns, later_slot(slot, LOOK_AHEAD, capacity))
+    prefetch(rows, later_slot(slot, 6 * LOOK_AHEAD, capacity))
 
 
 @inlined
@@ -241,13 +240,15 @@ def prefetch_added(first: int, last: int, rows: NDArray[np.int32], graph: GraphA
 
 
 @inlined
-def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays, graph_at: Addresses) -> int:
+def vertex_of(observation: int, keys: NDArray[np.int64], graph: GraphArrays) -> int:
     """Return the vertex of a stored observation and count one more use of it."""
     known = graph.observation_vertex[observation]
     if known > 0:
         vertex = np.int64(known - 1)
     else:
-        vertex = np.int64(find_or_make_vertex(keys[-1 - known], graph_at))
+        new = np.int64(-1 - known)
+        code = graph.codes[new] if new < graph.codes.shape[0] else hash_key(keys[new])
+        vertex = np.int64(find_or_make_vertex(keys[new], code, graph))
         graph.observation_vertex[observation] = vertex + 1
     graph.vertices[vertex, USES] += 1
     return vertex
@@ -300,23 +301,25 @@ def add_rows(
     Rows from serial number `oldest` on are in the graph. ``fresh[i]`` is an observation whose vertex is unknown
     and ``keys[i]`` its key; all other observations have their vertex in `observation_vertex`.
     """
-    borrowed = borrow(graph_at)
-    ring, graph = unpack(Ring, ring_at), unpack(GraphArrays, borrowed)
+    ring, graph = unpack(Ring, ring_at), unpack(GraphArrays, graph_at)
     rows, values = ring.rows, ring.values
     vertices, reward_sums, returns, counters = graph.vertices, graph.reward_sums, graph.returns, graph.counters
     capacity, new_keys = rows.shape[0], borrow(keys)
     for i in range(keys.shape[0]):
         graph.observation_vertex[fresh[i, 1]] = -1 - i
-        prefetch_home(hash_key(new_keys[i]), graph.vertex_table)
+        code = hash_key(new_keys[i])
+        prefetch_home(code, graph.vertex_table)
+        if i < graph.codes.shape[0]:
+            graph.codes[i] = code
     if keys.shape[0] < last - first:  # else every row most likely leads to a new vertex
         prefetch_added(first, last, rows, graph)
     slot = first % capacity
     for serial in range(first, last):
         if serial - capacity >= oldest:
             prefetch_overwritten(slot, graph)
-            remove_row(slot, borrowed)
-        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph, borrowed)
-        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph, borrowed)
+            remove_row(slot, graph)
+        source = vertex_of(rows[slot, OBSERVATION], new_keys, graph)
+        target = vertex_of(rows[slot, NEXT_OBSERVATION], new_keys, graph)
         edge = find_or_make_edge(source, target, graph)
         push(graph.edges[edge, E_START : E_START + 4], slot, graph)
         count_row(edge, 1, graph)

@@ -25,12 +25,15 @@ import ctypes
 import operator
 from collections.abc import Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
 from numba import from_dtype
 from numba.core import cgutils as numba_cgutils
 from numba.core import types
+from numba.core.typing.arraydecl import GetItemBuffer, SetItemBuffer
+from numba.core.typing.templates import infer_global as numba_infer_global
 from numba.extending import intrinsic, lower_builtin, models, register_model
 from numba.np import arrayobj as numba_arrayobj
 from numpy.typing import NDArray
@@ -40,6 +43,7 @@ from backsweep.jit.compilation import interpreted
 arrayobj: Any = numba_arrayobj
 cgutils: Any = numba_cgutils
 lower: Any = lower_builtin
+infer_global: Any = numba_infer_global
 
 MOST_AXES = 4
 COLUMNS = 1 + MOST_AXES
@@ -218,6 +222,34 @@ for _index in (types.Integer, types.BaseTuple):
     lower(operator.setitem, BorrowedArray, _index, types.Number)(_write)
 
 
+class _ReadType(GetItemBuffer):
+    """The type of ``array[index]``, as numba finds it for every array.
+
+    numba asks what a processor has of its own before it asks everything else that can be indexed, of which there is so
+    much that a seventh of the time of compiling went by.
+    """
+
+    metadata: Any = MappingProxyType({"target": "cpu"})
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        numbas: Any = super()
+        return numbas.generic(args, kws) if isinstance(args[0], BorrowedArray) else None
+
+
+class _WriteType(SetItemBuffer):
+    """The same for ``array[index] = number``."""
+
+    metadata: Any = _ReadType.metadata
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        numbas: Any = super()
+        return numbas.generic(args, kws) if isinstance(args[0], BorrowedArray) else None
+
+
+infer_global(operator.getitem)(_ReadType)
+infer_global(operator.setitem)(_WriteType)
+
+
 @intrinsic
 def _compiled_unpack(typing_context: Any, bundle: Any, addresses: Any) -> Any:
     kind = (addresses.ndim, addresses.layout, addresses.dtype) if isinstance(addresses, types.Array) else None
@@ -276,6 +308,34 @@ def _compiled_borrow(typing_context: Any, table: Any) -> Any:
     return borrowed(table), generate
 
 
+def viewed(array: NDArray[Any], kind: type[Any]) -> NDArray[Any]:
+    """Return an array of a bundle, or the first rows of one, as numbers of another kind."""
+    return array.view(kind)
+
+
+@intrinsic
+def _compiled_view(typing_context: Any, array: Any, kind: Any) -> Any:
+    """What numba compiles for `view` is several functions, which also look whether sizes fit."""
+    if not isinstance(array, BorrowedArray) or array.layout != "C":
+        raise TypeError(f"viewed takes an array of a bundle, got {array}")
+    result = array.copy(dtype=kind.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = arrayobj.make_array(signature.args[0])(context, builder, arguments[0])
+        view = arrayobj.make_array(result)(context, builder)
+        item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(result.dtype)))
+        shape, strides = (cgutils.unpack_tuple(builder, part) for part in (given.shape, given.strides))
+        shape[-1] = builder.udiv(builder.mul(shape[-1], given.itemsize), item)
+        data = builder.bitcast(given.data, view.data.type)
+        arrayobj.populate_array(
+            view, data=data, shape=shape, strides=[*strides[:-1], item], itemsize=item, meminfo=None
+        )
+        return view._getvalue()
+
+    return result(array, kind), generate
+
+
 if not interpreted():
     unpack = _compiled_unpack  # type: ignore[assignment]
+    viewed = _compiled_view  # type: ignore[assignment]
     borrow = _compiled_borrow  # type: ignore[assignment]

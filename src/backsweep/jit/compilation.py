@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from backsweep.jit.kernel_cache import cache_folder, with_cache
+from backsweep.jit.part_libraries import is_part
 from backsweep.jit.wheel_cache import has_kernels
 
 _numba: Any = numba.config
@@ -57,7 +58,7 @@ def entry_point(kernel: Callable[..., Any], numbers: int) -> Callable[..., Any] 
     """
     dispatcher: Any = kernel
     found = None if interpreted() else dispatcher.overloads.get((numba.int64,) * numbers)
-    return None if found is None else cast(Callable[..., Any], found.entry_point)
+    return None if found is None or is_part(found) else cast(Callable[..., Any], found.entry_point)
 
 
 @cache

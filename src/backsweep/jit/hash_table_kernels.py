@@ -105,5 +105,5 @@ def prefetch_home(code: np.uint64, table: NDArray[Any]) -> None:
 @inlined
 def likely_item(code: np.uint64, table: NDArray[np.uint64]) -> int:
     """Return the number of the item in the home of a hash if it may have this hash, else -1: for prefetching it."""
-    found = table[home(code, table)]
-    return number_in(found) if found != EMPTY and may_be(found, code) else -1
+    found = table[home(code, table)]  # in an empty place stands the number -1
+    return number_in(found) if may_be(found, code) else -1

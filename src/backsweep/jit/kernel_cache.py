@@ -26,10 +26,12 @@ import numba
 import xxhash
 from numba.core import sigutils, types
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 
 from backsweep.jit import wheel_cache
 from backsweep.jit.garbage import rarer_searches
 from backsweep.jit.interrupts import uninterrupted
+from backsweep.jit.part_libraries import is_part, libraries_of, set_environments
 
 _numba: Any = numba.config
 COMPILED = (
@@ -40,6 +42,7 @@ COMPILED = (
     "array_table.py",
     "compilation.py",
     "kernel_cache.py",
+    "part_libraries.py",
     "wheel_cache.py",
 )
 """The files that affect compiled code: kernels, constants, shared tools, decorators and cache."""
@@ -59,8 +62,9 @@ class KernelCache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Cache compiled code if possible."""
-        if not any(map(_only_kernels_have, sig)):
-            wheel_cache.save(self._py_func, sig, data, contents_digest())
+        if is_part(data):
+            return  # it is cached as a part of its callers
+        wheel_cache.save(self._py_func, sig, data, contents_digest())
         try:
             try:
                 super().save_overload(sig, data)
@@ -71,6 +75,10 @@ class KernelCache(FunctionCache):
                 super().save_overload(sig, data)
         except OSError as error:
             say_once(f"compiled kernels cannot be cached in {cache_folder()} ({error.strerror}); continuing without")
+
+
+_compiling: list[Any] = []
+"""The kernels that are being compiled, each for the one before it; whoever holds numba's lock may change it."""
 
 
 def with_cache(dispatcher: Any) -> Any:
@@ -91,22 +99,40 @@ def with_cache(dispatcher: Any) -> Any:
 def _compile_in_one_go(dispatcher: Any) -> None:
     """Delay signals while numba compiles or loads: an interrupted numba cannot be used any more in the process.
 
-    A kernel with arguments that only other kernels can pass gets no wrapper for calls from Python: for bundles of
-    arrays the wrapper is more code, and takes longer to compile, than most kernels.
+    A kernel that another one calls becomes a part of it (`part_libraries.py`), and gets no wrapper for calls from
+    Python: for bundles of arrays the wrapper is more code, and takes longer to compile, than most kernels.
     """
-    compile_it, options = dispatcher.compile, dispatcher.targetoptions
+    compile_it, add_it, options = dispatcher.compile, dispatcher.add_overload, dispatcher.targetoptions
 
     def compile_whole(signature: Any) -> Any:
-        arguments, _ = sigutils.normalize_signature(signature)
+        given, _ = sigutils.normalize_signature(signature)
+        arguments = tuple(given)
         before = options.get("no_cpython_wrapper", False)
-        with uninterrupted(), rarer_searches():
-            options["no_cpython_wrapper"] = any(map(_only_kernels_have, arguments))
+        with uninterrupted(), rarer_searches(), global_compiler_lock:
+            part = bool(_compiling) or any(map(_only_kernels_have, arguments))
+            part = part and not options.get("parallel")  # whose loops call machine code
+            known = dispatcher.overloads.get(arguments)
+            if known is not None and is_part(known) and not part:
+                del dispatcher.overloads[arguments]
+            options["no_cpython_wrapper"] = part
+            _compiling.append(dispatcher)
             try:
-                return compile_it(signature)
+                with libraries_of(dispatcher.targetctx, part):
+                    found = compile_it(signature)
             finally:
+                _compiling.pop()
                 options["no_cpython_wrapper"] = before
+            if not part:
+                set_environments(dispatcher.overloads[arguments])
+            return found
 
-    dispatcher.compile = compile_whole
+    def add_overload(result: Any) -> None:
+        if is_part(result):
+            dispatcher.overloads[tuple(result.signature.args)] = result  # where kernels find it, and Python does not
+        else:
+            add_it(result)
+
+    dispatcher.compile, dispatcher.add_overload = compile_whole, add_overload
 
 
 def _only_kernels_have(kind: Any) -> bool:

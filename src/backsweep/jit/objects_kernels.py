@@ -73,6 +73,18 @@ load_float32, load_float64 = _loader(types.float32), _loader(types.float64)
 
 
 @intrinsic
+def _store_int64(context: Any, address: Any, number: Any) -> Any:
+    """Write a number to an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], context.get_data_type(types.int64).as_pointer())
+        builder.store(arguments[1], pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
 def _copy_bytes(context: Any, array: Any, row: Any, address: Any, count: Any) -> Any:
     """Copy `count` bytes from an address to the start of a row of an array."""
 
@@ -121,7 +133,8 @@ def _table_at(context: Any, address: Any, bundles: Any, arrays: Any) -> Any:
     return kind(types.int64, types.int64, types.int64), generate
 
 
-copy_bytes: Any = _copy_bytes  # numba supplies the first argument
+store_int64: Any = _store_int64  # numba supplies the first argument
+copy_bytes: Any = _copy_bytes
 words_at: Any = _words_at
 table_at: Any = _table_at
 

@@ -11,7 +11,9 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils as numba_cgutils
 from numba.core import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
+
+from backsweep.jit.compilation import interpreted
 
 cgutils: Any = numba_cgutils
 READ, KEEP_IN_ALL_CACHES, DATA = 0, 3, 1
@@ -21,24 +23,16 @@ def prefetch(array: Any, index: int, offset: int = 0) -> None:
     """Prefetch ``array[index]``, an index of the array's first axis, from the number `offset` on."""
 
 
-@overload(prefetch)
-def _compiled_prefetch(array: Any, index: int, offset: int = 0) -> Any:
-    hint: Any = _prefetch  # numba supplies the first argument
-
-    def implementation(array: Any, index: int, offset: int = 0) -> None:
-        hint(array, index, offset)
-
-    return implementation
-
-
 @intrinsic
-def _prefetch(context: Any, array: Any, index: Any, offset: Any) -> Any:
+def _prefetch(context: Any, array: Any, index: Any, offset: Any = None) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
         stride = builder.extract_value(view.strides, 0)
         position = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        within = builder.mul(view.itemsize, context.cast(builder, arguments[2], signature.args[2], types.intp))
-        start = builder.add(builder.ptrtoint(view.data, stride.type), within)
+        start = builder.ptrtoint(view.data, stride.type)
+        if offset is not None:
+            within = context.cast(builder, arguments[2], signature.args[2], types.intp)
+            start = builder.add(start, builder.mul(view.itemsize, within))
         byte_pointer = ir.IntType(8).as_pointer()
         address = builder.inttoptr(builder.add(start, builder.mul(stride, position)), byte_pointer)
         number = ir.IntType(32)
@@ -47,4 +41,8 @@ def _prefetch(context: Any, array: Any, index: Any, offset: Any) -> Any:
         builder.call(hint, [address, number(READ), number(KEEP_IN_ALL_CACHES), number(DATA)])
         return context.get_dummy_value()
 
-    return types.void(array, index, types.int64), generate
+    return types.void(array, index, types.none if offset is None else types.int64), generate
+
+
+if not interpreted():
+    prefetch = _prefetch  # type: ignore[assignment]

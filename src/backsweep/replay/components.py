@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from backsweep.encoding import DiscreteKey, Encoder, ExactBytes, Quantized, Rand
 from backsweep.encoding.base import LiveEncoder
 from backsweep.encoding.discrete import is_discrete
 from backsweep.graph.graph import Graph, GraphView
-from backsweep.jit.array_table import Table
 from backsweep.jit.compilation import announce_first_compilation, entry_point
 from backsweep.jit.forks import guard
 from backsweep.jit.random_streams import checked_seed, named_generator
@@ -39,6 +39,7 @@ from backsweep.store.argument_form_kernels import TAKES_ENDS
 from backsweep.store.ingest import tables_for
 from backsweep.store.ingest_kernels import add_arguments
 from backsweep.store.layout import Layout
+from backsweep.store.output import CAN_COUNT
 from backsweep.store.staging import LARGEST_REWARD
 from backsweep.store.store import Store
 
@@ -249,15 +250,18 @@ class ReplayComponents:
     def _use_arrays(self) -> None:
         """Called when the graph or the encoder has new arrays."""
         self._tables = tables_for(self._store, self._graph, self._encoder)
-        self._staging, self._counters = self._store.staging, self._store.counters
+        self._staging, self._counters = self._store.staging, self._store.counters.data
+        self._rows = np.empty(self._num_envs, np.int64)
+        """What the last `add` returned, or the next one will if nobody holds it then."""
+        self._references_unheld = sys.getrefcount(self._rows) if CAN_COUNT else 0
         forms = self._staging.forms
-        self._add_table: Table | None = None
-        """What `add_arguments` takes; None if it cannot be used."""
+        self._add_table: int | None = None
+        """What `add_arguments` takes, the address of a table; None if it cannot be used."""
         self._add_kernel: Callable[[int, int], int] | None = entry_point(add_arguments, 2)
         """`add_arguments`, called directly; None until it is compiled."""
         if self._tables is not None and forms is not None and not self._store.in_file:
             forms[0].numbers[TAKES_ENDS] = self._autoreset.takes_ends
-            self._add_table = self._tables[1]
+            self._add_table = id(self._tables[1])
 
     # -- what a save holds, for `backsweep.saving` --------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,6 @@ class Filling(ReplayComponents):
             are stored, with a separate state in the graph. Truncations are skipped, because there is no state to
             bootstrap from, and counted in `stats`.
         """
-        arguments = (observation, action, reward, next_observation, terminated, truncated)
         with self._lock:
             done: int | None = None
             table = self._add_table
@@ -71,9 +71,13 @@ class Filling(ReplayComponents):
                 and successor_unknown is None
                 and not (self._autoreset.some_ended or self._staging.hides_successors)
             ):
-                first = self._counters.item(TOTAL)
+                first = self._counters[TOTAL]
+                if getrefcount(self._rows) != self._references_unheld:  # a new one takes longer
+                    self._rows = np.empty(self._num_envs, np.int64)
+                rows = self._rows
+                given = (observation, action, reward, next_observation, terminated, truncated, rows)
                 try:
-                    done = (self._add_kernel or self._compile_add)(id(arguments), id(table))
+                    done = (self._add_kernel or self._compile_add)(id(given), table)
                     if done >= ADDED:
                         for added in self._listeners:  # as `_notify` does, without a call
                             added(first, first + self._num_envs)
@@ -82,10 +86,11 @@ class Filling(ReplayComponents):
                                 self._autoreset.note_ends(self._store, None)
                             if done & OUT_OF_RANGE:
                                 warn_of_range()
-                        return self._staging.numbers.copy()
+                        return rows
                 except BaseException:
                     self._catch_up(first, None)
                     raise
+            arguments = (observation, action, reward, next_observation, terminated, truncated)
             return self._add_step_by_step(arguments, final_observation, mask, lanes, successor_unknown, done)
 
     def _compile_add(self, arguments: int, table: int) -> int:

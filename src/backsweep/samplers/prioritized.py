@@ -17,6 +17,7 @@ from backsweep.samplers.sum_tree import SumTree
 from backsweep.samplers.sum_tree_kernels import LARGEST_PRIORITY
 from backsweep.samplers.uniform_kernels import draw_uniform
 from backsweep.snapshot.contents import need
+from backsweep.store.store_kernels import TOTAL
 from backsweep.types import Picks, Rows
 
 
@@ -77,8 +78,9 @@ class LivePrioritized(LiveSampler):
         self.config = config
         self._tree = SumTree(experience.capacity, with_minima=config.normalise == "buffer")
         self.largest = 1.0
-        self._first_new, self._last_new = -1, 0
-        """First (-1 if there are none) and last + 1 of the rows that were added since the tree was last used."""
+        self._counters = experience.store.counters.data  # read faster than the array
+        self._settled = 0
+        """Rows from this serial number on get their priorities when the tree is next used."""
         self._clip = math.inf if config.clip is None else float(config.clip)
 
     @property
@@ -90,19 +92,17 @@ class LivePrioritized(LiveSampler):
         done = min(self.experience.total / config.beta_rows, 1.0)
         return config.beta + done * (config.final_beta - config.beta)
 
-    def added(self, first: int, last: int) -> None:
-        """Remember rows that get the largest priority so far; the tree is updated when it is next used."""
-        if self._first_new < 0 or first < self._first_new:
-            self._first_new = first
-        self._last_new = last
-
     def settle(self) -> None:
-        """Give the rows that were added their priorities; to be called before `largest` changes."""
-        if self._first_new >= 0:
-            last, capacity = self._last_new, self.experience.capacity
-            first = max(self._first_new, last - capacity)
+        """Give the rows that were added the largest priority so far; to be called before that changes."""
+        last = self._counters[TOTAL]
+        if last > self._settled:
+            first, capacity = max(self._settled, self.experience.oldest), self.experience.capacity
             sum_tree_kernels.set_range(first, last, capacity, self.largest, self._tree.addresses)
-            self._first_new = -1
+            self._settled = last
+
+    def note_settled(self, largest: float) -> None:
+        """Called after a kernel has set the priorities of all rows, of which this is the largest so far."""
+        self.largest, self._settled = largest, self._counters[TOTAL]
 
     @property
     def tree(self) -> SumTree:
@@ -178,7 +178,7 @@ class LivePrioritized(LiveSampler):
         """Restore saved priorities."""
         super().load_state(state)
         priorities, largest = state.arrays["priorities"], float(state.values["largest"])
-        experience, tree = self.experience, self.tree
+        experience, tree = self.experience, self._tree
         used = min(experience.total, experience.capacity)
         need(priorities.dtype == np.float64 and priorities.shape == (used,), "priorities do not fit the rows")
         slots = None if len(experience) == len(priorities) else experience.store.live_slots()
@@ -186,7 +186,7 @@ class LivePrioritized(LiveSampler):
         # The smallest and the largest of numbers among which is NaN are NaN, which is not above 0.
         need(not len(live) or 0 < live.min() <= live.max() <= LARGEST_PRIORITY, "a priority is not a positive number")
         need(0 < largest <= LARGEST_PRIORITY, "the largest priority is not a positive number")
-        self.largest = largest
+        self.note_settled(largest)
         if slots is None:
             tree.build(priorities)
             return

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, WordVector, unpack
+from backsweep.jit.array_table import Float64Vector, Int64Vector, Table, WordVector, unpack, viewed
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import prefetch_home
 from backsweep.jit.objects_kernels import (
     BOOL,
+    DATA,
     FLOAT32,
     FLOAT64,
     INT64,
@@ -28,11 +29,14 @@ from backsweep.jit.objects_kernels import (
     number_at,
     numbers_of,
     rows_of,
+    store_int64,
     words_at,
 )
 from backsweep.store.distinct_kernels import Records, copy_and_hash, same_record
 from backsweep.store.store_kernels import (
     CONTINUES,
+    ENDED,
+    FLAGS,
     FORM,
     FRAMES,
     LANE_LAST,
@@ -47,7 +51,7 @@ from backsweep.store.store_kernels import (
     Ring,
     Staged,
     hash_successors,
-    lasting_slot,
+    last_slot,
 )
 
 # Offsets of the items of the tuple of arguments, in bytes.
@@ -57,6 +61,7 @@ GIVEN_REWARD = 16
 GIVEN_SUCCESSOR = 24
 GIVEN_TERMINATED = 32
 GIVEN_TRUNCATED = 40
+GIVEN_ROWS = 48  # an array of an int64 for each lane, to write serial numbers to
 # Entries of `Form.numbers`.
 LANES = 0
 OBSERVATION_KIND = 1
@@ -105,7 +110,7 @@ def stage_arguments(arguments: int, table: Table) -> int:
     """
     done = stage_step(arguments, table)
     lanes = unpack(Form, table[FORM]).numbers[LANES]
-    if not stage_observations(load_int64(arguments + ITEMS + GIVEN_OBSERVATION), 0, table):
+    if not stage_observations(load_int64(arguments + ITEMS + GIVEN_OBSERVATION), np.int64(0), table):
         return done
     if not stage_observations(load_int64(arguments + ITEMS + GIVEN_SUCCESSOR), lanes, table):
         return done
@@ -167,7 +172,7 @@ def stage_actions(item: int, actions: NDArray[np.uint8], form: Form, places: Obj
     """Stage an action for each lane; return whether all are of the usual form and within their space."""
     numbers = form.numbers
     if numbers[ACTION_KIND] == NUMBER:
-        return stage_numbers(item, numbers[ACTION_LOW], numbers[ACTION_HIGH], actions.view(np.int64), places)
+        return stage_numbers(item, numbers[ACTION_LOW], numbers[ACTION_HIGH], viewed(actions, np.int64), places)
     lanes, shape = numbers[LANES], form.action_shape
     address, stride = rows_of(item, lanes, numbers[ACTION_DTYPE], shape, places.known)
     if address == 0:
@@ -191,7 +196,7 @@ def stage_observations(item: int, first: int, table: Table) -> bool:
     numbers, lanes = form.numbers, form.numbers[LANES]
     words = staged.observations[first : first + lanes]
     if numbers[OBSERVATION_KIND] == NUMBER:
-        return stage_numbers(item, numbers[OBSERVATION_LOW], numbers[OBSERVATION_HIGH], words.view(np.int64), places)
+        return stage_numbers(item, numbers[OBSERVATION_LOW], numbers[OBSERVATION_HIGH], viewed(words, np.int64), places)
     address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
     if address == 0:
         return False
@@ -243,9 +248,15 @@ def stage_successors(arguments: int, table: Table) -> int:
 
 
 @kernel
-def note_kept(successors: int, table: Table) -> None:
-    """Note which rows the successors that were staged from place `successors` on belong to, if they are kept there."""
+def note_added(arguments: int, successors: int, table: Table) -> None:
+    """Write the serial numbers of the rows that were added to the array that was given for them.
+
+    And note which rows the successors that were staged from place `successors` on belong to, if they are kept there.
+    """
     staged, ring = unpack(Staged, table[STAGED]), unpack(Ring, table[RING])
+    rows = load_int64(load_int64(arguments + ITEMS + GIVEN_ROWS) + DATA)
+    for lane in range(ring.lanes.shape[0]):
+        store_int64(rows + 8 * lane, staged.numbers[lane])
     if successors > ring.lanes.shape[0]:
         for lane in range(ring.lanes.shape[0]):
             staged.kept[lane] = ring.lanes[lane, LANE_LAST]
@@ -257,6 +268,17 @@ def in_whole_words(table: Table) -> bool:
     numbers, stacks = unpack(Form, table[FORM]).numbers, unpack(Records, table[STACKS])
     words = unpack(Records, table[FRAMES]).records.shape[1]
     return stacks.records.shape[1] == 0 and 8 * words == numbers[OBSERVATION_BYTES]
+
+
+@inlined
+def lasting_slot(lane: int, slot: int, ring: Ring) -> int:
+    """Return where a lane's last row is if its episode goes on and a row for every lane leaves it there, else -1.
+
+    The first of these rows goes to `slot`.
+    """
+    ago = ring.counters[TOTAL] - ring.lanes[lane, LANE_LAST] + 1
+    last = -1 if ago + ring.lanes.shape[0] > ring.rows.shape[0] else last_slot(lane, slot, ring)
+    return -1 if last < 0 or ring.rows[last, FLAGS] & ENDED else last
 
 
 @inlined
@@ -280,7 +302,7 @@ def stage_changes(arguments: int, table: Table) -> bool:
     numbers, lanes, words = form.numbers, form.numbers[LANES], frames.records.shape[1]
     item = load_int64(arguments + ITEMS + GIVEN_OBSERVATION)
     if not in_whole_words(table):
-        return stage_observations(item, 0, table)
+        return stage_observations(item, np.int64(0), table)
     address, stride = rows_of(item, lanes, numbers[OBSERVATION_DTYPE], form.observation_shape, places.known)
     if address == 0:
         return False

@@ -11,7 +11,7 @@ import numpy as np
 
 from backsweep.encoding.random_projection_kernels import project_bytes, project_float_places
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
-from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack
+from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack, viewed
 from backsweep.jit.compilation import kernel
 from backsweep.jit.objects_kernels import table_in
 from backsweep.store.argument_form_kernels import (
@@ -20,7 +20,7 @@ from backsweep.store.argument_form_kernels import (
     SOME_ENDED,
     TAKES_ENDS,
     Form,
-    note_kept,
+    note_added,
     stage_arguments,
     stage_changes,
     stage_step,
@@ -94,11 +94,11 @@ def add_hashed(key: int, arrays: Table, successors: int) -> int:
         for i in range(new):
             keys[i, 0] = np.int64(observations[fresh[i, 0], 0])
     elif key == KEY_OF_BYTES:
-        project_bytes(observations.view(np.uint8), fresh, matrix, encoder.planes, keys)
+        project_bytes(viewed(observations, np.uint8), fresh, matrix, encoder.planes, keys)
     elif key == KEY_OF_FLOAT32:
-        beyond = project_float_places(observations.view(np.float32), fresh, matrix, keys)
+        beyond = project_float_places(viewed(observations, np.float32), fresh, matrix, keys)
     else:
-        beyond = project_float_places(observations.view(np.float64), fresh, matrix, keys)
+        beyond = project_float_places(viewed(observations, np.float64), fresh, matrix, keys)
     add_rows_to_graph(first, counters[TOTAL], counters[CLEARED], fresh, keys, arrays[RING], arrays[GRAPH])
     return -1 - new if beyond else new
 
@@ -107,6 +107,7 @@ def add_hashed(key: int, arrays: Table, successors: int) -> int:
 def add_arguments(arguments: int, table: int) -> int:
     """Stage the arguments in a tuple at the address `arguments`, and add them if all are in the usual form.
 
+    The last item of the tuple is an array that the rows' serial numbers are written to.
     If a step ends an episode, nothing is added unless the form takes ends. Returns as bits what was done. `table` is
     the address of an array object: after its bundles for `add_staged` come those for `stage_arguments`.
     """
@@ -119,6 +120,6 @@ def add_arguments(arguments: int, table: int) -> int:
         successors = stage_successors(arguments, arrays)
         if successors > 0:
             beyond = add_hashed(numbers[KEY_KIND], arrays, successors) < 0
-            note_kept(successors, arrays)
+            note_added(arguments, successors, arrays)
             return done | ADDED | (OUT_OF_RANGE if beyond else 0)
     return stage_arguments(arguments, arrays)

@@ -19,7 +19,8 @@ from backsweep.trees import leaves, map_tree
 
 MOST_KEPT = 4  # of one size
 MOST_SIZES = 4
-_CAN_COUNT = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
+CAN_COUNT = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether references to an object can be counted."""
 
 
 class Output:
@@ -111,6 +112,6 @@ class OutputPool:
             if output.is_free:
                 return output
         output = Output(self._layout, self._action_layout, size)
-        if _CAN_COUNT and len(kept) < MOST_KEPT:
+        if CAN_COUNT and len(kept) < MOST_KEPT:
             kept.append(output)
         return output

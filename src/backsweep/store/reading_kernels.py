@@ -20,6 +20,7 @@ from backsweep.jit.array_table import (
     WordMatrix,
     borrow,
     unpack,
+    viewed,
 )
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
@@ -167,7 +168,12 @@ def gather_rows(
     n_step: int, gamma: float, ring: Ring, frames: NDArray[np.uint64], stacked: bool, out: Gathered
 ) -> None:
     """Gather all but the observations of the rows whose slots were found, and find the numbers of those."""
-    rows, values, actions, action = ring.rows, ring.values, ring.actions.view(np.uint64), out.action.view(np.uint64)
+    rows, values, actions, action = (
+        ring.rows,
+        ring.values,
+        viewed(ring.actions, np.uint64),
+        viewed(out.action, np.uint64),
+    )
     for item in range(out.slots.shape[0]):
         slot = out.slots[item]
         last, reward, discount = fold_steps(slot, n_step, gamma, rows, values)

@@ -41,6 +41,7 @@ from backsweep.jit.array_table import (
     WordVector,
     borrow,
     unpack,
+    viewed,
 )
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import likely_item, prefetch_home
@@ -215,10 +216,15 @@ def later_slot(slot: int, rows: int, capacity: int) -> int:
 def prefetch_overwritten(slot: int, ring: Ring, frames: Records) -> None:
     """Prefetch the place of an observation that will be released soon, after that of the row in `slot`."""
     rows, capacity = ring.rows, ring.rows.shape[0]
-    prefetch_home(frames.hashes[rows[later_slot(slot, LOOK_AHEAD, capacity), OBSERVATION]], frames.table)
-    observation = rows[later_slot(slot, 2 * LOOK_AHEAD, capacity), OBSERVATION]
+    soon, later = later_slot(slot, LOOK_AHEAD, capacity), later_slot(slot, 2 * LOOK_AHEAD, capacity)
+    prefetch_home(frames.hashes[rows[soon, OBSERVATION]], frames.table)
+    prefetch(ring.episodes, rows[soon, EPISODE])
+    prefetch(ring.values, soon)
+    prefetch(ring.actions, soon)
+    observation = rows[later, OBSERVATION]
     prefetch(frames.hashes, observation)
     prefetch(frames.uses, observation)
+    prefetch(rows, later_slot(slot, 4 * LOOK_AHEAD, capacity))
 
 
 @inlined
@@ -268,6 +274,7 @@ def add_hashed_rows(arrays: Table, successors: int) -> int:
     staging, ring = unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
     frames, stacks = unpack(Records, frames_at), unpack(Records, stacks_at)
     rows, values, counters = ring.rows, ring.values, ring.counters
+    actions, staged_actions = viewed(ring.actions, np.uint64), viewed(staging.actions, np.uint64)
     capacity = rows.shape[0]
     num_envs = ring.lanes.shape[0]
     streamed = successors > num_envs and are_streamed(frames)
@@ -323,8 +330,8 @@ def add_hashed_rows(arrays: Table, successors: int) -> int:
         rows[slot, OBSERVATION] = observation
         rows[slot, NEXT_OBSERVATION] = successor
         values[slot, REWARD] = staging.rewards[lane]
-        for i in range(ring.actions.shape[1]):
-            ring.actions[slot, i] = staging.actions[lane, i]
+        for i in range(actions.shape[1]):
+            actions[slot, i] = staged_actions[lane, i]
         ring.episodes[episode, LAST] = slot
         ring.episodes[episode, LENGTH] += 1
         if flags & TERMINATED:
@@ -349,17 +356,6 @@ def last_slot(lane: int, slot: int, ring: Ring) -> int:
     if serial < 0 or ago > counters[LIVE]:
         return -1
     return slot - ago if slot >= ago else slot - ago + ring.rows.shape[0]
-
-
-@inlined
-def lasting_slot(lane: int, slot: int, ring: Ring) -> int:
-    """Return where a lane's last row is if its episode goes on and a row for every lane leaves it there, else -1.
-
-    The first of these rows goes to `slot`.
-    """
-    ago = ring.counters[TOTAL] - ring.lanes[lane, LANE_LAST] + 1
-    last = -1 if ago + ring.lanes.shape[0] > ring.rows.shape[0] else last_slot(lane, slot, ring)
-    return -1 if last < 0 or ring.rows[last, FLAGS] & ENDED else last
 
 
 @inlined

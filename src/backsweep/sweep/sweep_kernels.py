@@ -53,6 +53,7 @@ from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
 from backsweep.store.store_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL, Ring
 from backsweep.sweep.choice_kernels import draw_better_terminals, draw_by_visits, draw_distinct, draw_pseudo_terminals
+from backsweep.sweep.edge_prefetch_kernels import prefetch_guessed, prefetch_source
 
 # Columns of queue.
 Q_VERTEX, Q_STAMP, Q_ROW, QUEUE_COLUMNS = range(4)
@@ -84,6 +85,12 @@ CANDIDATES = 9  # the number of terminal vertices that a root is chosen from
 
 ALL_PREDECESSORS = 0
 LOOK_AHEAD_EDGES = 8
+# How many expansions ahead each step of a chain of look-ups is prefetched. Usually a vertex for each of 8 roots waits.
+VERTEX_AHEAD = 7
+LIST_AHEAD = 6
+EDGES_AHEAD = 4
+SOURCE_AHEAD = 2
+FEW_WAITING = 6  # while fewer vertices wait, what comes next is guessed
 DEFAULT_EDGES_AT_ONCE = 256
 DEFAULT_LONG_QUEUE = 8192
 
@@ -191,6 +198,11 @@ def follow_edge(edge: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep
     count = edges[edge, E_COUNT]
     ahead = edges[edge, E_HEAD] + draw_below(sweep.random, count)
     slot = graph.pool[edges[edge, E_START] + (ahead & (edges[edge, E_SIZE] - 1))]
+    if sweep.counters[QUEUE_COUNT] < FEW_WAITING:
+        prefetch_guessed(edge, slot, ring.rows, graph, sweep.visited)
+    prefetch(ring.rows, slot)  # the row will be read for the batch
+    prefetch(ring.values, slot)
+    prefetch(ring.actions, slot)
     reach(edges[edge, SOURCE], serial_of(slot, live), live, ring, graph, sweep)
 
 
@@ -198,19 +210,23 @@ def follow_edge(edge: int, live: LiveRows, ring: Ring, graph: GraphArrays, sweep
 def look_ahead(graph: GraphArrays, sweep: SweepArrays) -> None:
     """Prefetch what the next expansions will read; nothing changes.
 
-    The vertex is read three expansions ahead, its list of edges two ahead, the edges one ahead.
+    Each is found by the one before: a vertex, its list of edges, the edges, and what following one of them reads.
     """
     vertices, pool, queue, counters = graph.vertices, graph.pool, sweep.queue, sweep.counters
     head, waiting, size = counters[QUEUE_HEAD], counters[QUEUE_COUNT], queue.shape[0]
-    if waiting > 3:
-        prefetch(vertices, queue[wrap(head + 3, size), Q_VERTEX])
-    if waiting > 2:
-        prefetch(pool, vertices[queue[wrap(head + 2, size), Q_VERTEX], START])
-    if waiting > 1:
-        vertex = queue[wrap(head + 1, size), Q_VERTEX]
+    if waiting > VERTEX_AHEAD:
+        prefetch(vertices, queue[wrap(head + VERTEX_AHEAD, size), Q_VERTEX])
+    if waiting > LIST_AHEAD:
+        prefetch(pool, vertices[queue[wrap(head + LIST_AHEAD, size), Q_VERTEX], START])
+    if waiting > EDGES_AHEAD:
+        vertex = queue[wrap(head + EDGES_AHEAD, size), Q_VERTEX]
         start = vertices[vertex, START]
         for i in range(min(vertices[vertex, COUNT], LOOK_AHEAD_EDGES)):
             prefetch(graph.edges, pool[start + i])
+    if waiting > SOURCE_AHEAD:
+        vertex = queue[wrap(head + SOURCE_AHEAD, size), Q_VERTEX]
+        if vertices[vertex, COUNT] > 0:
+            prefetch_source(pool[vertices[vertex, START]], graph, sweep.visited)
 
 
 @inlined
@@ -254,10 +270,7 @@ def expand(
     else:
         draw_distinct(state, count, predecessors, chosen, swapped)
     for i in range(predecessors):
-        source = edges[pool[start + chosen[i]], SOURCE]
-        prefetch(vertices, source)
-        prefetch(sweep.visited, source)
-        prefetch(pool, edges[pool[start + chosen[i]], E_START])
+        prefetch_source(pool[start + chosen[i]], graph, sweep.visited)
     for i in range(predecessors):
         follow_edge(pool[start + chosen[i]], live, ring, graph, sweep)
 

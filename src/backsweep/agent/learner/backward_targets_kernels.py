@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Addresses, BoolVector, Float64Vector, Int64Vector, unpack
+from backsweep.jit.array_table import Addresses, BoolVector, Float64Vector, Int64Vector, unpack, viewed
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, REWARD, TERMINATED, TRUNCATED, Ring
@@ -116,7 +116,7 @@ def episode_targets(
     step's state, moves at the action taken here to diffusion * y + (1 - diffusion) * what it was. With a diffusion of 0
     the targets are the one-step ones; with 1 they are the returns of the episode, where no other action is better.
     """
-    rows, values, actions = ring.rows, ring.values, ring.actions.view(np.int64)
+    rows, values, actions = ring.rows, ring.values, viewed(ring.actions, np.int64)
     capacity, count = rows.shape[0], steps.shape[0]
     table = np.empty((count, next_target.shape[1]), np.float64)
     for step in range(count):

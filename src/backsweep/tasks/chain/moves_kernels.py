@@ -15,7 +15,7 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import Addresses, Float64Vector, Int64Vector, Table, borrow, unpack
+from backsweep.jit.array_table import Addresses, Float64Vector, Int64Vector, Table, borrow, unpack, viewed
 from backsweep.jit.compilation import kernel, threaded
 from backsweep.tasks.lanes_kernels import OUTCOMES, OWN, Advance, Outcomes, end_episode, range_of, taken_action
 
@@ -90,7 +90,7 @@ def advance_share(share: int, shares: int, moving: bool, beginning: bool, addres
     outcomes, chain = unpack(Outcomes, task[OUTCOMES]), unpack(ChainArrays, task[OWN])
     arrays = unpack(Advance, addresses)
     # Unless the chain is one-hot, the observations are the states themselves.
-    states, one_hot, vectors = chain.states, chain.settings[ONE_HOT] != 0, arrays.observations.view(np.float32)
+    states, one_hot, vectors = chain.states, chain.settings[ONE_HOT] != 0, viewed(arrays.observations, np.float32)
     first, last = range_of(share, shares, arrays.actions.size)
     if moving:
         if one_hot:

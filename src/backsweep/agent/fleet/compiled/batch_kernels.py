@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.learner.backward_targets_kernels import stops
-from backsweep.jit.array_table import Addresses, Table, unpack
+from backsweep.jit.array_table import Addresses, Table, unpack, viewed
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.random_streams_kernels import next_word
 from backsweep.planning.model_kernels import NOISY, Model
@@ -134,7 +134,7 @@ def draw_run(arrays: Table) -> None:
         if share > 0:
             draw_part(arrays, number, batch.row[place : place + share], batch.weight[place : place + share])
             place += share
-    rows, values, actions = ring.rows, ring.values, ring.actions.view(np.int64)
+    rows, values, actions = ring.rows, ring.values, viewed(ring.actions, np.int64)
     capacity, offset = rows.shape[0], run.ints[codes.RUN_FIRST_ROW]
     gamma, bootstrap = run.floats[codes.RUN_DISCOUNT], run.ints[codes.RUN_BOOTSTRAP] != 0
     for i in range(batch.row.shape[0]):

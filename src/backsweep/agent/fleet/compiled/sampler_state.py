@@ -77,7 +77,7 @@ def hand_back(
     """Copy the state of a part back to the Python object."""
     restore_generator_words(part.generator, generators[codes.PART_GENERATOR])
     if isinstance(part, LivePrioritized):
-        part.largest = float(floats[codes.PART_LARGEST])
+        part.note_settled(float(floats[codes.PART_LARGEST]))
     elif isinstance(part, LiveTopological):
         part.held = int(ints[codes.PART_HELD])
         restore_generator_words(part.shuffle_generator, generators[codes.PART_SHUFFLE_GENERATOR])

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from backsweep.agent.fleet.compiled import codes
 from backsweep.agent.fleet.compiled.batch_kernels import apply_run, draw_run, part_of, sampler_addresses
 from backsweep.agent.fleet.compiled.codes import CHAIN, MINIGRID, RunArrays
-from backsweep.jit.array_table import Table, unpack
+from backsweep.jit.array_table import Table, unpack, viewed
 from backsweep.jit.compilation import inlined, kernel, threaded
 from backsweep.jit.random_streams_kernels import next_unit
 from backsweep.planning.exploration_kernels import follow_and_explore
@@ -133,7 +133,7 @@ def step_run(step: int, epsilon: float, arrays: Table) -> None:
     )
     task = arrays[codes.TASK : codes.TASK + TASK_BUNDLES]
     outcomes = unpack(Outcomes, task[OUTCOMES])
-    ints, floats, staged = run.ints, run.floats, staging.observations.view(np.uint8)
+    ints, floats, staged = run.ints, run.floats, viewed(staging.observations, np.uint8)
     family, size = ints[codes.RUN_FAMILY], ints[codes.RUN_BYTES]
     # Within an episode the observation is the last successor, which is stored, unless the store has a single row.
     known = not ints[codes.RUN_BEGAN] and ring.rows.shape[0] > 1
@@ -145,7 +145,7 @@ def step_run(step: int, epsilon: float, arrays: Table) -> None:
     move_task(family, run, task)
     copy_bytes(run.observation, staged[1], size)
     reward, terminated, truncated = outcomes.rewards[0], outcomes.terminated[0], outcomes.truncated[0]
-    staging.actions.view(np.int64)[0, 0] = action
+    viewed(staging.actions, np.int64)[0, 0] = action
     staging.rewards[0] = reward
     staging.flags[0] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0) | (CONTINUES if known else 0)
     add_transition(arrays)
@@ -235,7 +235,7 @@ def collect_new(runs: NDArray[np.int64], places: NDArray[np.int64], observations
         if ints[codes.RUN_STATE] != codes.GOING:
             continue
         size, offset = ints[codes.RUN_BYTES], ints[codes.RUN_FIRST_ROW]
-        stored = unpack(Records, arrays[FRAMES]).records.view(np.uint8)
+        stored = viewed(unpack(Records, arrays[FRAMES]).records, np.uint8)
         for i in range(ints[codes.RUN_NEW]):
             places[count] = offset + fresh[i, 1]
             copy_bytes(stored[fresh[i, 1]], observations[count], size)
