@@ -1,7 +1,7 @@
 """How the kernels' work is cut, as measured for the networks of the experiments (`benchmarks/tiles.py`).
 
-Not measured yet, but chosen by the registers and shared memory of the compiled kernels: `weight_step_tiles`,
-`forward_pieces`, and what `few_rows` adds for acts on large images.
+Chosen by the registers and shared memory of the compiled kernels, and measured as a whole only (`benchmarks/learner.py
+--choices`): `weight_step_tiles`, `forward_pieces`, and what `few_rows` adds for acts on large images.
 """
 
 from __future__ import annotations
@@ -83,12 +83,13 @@ def forward_pieces(layer: Layer, tiles: Tiles, rows: int, runs: int) -> int:
 
     Few runs have few programs, each with a long row of rounds that wait for the memory one after the other. Pieces have
     at least as many rounds as there are stages. An H200 has 132 multiprocessors; the aim is two programs of a batch on
-    each, as many as its shared memory holds, and eight of an act, which are smaller.
+    each, as many as its shared memory holds, and six of an act, which are smaller. 400 programs of an act, those of 25
+    runs, took 10% longer in two pieces; 80, those of five runs, took 10% less time in pieces.
     """
     if layer.last or layer.shape.places > 1 or layer.shape.patch < WIDE:
         return 1
     programs = tiles.programs(rows) * ceil_divide(layer.shape.outputs, tiles.n) * runs
-    enough = 1_024 if few_rows(layer, rows) else 264
+    enough = 792 if few_rows(layer, rows) else 264
     rounds = ceil_divide(layer.shape.patch, tiles.k)
     return max(1, min(enough // programs, rounds // tiles.stages, MOST_PIECES))
 
