@@ -310,3 +310,11 @@ def test_reward_scales_are_given_known_or_estimated() -> None:
     assert run.estimate_reward_scale() == pytest.approx(1 / 6)  # stays what it was
     with pytest.raises(ValueError, match="reward_scale must be 'auto' or above 0, got 0"):
         run_config("nchain-20", reward_scale=0)
+
+
+def test_graph_values_sweep_on_sokoban_only() -> None:
+    """Where every end is a success, sweeps from ends draw the rows that lead there."""
+    assert run_config("sokoban/6x6-2").eta == run_config("sokoban/6x6-2", method="ter").eta == 0.2
+    assert run_config("minigrid/doorkey").eta == 1.0
+    assert run_config("sokoban/6x6-2", eta=1.0).eta == 1.0
+    assert run_config("sokoban/6x6-2", method="ter", settings="released").eta == 3 / 32

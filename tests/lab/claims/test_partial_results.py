@@ -186,9 +186,9 @@ def write_sokoban(root: Path, leads: dict[str, float], seeds: int = 5) -> None:
         graph = {"rows": 100_000, "vertices": placements(task), "edges": placements(task) * 2 + int(1e5 * lead)}
         for seed in range(100, 100 + seeds):
             noise = 0.002 * (seed % 3)
-            write_run(root, task, "ter", seed, 0.4 + lead + noise, graph=graph)
+            write_run(root, task, "ter", seed, 0.4 + lead + noise, graph=graph, eta=0.2)
             for method in BASELINES:
-                write_run(root, task, method, seed, 0.4 - noise, graph={"rows": 100_000})
+                write_run(root, task, method, seed, 0.4 - noise, graph={"rows": 100_000}, eta=0.2)
 
 
 class TestLeadAndSize:
@@ -235,7 +235,7 @@ class TestLeadAndSize:
         for task in SOKOBAN[:4]:
             for seed in range(100, 103):
                 for method in ("ter", *BASELINES):
-                    write_run(tmp_path, task, method, seed, 0.8 if method == "ter" else 0.2)
+                    write_run(tmp_path, task, method, seed, 0.8 if method == "ter" else 0.2, eta=0.2)
         answer = answer_to(tmp_path, "C4")
         assert answer.verdict.more["Lead against the measured graph"] == []
         assert [chart.name for chart in answer.charts] == ["c4-ahead", "c4-score", "c4-profile", "c4-lead-size"]

@@ -216,7 +216,8 @@ G3 = Question(
         "behind on Breakout with seeds 100 to 102, and that is why priorities count below the limit. The third ended "
         "behind n-step on LunarLander; since then the network's answers are taken cautiously there (G6 compares), "
         "which tuning seeds preferred. The last seeds, on 2026-11-18, were given to the two worlds on which graph was "
-        "behind, MinAtar's Freeway (105 to 109) and Pong (103 and 104), and to no other."
+        "behind, MinAtar's Freeway (105 to 109) and Pong (103 and 104), and to no other. On Sokoban all rows are drawn "
+        "by priority, graph's default there until 2026-11-18; C4 shows it with sweeps too."
     ),
     rule=NowhereBehind("graph", _OTHERS, _IN_OTHER_WORLDS, _WORLDS, _TITLES),
     scales=sizes(
