@@ -51,7 +51,7 @@ def run(out: Path, steps: int = STEPS) -> Path:
     print(
         f"DoorKey in a room of 5x5, seen as pictures: {len(METHODS)} methods, {len(SEEDS)} fixed seeds, "
         f"{steps:,} steps each, the same settings for all.\n"
-        "About 40 seconds on two cores; the first time also half a minute to compile.",
+        "About 40 seconds on two cores; the first time also 20 seconds to compile.",
         flush=True,
     )
     os.environ.setdefault("OMP_NUM_THREADS", "1")
