@@ -109,9 +109,7 @@ def is_compiled(kernel: str = "") -> bool:
 _announced: set[str] = set()
 
 
-def announce_first_compilation(
-    kernel: str = "", what: str = "its kernels", how_long: str = "about 20 seconds"
-) -> None:
+def announce_first_compilation(kernel: str = "", what: str = "its kernels", how_long: str = "about 20 seconds") -> None:
     """Print once to stderr that kernels will be compiled, if that kernel, or else any, is not cached yet."""
     if kernel in _announced or _numba.DISABLE_JIT:
         return
