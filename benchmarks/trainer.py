@@ -83,16 +83,15 @@ def our_fleet(where: str, steps: int) -> Any:
 def turns_of(fleet: Any) -> Callable[[int], None]:
     """Return a function that takes that many steps of a fleet, which is past its warm-up."""
     from backsweep.agent.fleet.loop import Clock
-    from backsweep.agent.fleet.plain_engine import take_turn
+    from backsweep.agent.fleet.plain_engine import PlainEngine
 
-    clock = Clock()
-
-    def failed(run: Any, error: Exception) -> None:
-        raise error
+    clock, engine = Clock(), PlainEngine(fleet)
 
     def take(steps: int) -> None:
         for _ in range(steps):
-            take_turn(fleet, clock, failed)
+            engine.advance(1, clock)
+        for _, error in engine.failures():
+            raise error
 
     take(WARMUP + 200)
     return take

@@ -32,8 +32,9 @@ class PlainEngine:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
+        self._records = records_programs(fleet.learner.device, fleet.shared)
         self._sources: list[PlainSource]
-        if records_programs(fleet.learner.device, fleet.shared):
+        if self._records:
             self._sources = [
                 PlainSource(fleet, fleet.learner.of_runs(first, last), first, last, records=True)
                 for first, last in ranges(len(fleet.runs), GROUPS)
@@ -44,7 +45,7 @@ class PlainEngine:
     @property
     def most_steps(self) -> int:
         """How many steps to take at once at most: environments may be slow, and signals wait."""
-        return TURNS if len(self._sources) > 1 else self.fleet.schedule.steps_per_turn
+        return TURNS if self._records else self.fleet.schedule.steps_per_turn
 
     def advance(self, steps: int, clock: Clock) -> None:
         """Take `steps` steps with every run, or the next larger number of whole turns, and the updates that are due."""
