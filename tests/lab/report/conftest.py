@@ -44,9 +44,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for seed in range(100, 104):
             noise = 0.001 * (seed % 3)
             graph = {"rows": 1000, "vertices": 200 * (place + 1), "edges": 600}
-            write_run(root, task, "ter", seed, 0.6 + 0.05 * place + noise, graph=graph)
+            write_run(root, task, "ter", seed, 0.6 + 0.05 * place + noise, graph=graph, eta=0.2)
             for method in ("uer", "per", "ebu", "discor"):
-                write_run(root, task, method, seed, 0.5 - noise)
+                write_run(root, task, method, seed, 0.5 - noise, eta=0.2)
     for seed in range(100, 105):
         # The released code's settings, with which the baselines' memories are smaller (D1).
         for method, final in {"ter": 0.2, "uer": 0.5, "per": 0.5, "ebu": 0.4, "discor": 0.3}.items():

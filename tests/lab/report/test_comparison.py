@@ -59,7 +59,7 @@ def test_every_claim_has_a_row_with_its_settings_apart(tmp_path: Path) -> None:
         == "reproduced on 2 of 7 tasks: 0.44 [0.44, 0.44] over uniform in area under the curve"
     )
     assert best["with scaled rewards (ours)"] == "-"
-    assert entries["C4"]["what it would take"] == "210 runs: 7 tasks, 6 lines, 5 seeds"
+    assert entries["C4"]["what it would take"] == "245 runs: 7 tasks, 7 lines, 5 seeds"
     answer = next(answer for answer in report.answers if answer.id == "C3")
     needs = answer.verdict.needs
     assert needs is not None
