@@ -13,7 +13,7 @@ from backsweep.agent.fleet.loop import Clock, Source, turns
 from backsweep.agent.learner.double_dqn import Learner
 
 
-class Group(Source, Protocol):
+class GroupSource(Source, Protocol):
     """A source of the loop for some runs of a fleet, with their share of the networks."""
 
     step: int
@@ -29,7 +29,7 @@ def ranges(runs: int, groups: int) -> Iterator[tuple[int, int]]:
     return pairwise(np.linspace(0, runs, min(groups, runs) + 1).astype(int).tolist())
 
 
-def advance_together(fleet: Fleet, groups: Sequence[Group], last: int, clock: Clock) -> None:
+def advance_together(fleet: Fleet, groups: Sequence[GroupSource], last: int, clock: Clock) -> None:
     """Take the steps up to `last` with every run, and the updates that are due."""
     for group in groups:
         group.learner.copy_counts(fleet.learner)
@@ -45,7 +45,7 @@ def advance_together(fleet: Fleet, groups: Sequence[Group], last: int, clock: Cl
     fleet.step = ahead.step
 
 
-def _next(groups: list[Group]) -> Group:
+def _next(groups: list[GroupSource]) -> GroupSource:
     """Return the next group: the one furthest behind, of those that need not wait for the device if there are any."""
     if len(groups) == 1:
         return groups[0]
