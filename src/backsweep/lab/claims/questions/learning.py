@@ -19,6 +19,7 @@ from backsweep.lab.claims.questions.shared import (
     SCORES,
     SIMPLE_HARD,
     SOKOBAN,
+    SOKOBAN_ETA,
     UER,
     WITH_SHUFFLED,
     grids,
@@ -27,12 +28,10 @@ from backsweep.lab.claims.questions.shared import (
 from backsweep.lab.claims.rules import Alike, Better, Together
 
 _OVERESTIMATE = (("over-estimate", overestimate),)
-_PRIORITIZED_SHARE = 0.2
-"""Of TER's batches on Sokoban, by the main text. Explicit because graph values are shown with all rows by priority."""
 _PLANNED: dict[str, Any] = {"explore": "graph", "noise_limit": None, "cautious": False}
 _WITH_GRAPH = (
-    *(replace(line, options={**line.options, "eta": _PRIORITIZED_SHARE}, usual=line.usual | {"eta"}) for line in ALL),
-    variant("graph", eta=_PRIORITIZED_SHARE, **_PLANNED),
+    *(replace(line, options={**line.options, "eta": SOKOBAN_ETA}, usual=line.usual | {"eta"}) for line in ALL),
+    variant("graph", eta=SOKOBAN_ETA, **_PLANNED),
     variant("graph", "graph, no sweep", eta=1.0, **_PLANNED),
 )
 
