@@ -22,6 +22,7 @@ from trainer_helpers import paper_config
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 STEPS, WARMUP = 700, 300
+FIRST_BATCHES = 10
 
 
 @dataclass
@@ -69,7 +70,7 @@ def test_the_same_steps_and_rows_while_actions_agree(task: str, method: str, mon
         pytest.skip("one method is enough for other images")
     runs = configs(task, method)
     cpu, gpu = keep_diary(runs, "cpu", monkeypatch), keep_diary(runs, "cuda", monkeypatch)
-    apart = []  # of each batch, the share of rows whose TD errors are apart
+    apart, soon = [], []  # of each batch, and of each run's first ones, the share of rows whose TD errors are apart
     for run in range(len(runs)):
         # Where a greedy action differs (two values were nearly the same), the runs are in different places from there.
         differs = [not np.array_equal(a[run], b[run]) for a, b in zip(cpu.actions, gpu.actions, strict=True)]
@@ -84,11 +85,15 @@ def test_the_same_steps_and_rows_while_actions_agree(task: str, method: str, mon
                 assert method in ("ter", "per")
                 break
             apart.append(np.mean(np.abs(first - second) > 0.05 * scale))
+            if place < FIRST_BATCHES:
+                soon.append(apart[-1])
     assert len(apart) >= 20, "the runs parted so early that nothing was compared"
     # Where two next actions are worth nearly the same, rounding decides which of them a target is made with, and the
-    # target is another one. Parameters rounded to half precision on the CPU do the same to one row of 200 (Sokoban).
-    assert np.mean(apart) <= 0.03  # 0.021 for DisCor, the largest seen
-    assert max(apart) <= 0.25
+    # target is another one; EBU carries it through an episode, which may be the whole batch. A CPU whose parameters
+    # start 0.0005 apart (relative, as half precision rounds) does the same: no row in the first batches, at most 0.034
+    # of all later, but single batches of EBU and DisCor whole (six trials of each method).
+    assert max(soon) <= 0.05
+    assert np.mean(apart) <= 0.05
 
 
 def test_a_fleet_on_the_gpu_is_saved_and_goes_on(tmp_path: Path) -> None:
