@@ -159,8 +159,32 @@ def measures(
 def test_advice_follows_from_the_measures(
     choices: list[Measures], discrete: bool, differ: bool, verdict: str, encoder: Any
 ) -> None:
-    found = advise(choices, discrete_actions=discrete, rewards_differ=differ, steps=100)
-    assert (found.verdict, found.encoder) == (verdict, encoder)
+    for pays in (False, True):
+        found = advise(choices, discrete_actions=discrete, rewards_differ=differ, every_end_pays=pays, steps=100)
+        assert (found.verdict, found.encoder) == (verdict, encoder)
+        assert ("swept rows" in found.recommendation) == (pays and verdict == "yes")
+
+
+class PaidSteps(gym.Wrapper[Any, Any, Any, Any]):
+    """Every step pays as much as an end does."""
+
+    def step(self, action: Any) -> Any:
+        observation, _, terminated, truncated, info = self.env.step(action)
+        return observation, 1.0, terminated, truncated, info
+
+
+@pytest.mark.parametrize(
+    ("env", "swept"),
+    [
+        ("sokoban/5x5-1", True),
+        ("minigrid/lavacrossing-easy", False),
+        (PaidSteps(gym.make("FrozenLake-v1")), False),
+    ],
+)
+def test_sweeps_are_suggested_where_every_end_is_a_goal(env: Any, swept: bool) -> None:
+    found = inspect_env(env, steps=4_000)
+    assert found.verdict == "yes"
+    assert ("Mixture([(0.8, Topological(predecessors=1))" in found.recommendation) == swept
 
 
 def test_the_report_reads_well(capsys: pytest.CaptureFixture[str]) -> None:

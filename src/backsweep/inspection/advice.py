@@ -26,8 +26,24 @@ class Advice(NamedTuple):
     recommendation: str
 
 
-def advise(choices: Sequence[Measures], *, discrete_actions: bool, rewards_differ: bool, steps: int) -> Advice:
-    """Choose an encoder and decide whether graph methods can help."""
+def advise(
+    choices: Sequence[Measures], *, discrete_actions: bool, rewards_differ: bool, every_end_pays: bool, steps: int
+) -> Advice:
+    """Choose an encoder and decide whether graph methods can help.
+
+    Parameters
+    ----------
+    choices
+        What was measured with each encoder.
+    discrete_actions
+        Whether actions are discrete.
+    rewards_differ
+        Whether there was more than one reward.
+    every_end_pays
+        Whether episodes terminated, all with a reward above 0 and above that of an average step.
+    steps
+        The number of steps.
+    """
     exact = [choice for choice in choices if not isinstance(choice.encoder, Quantized)]
     best = exact[0]
     if len(exact) > 1 and isinstance(exact[1].encoder, ExactBytes) and exact[1].states > best.states:
@@ -42,7 +58,7 @@ def advise(choices: Sequence[Measures], *, discrete_actions: bool, rewards_diffe
         )
         return Advice("no", best.encoder, reason)
     if best.repeated >= MOSTLY_REPEAT:
-        return _states_repeat(best, discrete_actions, rewards_differ, steps)
+        return _states_repeat(best, discrete_actions, rewards_differ, every_end_pays, steps)
     grid = _finest_fit([choice for choice in choices if isinstance(choice.encoder, Quantized)])
     returns = f"states do not repeat ({best.repeated:.1%} of steps)"
     if best.repeated >= SOME_REPEAT:
@@ -70,7 +86,9 @@ def advise(choices: Sequence[Measures], *, discrete_actions: bool, rewards_diffe
     return Advice("no", best.encoder, f"{apart}: use Prioritized() or Uniform(), with n-step returns")
 
 
-def _states_repeat(best: Measures, discrete_actions: bool, rewards_differ: bool, steps: int) -> Advice:
+def _states_repeat(
+    best: Measures, discrete_actions: bool, rewards_differ: bool, every_end_pays: bool, steps: int
+) -> Advice:
     returns = f"states repeat ({best.repeated:.1%} of steps)"
     if not best.end_states and not rewards_differ:
         reason = (
@@ -88,7 +106,13 @@ def _states_repeat(best: Measures, discrete_actions: bool, rewards_differ: bool,
             "actions"
         )
         return Advice("maybe", best.encoder, reason)
-    return Advice("yes", best.encoder, f"{returns} and {found}: use values=GraphValues() with encoder={best.encoder}")
+    # Sweeps start at ends. They help where ends are goals, most on Sokoban, and hurt where most are failures (lava).
+    sweeps = (
+        ". Every end paid, so compare Prioritized() with mostly swept rows: "
+        "Mixture([(0.8, Topological(predecessors=1)), (0.2, Prioritized())]), 'backsweep train --eta 0.2'"
+    )
+    reason = f"{returns} and {found}: use values=GraphValues() with encoder={best.encoder}"
+    return Advice("yes", best.encoder, reason + (sweeps if every_end_pays else ""))
 
 
 def _finest_fit(grids: Sequence[Measures]) -> Measures | None:

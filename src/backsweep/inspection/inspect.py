@@ -158,10 +158,12 @@ def without_text(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
 def _inspect(env: gym.Env[Any, Any], name: str, steps: int, seed: int) -> Inspection:
     play = play_randomly(without_text(env), steps, seed)
     choices = tuple(measure_all(play))
+    paid_at_ends = play.reward[play.terminated]
     advice = advise(
         choices,
         discrete_actions=isinstance(env.action_space, gym.spaces.Discrete),
         rewards_differ=bool((play.reward != play.reward[0]).any()),
+        every_end_pays=len(paid_at_ends) > 0 and float(paid_at_ends.min()) > max(0.0, float(play.reward.mean())),
         steps=steps,
     )
     return Inspection(
@@ -169,10 +171,10 @@ def _inspect(env: gym.Env[Any, Any], name: str, steps: int, seed: int) -> Inspec
         steps,
         seed,
         len(play.starts),
-        int(play.terminated.sum()),
+        len(paid_at_ends),
         play.truncations,
         (float(play.reward.min()), float(play.reward.max())),
-        int((play.reward[play.terminated] > 0).sum()),
+        int((paid_at_ends > 0).sum()),
         choices,
         *advice,
     )

@@ -12,7 +12,15 @@ from backsweep.lab.claims.evidence import ADDED_LATER
 from backsweep.lab.claims.goal_rules import NowhereBehind, Soonest
 from backsweep.lab.claims.groups import final_success, success_area
 from backsweep.lab.claims.question import Grid, Question, Scale, Variant
-from backsweep.lab.claims.questions.shared import ENDLESS, ENDLESS_TASKS, MINIGRID, SLIPPERY, SMOKE, SOKOBAN_ETA, study_scales
+from backsweep.lab.claims.questions.shared import (
+    ENDLESS,
+    ENDLESS_TASKS,
+    MINIGRID,
+    SLIPPERY,
+    SMOKE,
+    SOKOBAN_ETA,
+    study_scales,
+)
 from backsweep.lab.claims.rules import Better
 from backsweep.lab.seeds import reporting, tuning
 
@@ -183,7 +191,7 @@ _OTHERS = ("uer", "n-step")
 _WITH_LITTLE_NOISE: dict[str, Any] = {"noise_limit": None, "cautious": False}
 _GRAPH_ON = {
     **dict.fromkeys((*_SLIPPERY, *ENDLESS_TASKS), _WITH_LITTLE_NOISE),
-    **dict.fromkeys(_SOKOBAN, {**_WITH_LITTLE_NOISE, "eta": SOKOBAN_ETA}),
+    **{task: {**_WITH_LITTLE_NOISE, "eta": SOKOBAN_ETA} for task in _SOKOBAN},
 }
 _GRAPH_ELSEWHERE = replace(ours("graph"), on={task: {**_ON[task], **_GRAPH_ON.get(task, {})} for task in _WORLDS})
 _IN_OTHER_WORLDS = (_GRAPH_ELSEWHERE, *(replace(ours(method), on=_ON) for method in _OTHERS))
