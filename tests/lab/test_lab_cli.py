@@ -38,6 +38,7 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "TER beats UER, PER, EBU and DisCor on 7 MiniGrid tasks" in shown
     assert "210 runs" in shown
+    assert "--lines uer per ebu discor ter ter-shuffled\n" in shown
     assert call("show", "C17") == 0
     assert "nothing to run" in capsys.readouterr().out
     assert call("show", "G1") == 0

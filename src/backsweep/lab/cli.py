@@ -10,6 +10,8 @@ from typing import Any
 
 SCALES = ("smoke", "laptop", "paper")
 CHECKPOINT_INTERVALS = {"process": 50_000, "fleet": 500_000}
+UNBROKEN = "\0"
+"""A space at which a line must not end."""
 FLEET_SIZES = {"process": 1, "fleet": 128, "ray": 1}
 
 
@@ -122,8 +124,6 @@ def list_command(parsed: argparse.Namespace) -> int:
 
 def show_command(parsed: argparse.Namespace) -> int:
     """Print the details of one question."""
-    import textwrap
-
     from backsweep.lab.claims.questions import find_question
 
     question = find_question(parsed.question)
@@ -136,12 +136,37 @@ def show_command(parsed: argparse.Namespace) -> int:
         ("missing", question.missing),
     ):
         if text:
-            print(textwrap.fill(f"{name}: {text}", width=100, subsequent_indent="    "))
+            print(_indented(f"{name}: {text}"))
     print()
+    shown: dict[str, str] = {}
     for scale in SCALES:
         for what in question.plans(scale) or (None,):  # type: ignore[arg-type]
             print(_scale_line(scale, what))
+            for name, names in _choices(what).items():
+                if shown.get(name) != names:
+                    print(_indented(f"    {name} {names}"))
+                shown[name] = names
     return 0
+
+
+def _indented(text: str) -> str:
+    """Return a text in lines of at most 100 characters, the later ones indented; lines do not end at `UNBROKEN`."""
+    import textwrap
+
+    lines = textwrap.fill(text, width=100, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False)
+    return lines.replace(UNBROKEN, " ")
+
+
+def _choices(what: Any) -> dict[str, str]:
+    """Return the tasks and lines of a scale as `experiment run` takes them."""
+    import shlex
+
+    from backsweep.lab.claims.question import Grid
+
+    if not isinstance(what, Grid):
+        return {}
+    lines = (shlex.quote(variant.label).replace(" ", UNBROKEN) for variant in what.variants)
+    return {"--tasks": shlex.join(what.tasks), "--lines": " ".join(lines)}
 
 
 def run_command(parsed: argparse.Namespace) -> int:
@@ -316,14 +341,17 @@ def _scale_line(scale: str, what: Any) -> str:
     from backsweep.lab.claims.question import Grid
 
     if what is None:
-        return f"{scale:>8}: nothing to run"
+        return f"{scale}: nothing to run"
     if isinstance(what, Grid):
-        runs = what.runs()
-        labels = ", ".join(variant.label for variant in what.variants)
-        seeds = f"{what.seeds[0]} to {what.seeds[-1]}"
-        return f"{scale:>8}: {len(runs)} runs: {', '.join(what.tasks)}; {labels}; seeds {seeds}"
+        count = f"{len(what.tasks)} x {len(what.variants)} x {len(what.seeds)}"
+        return f"{scale}: {len(what.runs())} runs (tasks x lines x seeds: {count}), seeds {_seeds(what)}"
     extra = f", {dict(what.arguments)}" if what.arguments else ""
-    return f"{scale:>8}: study {what.name!r}, seeds {what.seeds[0]} to {what.seeds[-1]}{extra}"
+    return f"{scale}: study {what.name!r}, seeds {_seeds(what)}{extra}"
+
+
+def _seeds(what: Any) -> str:
+    first, last = what.seeds[0], what.seeds[-1]
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def _unit(job: Any) -> str:
