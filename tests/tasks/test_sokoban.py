@@ -30,6 +30,17 @@ def fresh_lanes(task: str, seed: int, **given: Any) -> SokobanLanes:
     return lanes
 
 
+@pytest.mark.parametrize(
+    ("size", "image_size", "bands"),
+    [((6, 6), 84, 6), ((7, 7), 84, 7), ((5, 5), 84, 1), ((6, 7), 84, 6), ((6, 6), 30, 1)],
+)
+def test_images_are_divided_into_rows_of_the_room(size: tuple[int, int], image_size: int, bands: int) -> None:
+    options = SokobanOptions(height=size[0], width=size[1], boxes=1, image_size=image_size)
+    assert options.bands == bands
+    image = SokobanLanes(options, 1).observations[0]
+    assert image.nbytes % (8 * bands) == 0 or bands == 1
+
+
 def grids(lanes: SokobanLanes, lane: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return a lane's two grids as (height, width) arrays."""
     shape = (lanes.options.height, lanes.options.width)

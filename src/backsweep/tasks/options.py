@@ -43,6 +43,14 @@ class TaskOptions(abc.ABC):
         """The actions, in order."""
 
     @property
+    def bands(self) -> int:
+        """Into how many bands, from top to bottom, a replay should divide an image; it stores each distinct one once.
+
+        More than 1 where images repeat in bands, and each band is a whole number of 64-bit words.
+        """
+        return 1
+
+    @property
     @abc.abstractmethod
     def return_bounds(self) -> tuple[float, float] | None:
         """The worst and the best return of an episode, None without known bounds."""

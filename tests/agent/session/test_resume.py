@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import multiprocessing
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from backsweep.agent import RunConfig, RunError, resume, train
+from backsweep.agent.fleet.run import stored_frames
 from backsweep.agent.session import checkpoint as checkpoints
 from backsweep.agent.session.session import Session
 from backsweep.snapshot import SnapshotError, files
@@ -80,6 +82,22 @@ def test_a_stopped_run_goes_on_exactly(name: str, tmp_path: Path, monkeypatch: p
     check_same_records(tmp_path / "parts", tmp_path / "whole")
     with pytest.raises(RunError, match="already finished"):
         resume(tmp_path / "parts")
+
+
+@pytest.mark.parametrize("engine", ["plain", "compiled"])
+def test_bands_of_images_change_only_the_memory(engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint from before images were divided goes on as it is, to the same end."""
+    config = dataclasses.replace(
+        grid(method="graph", dtype="float64", exact=False), task="sokoban/6x6-2", task_options={}
+    )
+    assert stored_frames(config) == 6
+    train(config, tmp_path / "bands", quiet=True, engine=engine)
+    with monkeypatch.context() as patch:
+        patch.setattr("backsweep.agent.fleet.run.stored_frames", lambda config: 1)
+        _train_and_stop_at(config, tmp_path / "whole", config.steps // 2 + 37, monkeypatch)
+    (result,) = resume(tmp_path / "whole", quiet=True, engine=engine)
+    assert result.finished
+    check_same_records(tmp_path / "bands", tmp_path / "whole", but=("nbytes", "distinct_frames"))
 
 
 def _go_on(folder: Path, config: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from backsweep.agent.learner.executor import reason_against_fused
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.rules import TargetRule
 from backsweep.machine_memory import available_memory, physical_memory
+from backsweep.store.layout import WORD
 from backsweep.tasks import exact, find_task
 
 FIRST_LIMIT = 16_384
@@ -122,10 +123,10 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     """Refuse a fleet that does not fit into memory, and name the number of runs that would."""
     if not uses_engine(fleet, session):
         return
-    limits, frame = ObservationLimits(fleet.runs, session), _observation_bytes(fleet)
+    limits, stored = ObservationLimits(fleet.runs, session), _stored_bytes(fleet)
     on_device = bytes_on_device(fleet, limits, session)
     in_memory = [
-        frame * limits.of(run) + BYTES_PER_ROW * min(fleet.shared.capacity, run.config.steps) for run in fleet.runs
+        stored * limits.of(run) + BYTES_PER_ROW * min(fleet.shared.capacity, run.config.steps) for run in fleet.runs
     ]
     if session.device == "cpu":
         _refuse(fleet, [a + b for a, b in zip(on_device, in_memory, strict=True)], physical_memory(), "this machine")
@@ -185,10 +186,11 @@ def run_to_drop_here(fleet: Fleet, limits: ObservationLimits, new: int, session:
     available, physical = available_memory(), physical_memory()
     if available is None or physical is None:
         return None
-    copies = 2 if session.device == "cpu" else 1  # the replay's, and the networks'
-    frame, kept_free = copies * _observation_bytes(fleet), KEPT_FREE * physical
-    held = [frame * run.replay.machinery.store.observations_high for run in fleet.runs]
-    needed = frame * sum(limits.most_new(run, new) for run in fleet.runs)
+    # In the replay, and on a CPU again for the networks.
+    each = _stored_bytes(fleet) + (_observation_bytes(fleet) if session.device == "cpu" else 0)
+    kept_free = KEPT_FREE * physical
+    held = [each * run.replay.machinery.store.observations_high for run in fleet.runs]
+    needed = each * sum(limits.most_new(run, new) for run in fleet.runs)
     if not needed or needed + kept_free <= available or sum(held) <= kept_free:
         return None
     return held.index(max(held))
@@ -222,6 +224,14 @@ def _refuse(fleet: Fleet, needed: list[int], free: int | None, where: str) -> No
 def _observation_bytes(fleet: Fleet) -> int:
     layout = fleet.runs[0].replay.machinery.store.layout
     return layout.nbytes
+
+
+def _stored_bytes(fleet: Fleet) -> int:
+    """Return the bytes that a distinct observation takes in a replay; of its frames or bands, one at most is new."""
+    store = fleet.runs[0].replay.machinery.store
+    if store.frame_stack == 1:
+        return store.layout.nbytes
+    return store.layout.nbytes // store.frame_stack + WORD * store.frame_stack
 
 
 def _gib(size: float) -> str:

@@ -226,9 +226,21 @@ def make_replay(config: RunConfig, method: Method, envs: Environments) -> Replay
         sampler=method.sampler,
         encoder=None if is_discrete(envs.observation_space) else encoder_for(config),
         check_autoreset="off",  # the loop passes true last observations, and small tasks may end where they start
+        frame_stack=stored_frames(config),
         seed=config.seed,
         **replay_form(config, method, envs),
     )
+
+
+def stored_frames(config: RunConfig) -> int:
+    """Return how many parts of an observation the run's replay stores once each: stacked frames, or bands of an image.
+
+    Batches do not depend on it.
+    """
+    task = task_of(config)
+    if config.frame_stack > 1 or task is None:
+        return config.frame_stack
+    return task.options(**task_options(config)).bands
 
 
 def replay_form(config: RunConfig, method: Method, envs: Environments) -> dict[str, Any]:
@@ -240,7 +252,6 @@ def replay_form(config: RunConfig, method: Method, envs: Environments) -> dict[s
         "values": method.values,
         "n_step": method.n_step,
         "num_envs": config.num_envs,
-        "frame_stack": config.frame_stack,
         "gamma": config.discount,
     }
 

@@ -8,6 +8,7 @@ from backsweep.tasks.options import TaskOptions, checked_choice, checked_int
 from backsweep.tasks.sokoban import codes
 
 ACTION_SETS = ("paper", "package")
+CHANNELS, WORD = 3, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,12 @@ class SokobanOptions(TaskOptions):
     @property
     def action_names(self) -> tuple[str, ...]:
         return codes.ACTION_NAMES[1:] if self.actions == "paper" else codes.ACTION_NAMES
+
+    @property
+    def bands(self) -> int:
+        """One for each row of the room, where rows are as high as each other: a move changes one or two of them."""
+        side, uneven = divmod(self.image_size, self.height)
+        return 1 if uneven or side * self.image_size * CHANNELS % WORD else self.height
 
     @property
     def return_bounds(self) -> tuple[float, float]:

@@ -286,10 +286,12 @@ class CompiledRuns:
 def supported(replay: Replay, task: Lanes) -> bool:
     """Return whether the kernels can step a run with this replay and task."""
     machine = replay.machinery
+    single = machine.store.layout.single
     return (
         task.num_lanes == 1
         and machine.num_envs == 1
-        and machine.store.frame_stack == 1
+        and single is not None
+        and single.frames == 1  # stored in the order of its bytes
         and task.moves_by_kernels_alone
         and sampler_state.parts_of(machine.sampler) is not None
         and key_kind(machine.store, machine.graph, machine.encoder) is not None

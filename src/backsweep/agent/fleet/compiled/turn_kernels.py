@@ -31,14 +31,16 @@ from backsweep.jit.compilation import inlined, kernel, threaded
 from backsweep.jit.random_streams_kernels import next_unit
 from backsweep.planning.exploration_kernels import follow_and_explore
 from backsweep.samplers.sum_tree_kernels import set_range
-from backsweep.store.distinct_kernels import Records, find
+from backsweep.store.distinct_kernels import Records
 from backsweep.store.ingest_kernels import add_staged
+from backsweep.store.reading_kernels import number_of
 from backsweep.store.store_kernels import (
     CONTINUES,
     FRAMES,
     LIVE,
     NEXT_OBSERVATION,
     RING,
+    STACKS,
     STAGED,
     TERMINATED,
     TOTAL,
@@ -165,7 +167,7 @@ def step_run(step: int, epsilon: float, arrays: Table) -> None:
             ints[codes.RUN_STATE] = codes.NO_LEVEL
             ints[codes.RUN_FAILED_AT] = step + 1
         copy_bytes(run.observation, staged[0], size)
-        ints[codes.RUN_START] = find(staging.observations[0], unpack(Records, arrays[FRAMES]))
+        ints[codes.RUN_START] = number_of(staging.observations[0], arrays)
 
 
 @kernel
@@ -221,6 +223,19 @@ def turn_runs(what: int, step: int, steps: int, epsilon: float, runs: NDArray[np
         turn_run(what, step, steps, epsilon, runs[run])
 
 
+@inlined
+def copy_stored(
+    number: int, frames: NDArray[np.uint8], stacks: NDArray[np.uint64], target: NDArray[np.uint8], size: int
+) -> None:
+    """Copy a stored observation of `size` bytes, whole or made of several frames."""
+    if stacks.shape[1] == 0:
+        copy_bytes(frames[number], target, size)
+        return
+    part = frames.shape[1]
+    for k in range(stacks.shape[1]):
+        copy_bytes(frames[np.int64(stacks[number, k])], target[k * part :], part)
+
+
 @kernel
 def collect_new(runs: NDArray[np.int64], places: NDArray[np.int64], observations: NDArray[np.uint8]) -> int:
     """Gather what the device does not have yet: observations stored for the first time, and first ones not stored yet.
@@ -235,10 +250,10 @@ def collect_new(runs: NDArray[np.int64], places: NDArray[np.int64], observations
         if ints[codes.RUN_STATE] != codes.GOING:
             continue
         size, offset = ints[codes.RUN_BYTES], ints[codes.RUN_FIRST_ROW]
-        stored = viewed(unpack(Records, arrays[FRAMES]).records, np.uint8)
+        frames, stacks = unpack(Records, arrays[FRAMES]).records, unpack(Records, arrays[STACKS]).records
         for i in range(ints[codes.RUN_NEW]):
             places[count] = offset + fresh[i, 1]
-            copy_bytes(stored[fresh[i, 1]], observations[count], size)
+            copy_stored(fresh[i, 1], viewed(frames, np.uint8), stacks, observations[count], size)
             count += 1
         if ints[codes.RUN_BEGAN] and ints[codes.RUN_START] < 0:
             places[count] = offset + ints[codes.RUN_MOST_ROWS]
