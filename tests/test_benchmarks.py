@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import coverage
+from benchmarks import bands, coverage
 
 from backsweep.tasks.exact import exact
 
@@ -139,3 +139,15 @@ def test_coverage_counts_starts_with_a_known_way_to_the_goal() -> None:
     for title, rule in (("`explore`", "graph"), ("to the nearest untried action", "nearest"), ("uniform", "uniform")):
         shares = " | ".join(f"{after[task, rule]:.2f}" for task in coverage.TASKS)
         assert f"| {title} | {shares} |" in page
+
+
+def test_bands_store_less_and_the_page_says_what_the_record_says() -> None:
+    measured = bands.measure("sokoban/6x6-2", 300, seed=0)
+    assert measured["distinct_bands"] < measured["bands_of_an_image"] * measured["distinct_images"]
+    page = (ROOT / "docs" / "performance-details.md").read_text()
+    for row in json.loads(bands.RECORD.read_text())["rows"]:
+        whole, divided = row["whole"], row["bands"]
+        assert divided["megabytes"] < whole["megabytes"] / 4
+        assert f"{row['distinct_images']:,} of 21 KB | {row['distinct_bands']:,} of " in page
+        for name, digits, unit in (("megabytes", 0, "MB"), ("add_us", 1, "us"), ("sample_us", 0, "us")):
+            assert f"| {whole[name]:,.{digits}f} and {divided[name]:,.{digits}f} {unit} |" in page

@@ -52,7 +52,8 @@ class Replay(Filling, Reading):
         Up to `n_step` steps are combined into one transition when rows are read; `gamma` is the discount.
     frame_stack
         With k > 1, observations are stacks of k frames along their first or last axis (which has k times the channels
-        of a frame), and each frame is stored once.
+        of a frame), and each frame is stored once. Also for images that are drawn from tiles: with ``frame_stack=6``
+        an image of (84, 84, 3) is six bands of 14 rows, and each distinct band is stored once.
     autoreset
         How the environments start their next episode: ``"disabled"``, ``"next_step"``, ``"same_step"`` or
         ``"hidden"``; `for_envs` reads it from the environment. In next-step mode, Gymnasium's default for vector
