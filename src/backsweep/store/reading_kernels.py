@@ -70,19 +70,16 @@ def number_of(words: NDArray[np.uint64], store: Table) -> int:
 
 
 @kernel
-def copy_observation(
-    number: int, frames: NDArray[np.uint64], stacks: NDArray[np.uint64], out: NDArray[np.uint64]
+def copy_stacks(
+    number: NDArray[np.int64], frames: NDArray[np.uint64], stacks: NDArray[np.uint64], out: NDArray[np.uint64]
 ) -> None:
-    """Write one observation to `out`, frame after frame."""
+    """Write observations that are stacks to the rows of `out`, frame after frame."""
     size = frames.shape[1]
-    if stacks.shape[1] == 0:
-        for i in range(size):
-            out[i] = frames[number, i]
-    else:
+    for item in range(number.shape[0]):
         for k in range(stacks.shape[1]):
-            frame = np.int64(stacks[number, k])
+            frame = np.int64(stacks[number[item], k])
             for i in range(size):
-                out[k * size + i] = frames[frame, i]
+                out[item, k * size + i] = frames[frame, i]
 
 
 @kernel

@@ -213,13 +213,13 @@ class Store(SavedComponent):
         return out
 
     def observation_words(self, number: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return stored observations by number, as words."""
+        """Return stored observations by number, as words; no number may be free."""
         if self.frame_stack == 1:
             stored: NDArray[np.uint64] = self._frames.records[number]
             return stored
         out = np.empty((len(number), self.layout.words), np.uint64)
-        for item, observation in enumerate(number):
-            reading_kernels.copy_observation(int(observation), self._frames.records, self._stacks.records, out[item])
+        numbers = np.ascontiguousarray(number, np.int64)
+        reading_kernels.copy_stacks(numbers, self._frames.records, self._stacks.records, out)
         return out
 
     def observations(self, number: NDArray[np.int64]) -> Any:
@@ -227,7 +227,7 @@ class Store(SavedComponent):
         return self.layout.as_given(self.layout.views(self.observation_words(number)))
 
     def observation_bytes(self, number: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return stored observations by number, as bytes; those of a released number are undefined."""
+        """Return stored observations by number, as bytes; no number may be free."""
         return self.observation_words(number).view(np.uint8)
 
     def find_observation(self, observation: Any) -> int | None:

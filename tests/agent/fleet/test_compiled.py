@@ -195,6 +195,22 @@ def test_sokoban_together_is_as_alone() -> None:
         check_same(run, together, index)
 
 
+def test_free_lists_of_bands_are_not_read() -> None:
+    """They are not checked when a replay is loaded, and may name bands that do not exist."""
+    config = small_config("sokoban/6x6-2", "ter", 3, capacity=40)
+    alone = Alone(config)
+    alone.run(0, 200)
+    store = alone.only.replay.machinery.store
+    used = store.observation_uses[: store.observations_high] > 0
+    assert not used.all()
+    store.arrays()["stacks"][: len(used)][~used] = 1 << 60
+    together = Together([config])
+    together.members[0] = dataclasses.replace(together.members[0], replay=alone.only.replay)
+    runs = CompiledRuns(together.members, alone.only.epsilon, config.batch_size, together.buffers, 400)  # type: ignore[arg-type]
+    (_, _), *pieces = runs.all_observations(0)
+    assert np.concatenate([places for places, _ in pieces]).tolist() == np.flatnonzero(used).tolist()
+
+
 @pytest.mark.skipif(interpreted(), reason="nothing is compiled")
 def test_one_run_and_many_share_the_compiled_kernel() -> None:
     """It takes a minute to compile, so no shape of its arguments should ask for another one."""

@@ -123,10 +123,11 @@ def check_memory(fleet: Fleet, session: SessionConfig) -> None:
     """Refuse a fleet that does not fit into memory, and name the number of runs that would."""
     if not uses_engine(fleet, session):
         return
-    limits, stored = ObservationLimits(fleet.runs, session), _stored_bytes(fleet)
+    limits = ObservationLimits(fleet.runs, session)
     on_device = bytes_on_device(fleet, limits, session)
     in_memory = [
-        stored * limits.of(run) + BYTES_PER_ROW * min(fleet.shared.capacity, run.config.steps) for run in fleet.runs
+        _stored_bytes(run) * limits.of(run) + BYTES_PER_ROW * min(fleet.shared.capacity, run.config.steps)
+        for run in fleet.runs
     ]
     if session.device == "cpu":
         _refuse(fleet, [a + b for a, b in zip(on_device, in_memory, strict=True)], physical_memory(), "this machine")
@@ -186,11 +187,10 @@ def run_to_drop_here(fleet: Fleet, limits: ObservationLimits, new: int, session:
     available, physical = available_memory(), physical_memory()
     if available is None or physical is None:
         return None
-    # In the replay, and on a CPU again for the networks.
-    each = _stored_bytes(fleet) + (_observation_bytes(fleet) if session.device == "cpu" else 0)
+    copies = _observation_bytes(fleet) if session.device == "cpu" else 0  # for the networks
     kept_free = KEPT_FREE * physical
-    held = [each * run.replay.machinery.store.observations_high for run in fleet.runs]
-    needed = each * sum(limits.most_new(run, new) for run in fleet.runs)
+    held = [(_stored_bytes(run) + copies) * run.replay.machinery.store.observations_high for run in fleet.runs]
+    needed = sum((_stored_bytes(run) + copies) * limits.most_new(run, new) for run in fleet.runs)
     if not needed or needed + kept_free <= available or sum(held) <= kept_free:
         return None
     return held.index(max(held))
@@ -226,9 +226,9 @@ def _observation_bytes(fleet: Fleet) -> int:
     return layout.nbytes
 
 
-def _stored_bytes(fleet: Fleet) -> int:
+def _stored_bytes(run: Run) -> int:
     """Return the bytes that a distinct observation takes in a replay; of its frames or bands, one at most is new."""
-    store = fleet.runs[0].replay.machinery.store
+    store = run.replay.machinery.store
     if store.frame_stack == 1:
         return store.layout.nbytes
     return store.layout.nbytes // store.frame_stack + WORD * store.frame_stack

@@ -219,8 +219,9 @@ class CompiledRuns:
         store = member.replay.machinery.store
         size = int(self.ints[run, codes.RUN_BYTES])
         yield np.array([member.first_row + member.most_rows]), member.task.observations.reshape(1, -1).view(np.uint8)
-        for first in range(0, store.observations_high, PIECE):
-            numbers = np.arange(first, min(first + PIECE, store.observations_high))
+        used = np.flatnonzero(store.observation_uses[: store.observations_high])
+        for first in range(0, len(used), PIECE):
+            numbers = used[first : first + PIECE]
             yield member.first_row + numbers, store.observation_bytes(numbers)[:, :size]
 
     # -- failures -------------------------------------------------------------------------------------------------
