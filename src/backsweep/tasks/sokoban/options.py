@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backsweep.store.layout import WORD
 from backsweep.tasks.options import TaskOptions, checked_choice, checked_int
 from backsweep.tasks.sokoban import codes
 
 ACTION_SETS = ("paper", "package")
-CHANNELS, WORD = 3, 8
+CHANNELS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
