@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -277,3 +278,33 @@ def test_merging_may_help_but_not_harm(tmp_path: Path, merged: float, outcome: s
         write_run(tmp_path, "lunarlander", "ter", seed, 100.0 - seed % 3, encoder="projection", cell=[0.1])
         write_run(tmp_path, "lunarlander", "ter", seed, merged + seed % 2, encoder="quantized", cell=[0.1])
     assert verdict(tmp_path, "C23").outcome == outcome
+
+
+def test_games_have_units_of_their_own(tmp_path: Path) -> None:
+    """Only scores between bounds are averaged over tasks: Pong has bounds, Kangaroo pays hundreds of points."""
+    pays = {"atari/pong": -10.0, "atari/kangaroo": 400.0}
+    for task, points in pays.items():
+        for method in ("ter", "uer", "per"):
+            for seed in range(100, 103):
+                final = points + (seed % 3) + (5 if method == "per" else 0)
+                folder = write_run(tmp_path, task, method, seed, final, settings="ours")
+                if task == "atari/kangaroo":
+                    records = folder / "records.jsonl"
+                    records.write_text(
+                        re.sub('"normalised_return":[^,]+', '"normalised_return":null', records.read_text())
+                    )
+    answer = answer_to(tmp_path, "C18")
+    ends = {(row["task"], row["method"]): row["mean"].estimate for row in answer.scores[:6]}
+    assert ends == {
+        (task, method): pytest.approx(points + 1 + (5 if method == "per" else 0))
+        for task, points in pays.items()
+        for method in ("ter", "uer", "per")
+    }
+    (curves,) = answer.charts
+    assert "the return where those are unknown" in curves.title
+    by_game = {(row["task"], row["method"], row["against"]): row for row in answer.verdict.more[TASKS]}
+    assert len(by_game) == 2 * 3
+    assert by_game["atari/pong", "ter", "per"]["difference"].estimate == pytest.approx(-5 / 30)
+    assert by_game["atari/pong", "ter", "per"]["seeds ahead"] == "0 of 3"
+    row = side_by_side(answer.verdict.more[TASKS])[0]
+    assert list(row) == ["lead in", "of", "on", "over uer", "over per"]

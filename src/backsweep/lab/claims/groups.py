@@ -95,6 +95,13 @@ Groups = dict[str, Group]
 """By task."""
 
 
+def on_one_scale(groups: Groups) -> bool:
+    """Return whether scores of these tasks may be averaged: returns without bounds are in each task's own units."""
+    return len(groups) == 1 or all(
+        run.bounded for group in groups.values() for runs in group.runs.values() for run in runs.values()
+    )
+
+
 def groups_of(
     evidence: Evidence, variants: Sequence[Variant], tasks: Sequence[str] = (), compared: Sequence[str] = ()
 ) -> Groups:

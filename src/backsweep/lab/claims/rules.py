@@ -139,7 +139,17 @@ class Alike(PairedRule):
         furthest = max(table, key=lambda entry: self.away(entry["difference"]))
         number = f"{furthest['difference']} {title_of(furthest['first'])} over {title_of(furthest['second'])}"
         short = _undecided(checks, table) or _decided(checks, furthest)
-        return self.conclude(checks, groups, table, short=short, number=number)
+        more = {TITLE: self._by_task(groups)} if len(groups) > 1 else None
+        return self.conclude(checks, groups, table, more, short=short, number=number)
+
+    def _by_task(self, groups: Groups) -> Table:
+        """Return the differences on each task, which decide nothing."""
+        name, measure = self.measure
+        return [
+            {"method": first, **entry}
+            for first, second in self.pairs()
+            for entry in by_task(groups, first, (second,), name, measure, self.seed)
+        ]
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs to compare."""

@@ -7,13 +7,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from backsweep.agent.palette import in_order, title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, TrainedRun, left_bounds, read_evidence, return_bounds, settings_of
-from backsweep.lab.claims.groups import Group, area, comparable, complete, final_score, groups_for, scores
+from backsweep.lab.claims.groups import (
+    Group,
+    Groups,
+    Measure,
+    area,
+    comparable,
+    complete,
+    final_score,
+    groups_for,
+    on_one_scale,
+    scores,
+)
 from backsweep.lab.claims.question import Kind, Question, Table, Verdict
 from backsweep.lab.claims.questions import QUESTIONS, find_question
 from backsweep.lab.report.chart import AnyChart
@@ -196,7 +208,7 @@ def _trained(question: Question, evidence: Evidence) -> bool:
 
 
 def _scores(question: Question, evidence: Evidence) -> Table:
-    """Return the aggregate scores of comparable variants."""
+    """Return the aggregate scores of comparable variants, by task where tasks have units of their own."""
     groups = complete(groups_for(question, evidence), question.compared)
     labels = comparable(question, groups)
     names = in_order(variant.label for variant in question.variants if variant.label not in labels)
@@ -205,12 +217,20 @@ def _scores(question: Question, evidence: Evidence) -> Table:
         evidence.left_out.append(f"{question.id}: {text}")
     entries = []
     for name, measure in (("final score", final_score), ("area under the curve", area)):
-        values = scores(groups, labels, measure) if groups else {}
-        for label, found in (aggregates(values) if values else {}).items():
-            entries.append(
-                {"measure": name, "method": label, "tasks": len(groups), "seeds": len(values[label]), **found}
-            )
+        if on_one_scale(groups):
+            entries += _aggregates(groups, labels, name, measure, {"tasks": len(groups)})
+        else:
+            for task, group in sorted(groups.items()):
+                entries += _aggregates({task: group}, labels, name, measure, {"task": task})
     return entries
+
+
+def _aggregates(groups: Groups, labels: Sequence[str], name: str, measure: Measure, where: dict[str, Any]) -> Table:
+    values = scores(groups, labels, measure) if groups else {}
+    return [
+        {"measure": name, "method": label, **where, "seeds": len(values[label]), **found}
+        for label, found in (aggregates(values) if values else {}).items()
+    ]
 
 
 def _runs(question: Question, evidence: Evidence) -> Iterator[tuple[Group, str, list[TrainedRun]]]:

@@ -14,7 +14,16 @@ from backsweep.agent.palette import title_of
 from backsweep.jit.random_streams import named_generator
 from backsweep.lab.claims.evidence import Evidence, TrainedRun
 from backsweep.lab.claims.goal_rules import SOLVED, kept
-from backsweep.lab.claims.groups import Group, Groups, comparable, complete, final_score, groups_for, scores
+from backsweep.lab.claims.groups import (
+    Group,
+    Groups,
+    comparable,
+    complete,
+    final_score,
+    groups_for,
+    on_one_scale,
+    scores,
+)
 from backsweep.lab.claims.lead_rules import GrowsWithSize
 from backsweep.lab.claims.question import Question, Verdict
 from backsweep.lab.claims.summary import TITLE as BY_TASK
@@ -29,9 +38,11 @@ Curve = Callable[[TrainedRun], NDArray[np.float64]]
 def learning(question: Question, evidence: Evidence, slug: str, verdict: Verdict) -> list[AnyChart]:
     """Return the charts of a question about training; the first one shows what decides."""
     groups = groups_for(question, evidence)
-    bounded = all(run.bounded for group in groups.values() for runs in group.runs.values() for run in runs.values())
+    bounded = [run.bounded for group in groups.values() for runs in group.runs.values() for run in runs.values()]
     curves = partial(_curves, question, groups, slug)
-    title, shows = ("Score (0 the worst episode, 1 the best)", (0.0, 1.0)) if bounded else ("Return", ())
+    unless = "" if all(bounded) else "; the return where those are unknown"
+    title = f"Score (0 the worst episode, 1 the best{unless})" if any(bounded) else "Return"
+    shows = (0.0, 1.0) if all(bounded) else ()
     measured = (
         curves("score", title, lambda run: run.score, shows),
         curves("success", "Episodes that reach the goal", _number("exact_success"), (0.0, 1.0), unit="percent"),
@@ -155,7 +166,7 @@ def _profiles(question: Question, groups: Groups, slug: str) -> list[AnyChart]:
     groups = complete(groups, question.compared)
     labels = comparable(question, groups)
     values = scores(groups, labels, final_score)
-    if not values:
+    if not values or not on_one_scale(groups):
         return []
     everything = np.concatenate([found.ravel() for found in values.values()])
     thresholds = np.linspace(min(0.0, everything.min()), max(1.0, everything.max()), 60)

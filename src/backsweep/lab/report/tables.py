@@ -48,7 +48,8 @@ def side_by_side(entries: Table) -> Table:
     lines: dict[tuple[str, ...], dict[str, Any]] = {}
     if all({"task", "against", "difference"} <= entry.keys() for entry in entries):
         for entry in entries:
-            start = {"lead in": entry["measure"], "on": entry["task"]}
+            leader = {"of": entry["method"]} if "method" in entry else {}  # if there are several
+            start = {"lead in": entry["measure"], **leader, "on": entry["task"]}
             line = lines.setdefault(tuple(start.values()), start)
             text = f"{entry['difference']}, p {entry['p (Holm)']:.2g}, {entry['seeds ahead']} seeds"
             line[f"over {entry['against']}"] = text
