@@ -61,7 +61,7 @@ def record_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
         lines = _unpacked(path).splitlines(keepends=True)
         yield from ((line, line.endswith(b"\n")) for line in lines)
         return
-    with open(path, "rb", opener=files.regular) as file:
+    with files.opened(path, "rb", files.regular) as file:
         for line in file:
             yield line, line.endswith(b"\n")
 
@@ -117,7 +117,7 @@ def _measured(path: Path) -> tuple[int, str]:
         contents = _unpacked(path)
         digest.update(contents)
         return len(contents), str(digest.hexdigest())
-    with open(path, "rb", opener=files.regular) as file:
+    with files.opened(path, "rb", files.regular) as file:
         size = update(digest, file, path.stat().st_size)
     return size, str(digest.hexdigest())
 

@@ -10,9 +10,11 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from backsweep.jit.interrupts import uninterrupted
 
 TEMPORARY = ".tmp"
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -32,7 +34,7 @@ def staging(path: Path) -> Iterator[IO[bytes]]:
         try:
             # A file of that name is an old temporary of ours, or a link that would redirect the write.
             remove(temporary)
-            with open(temporary, "wb", opener=_open_new) as file:
+            with opened(temporary, "wb", _open_new) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -52,8 +54,15 @@ def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
 
 def read_whole(path: Path) -> bytes:
     """Return the contents of a regular file; anything else, such as a pipe that never ends, is an OSError."""
-    with open(path, "rb", opener=regular) as file:
-        return file.read()
+    with opened(path, "rb", regular) as file:
+        data: bytes = file.read()
+    return data
+
+
+def opened(path: Path, mode: str, opener: Callable[[str, int], int]) -> Any:
+    """Open a file with an `opener`, whose handle would be lost if a signal handler raised between its steps."""
+    with uninterrupted():
+        return open(path, mode, opener=opener)
 
 
 def regular(path: str, flags: int) -> int:
@@ -102,7 +111,7 @@ def force_folder(folder: Path) -> None:
     """Force the names in a folder to the disk, where the system has such a thing."""
     if os.name != "posix":
         return
-    with _naming_the_path(folder):
+    with _naming_the_path(folder), uninterrupted():  # or the handle could be lost
         try:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except PermissionError:

@@ -214,7 +214,7 @@ def _read_checked(path: Path, segment: Segment, buffers: tuple[NDArray[np.uint8]
     """Read a segment into consecutive buffers and check its size and digest."""
     size, digest = 0, xxhash.xxh3_128()
     try:
-        with open(path, "rb", opener=files.regular) as file:
+        with files.opened(path, "rb", files.regular) as file:
             for buffer in buffers:
                 size += file.readinto(buffer.data)
                 digest.update(buffer.data)

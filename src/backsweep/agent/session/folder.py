@@ -114,7 +114,7 @@ def note_session(folder: Path, event: str, **values: Any) -> None:
     """Record an event of the run, with the time."""
     line = json.dumps({"event": event, "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **values})
     try:
-        with open(folder / SESSIONS, "a", opener=files.regular_and_no_link) as file:
+        with files.opened(folder / SESSIONS, "a", files.regular_and_no_link) as file:
             file.write(line + "\n")
     except OSError as error:
         raise RunError(f"{folder / SESSIONS} cannot be written: {error.strerror}") from error

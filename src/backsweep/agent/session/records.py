@@ -154,7 +154,7 @@ def checked_digest(folder: str | os.PathLike[str], position: int, expected: str 
             f"{path}: it has {size} bytes, the checkpoint expects {position}: records have been lost. {ADVICE}"
         )
     if position:
-        with open(path, "rb", opener=files.regular) as file:
+        with files.opened(path, "rb", files.regular) as file:
             update(digest, file, position)
     if expected is not None and digest.hexdigest() != expected:
         raise RecordsError(
@@ -184,7 +184,7 @@ class RecordWriter:
         files.remove(self.path.with_name(FINISHED))
         try:
             # Open for as long as the run lasts.
-            self._file = open(self.path, "ab", opener=files.regular_and_no_link)  # noqa: SIM115
+            self._file = files.opened(self.path, "ab", files.regular_and_no_link)
         except OSError as error:
             raise RecordsError(f"{self.path}: {error.strerror}. Remove it, or start the run again") from error
         self._file.truncate(position)
