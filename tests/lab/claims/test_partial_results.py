@@ -19,7 +19,7 @@ from backsweep.lab.claims.questions.shared import MINIGRID, SOKOBAN, USUAL
 from backsweep.lab.claims.summary import TITLE as TASKS
 from backsweep.lab.report.answers import Answer, make_report
 from backsweep.lab.report.chart import Chart, DotChart, task_title
-from backsweep.lab.report.tables import side_by_side
+from backsweep.lab.report.tables import side_by_side, table_html
 from backsweep.lab.stats import chance_of_order, rank_correlation
 from result_folders import write_run
 
@@ -306,5 +306,6 @@ def test_games_have_units_of_their_own(tmp_path: Path) -> None:
     assert len(by_game) == 2 * 3
     assert by_game["atari/pong", "ter", "per"]["difference"].estimate == pytest.approx(-5 / 30)
     assert by_game["atari/pong", "ter", "per"]["seeds ahead"] == "0 of 3"
-    row = side_by_side(answer.verdict.more[TASKS])[0]
-    assert list(row) == ["lead in", "of", "on", "over uer", "over per"]
+    rows = side_by_side(answer.verdict.more[TASKS])
+    assert list(rows[0]) == ["lead in", "of", "on", "over uer", "over per"]
+    assert "over uniform</th>" in table_html(rows, "games")

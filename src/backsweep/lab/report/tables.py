@@ -17,6 +17,8 @@ from backsweep.tasks import TASKS
 
 SUCCESS = "episodes that reach the goal"
 DIVERGED = "runs whose values diverged"
+OVER = "over "
+"""In front of a method, in the title of the column with the leads over it."""
 NEGLIGIBLE = 5e-4
 """Share of an interval's largest number below which another one is shown as 0."""
 
@@ -52,7 +54,7 @@ def side_by_side(entries: Table) -> Table:
             start = {"lead in": entry["measure"], **leader, "on": entry["task"]}
             line = lines.setdefault(tuple(start.values()), start)
             text = f"{entry['difference']}, p {entry['p (Holm)']:.2g}, {entry['seeds ahead']} seeds"
-            line[f"over {entry['against']}"] = text
+            line[OVER + entry["against"]] = text
     elif all({"task", "method", "median steps"} <= entry.keys() for entry in entries):
         for entry in entries:
             start = {"median steps on": entry["task"]}
@@ -73,7 +75,7 @@ def side_by_side(entries: Table) -> Table:
 
 def _ordered(line: dict[str, Any]) -> dict[str, Any]:
     """Return a line with its methods in the legend's order; the other columns come first, as they are."""
-    names = {column: column.removeprefix("over ") for column in line}
+    names = {column: column.removeprefix(OVER) for column in line}
     known = in_order(name for name in names.values() if name in METHODS)
     columns = sorted(line, key=lambda column: known.index(names[column]) if names[column] in METHODS else -1)
     return {column: line[column] for column in columns}
@@ -136,7 +138,9 @@ def table_html(entries: Table, name: str) -> str:
 
 
 def _title(text: str) -> str:
-    """Return the title of a method or a task; other text unchanged."""
+    """Return the title of a method or a task, also after "over"; other text unchanged."""
+    if text.startswith(OVER):
+        return OVER + title_of(text.removeprefix(OVER))
     return task_title(text) if text in TASKS else title_of(text)
 
 
