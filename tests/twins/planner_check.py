@@ -15,7 +15,6 @@ from backsweep.planning.model_kernels import (
     CHANGED,
     CHANGED_COUNT,
     COUNT,
-    FALLEN,
     FIRST_ARC,
     FIRST_INTO,
     FIRST_PAIR,
@@ -38,6 +37,7 @@ from backsweep.planning.model_kernels import (
     SUCCESSOR,
     SYNCED,
     TRIED,
+    UNSETTLED,
     VERTEX,
 )
 from backsweep.snapshot.contents import need, need_finite, need_within
@@ -79,7 +79,7 @@ def explain_planner(planner: Planner, store: Store, graph: Graph) -> None:
     _check_lists(pairs[:, FIRST_ARC], arcs, of_arcs, PAIR, NEXT_OF_PAIR, PREVIOUS_OF_PAIR, "arcs of pairs", of_pairs)
     _check_lists(vertices[:, FIRST_INTO], arcs, of_arcs, SUCCESSOR, NEXT_INTO, PREVIOUS_INTO, "arcs into vertices")
 
-    need_within(vertices[:, MARK], 0, (CHANGED | FALLEN) + 1, "marks of vertices")
+    need(np.isin(vertices[:, MARK], (0, CHANGED, CHANGED | UNSETTLED)).all(), "marks of vertices are wrong")
     need_within(vertices[:, SEEN], 0, max(store.observations_high, 1), "observations of vertices")
     changed = model.changed[: counters[CHANGED_COUNT]]
     need_within(changed, 0, high, "changed vertices")

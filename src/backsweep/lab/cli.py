@@ -244,7 +244,7 @@ def _run(
 
 def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
     """Return the remaining jobs of the given questions."""
-    from backsweep.lab.claims.question import Grid, Study, subsets
+    from backsweep.lab.claims.question import Grid, Study, check_seeds, subsets
     from backsweep.lab.claims.questions import find_question
     from backsweep.lab.runs.jobs import plan
 
@@ -260,6 +260,8 @@ def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
                 grids.append(what.with_settings(parsed.settings))
             else:
                 studies.append(what)
+    check_seeds(studies, parsed.seeds)
+    studies = [study.with_seeds(parsed.seeds) for study in studies]
     chosen = subsets(grids, parsed.tasks, parsed.lines, parsed.seeds)
     engine: Any = parsed.engine
     if engine == "ray":

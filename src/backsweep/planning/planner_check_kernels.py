@@ -21,7 +21,6 @@ from backsweep.planning.model_kernels import (
     CHANGED,
     CHANGED_COUNT,
     COUNT,
-    FALLEN,
     FIRST_ARC,
     FIRST_INTO,
     FIRST_PAIR,
@@ -44,6 +43,7 @@ from backsweep.planning.model_kernels import (
     SUCCESSOR,
     SYNCED,
     TRIED,
+    UNSETTLED,
     VERTEX,
     Model,
 )
@@ -211,7 +211,9 @@ def marks_fit(model: Model, high: int, observations: int) -> bool:
         listed[vertex] = True
     for vertex in range(high):
         mark, seen = model.vertices[vertex, MARK], model.vertices[vertex, SEEN]
-        if mark < 0 or mark > CHANGED | FALLEN or ((mark & CHANGED) != 0) != listed[vertex]:
+        if mark != 0 and mark != CHANGED and mark != CHANGED | UNSETTLED:
+            return False
+        if (mark != 0) != listed[vertex]:
             return False
         if seen < 0 or seen >= max(observations, 1):
             return False

@@ -90,8 +90,11 @@ class PlainSource:
     def prepare_to_learn(self) -> None:
         """Set reward scales, once, and renew graph values if they are due."""
         for place, run in self._working():
-            self.learner.scales[place] = run.estimate_reward_scale()
-            run.renew_values(partial(self.learner.values, place, target=True))
+            try:
+                self.learner.scales[place] = run.estimate_reward_scale()
+                run.renew_values(partial(self.learner.values, place, target=True))
+            except Exception as error:  # such as values that are not finite
+                self.failed[place] = error
         self.clock.lap("values")
 
     def draw(self, first: bool) -> None:

@@ -200,7 +200,9 @@ def given_reward_scale(config: RunConfig) -> float | None:
     if config.reward_scale != "auto":
         return config.reward_scale
     bounds = return_bounds(config)
-    return None if bounds is None else 1.0 / max(map(abs, bounds))
+    if bounds is None:
+        return None
+    return 1.0 / (max(map(abs, bounds)) or 1.0)  # of a task that never pays
 
 
 def epsilon_schedule(config: RunConfig) -> EpsilonSchedule:

@@ -12,12 +12,14 @@ one slot is always complete.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 import xxhash
 from numpy.typing import NDArray
 
@@ -110,6 +112,8 @@ def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[Rec
         "replays": digests,
     }
     write_snapshot(slot / STATE, arrays, metadata, kind=KIND, version=VERSION)
+    for departed in itertools.takewhile(Path.exists, (slot / f"replay-{n}" for n in itertools.count(len(runs)))):
+        shutil.rmtree(departed)
 
 
 def load(folder: Path, *, device: str, warn: Callable[[str], None], allow_import: bool = False) -> Loaded:
@@ -217,11 +221,14 @@ def _refused(path: Path) -> Iterator[None]:
     """Say what is wrong with entries that no release writes, instead of how they made the program stumble."""
     try:
         yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        reason = str(error) or "there is no memory left"
+        raise RunError(f"{path} cannot be loaded: {reason}. Free memory, or use a machine that has more") from error
     except KeyError as error:
         raise RunError(
             f"{path}: the entry {error} is missing: this release of backsweep writes no such files"
         ) from error
-    except (TypeError, AttributeError, IndexError, OverflowError, RuntimeError, MemoryError) as error:
+    except (TypeError, AttributeError, IndexError, OverflowError, RuntimeError) as error:
         raise RunError(f"{path} cannot be used ({error}): this release of backsweep writes no such files") from error
 
 

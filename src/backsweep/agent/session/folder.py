@@ -49,13 +49,17 @@ def default_folder(config: RunConfig) -> Path:
     return folder
 
 
-def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
-    """Make a run's folder, which must not hold a run yet; `machine` is noted with versions and machine."""
+def refuse_old_run(folder: Path) -> None:
+    """Raise an error if a folder holds a run."""
     if (folder / CONFIG).exists():
         raise RunError(
             f"{folder} already holds a run{_how_to_continue(folder)} choose another folder, or use --restart, which "
             "renames that run and starts over"
         )
+
+
+def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
+    """Make a run's folder; `machine` is noted with versions and machine."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / CONFIG, config.to_json())

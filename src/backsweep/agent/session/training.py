@@ -25,6 +25,7 @@ from backsweep.agent.session.folder import (
     locked,
     move_aside,
     read_config,
+    refuse_old_run,
     write_json,
 )
 from backsweep.agent.session.live import Live
@@ -116,10 +117,12 @@ def _begin(
     for place in (folder, *(folder / name for name in configs)) if session.restart else ():
         if (aside := move_aside(place)) is not None and not session.quiet:
             print(f"the previous run in {place} is now in {aside}", flush=True)
-    if not session.quiet:
-        print(f"run folder: {folder}", flush=True)
+    for name in configs:  # all of them before anything is written
+        refuse_old_run(folder / name)
     for name, config in configs.items():
         create_run(folder / name, config, convolutions=fleet.learner.convolutions)
+    if not session.quiet:
+        print(f"run folder: {folder}", flush=True)
     if list(configs) != [SINGLE]:
         write_json(folder / FLEET, {"runs": list(configs)})
     begun = Loaded(fleet, list(configs), [0] * len(configs), [None] * len(configs))
@@ -161,7 +164,7 @@ def check_session(session: SessionConfig) -> None:
         device = torch.device(session.device)
     except RuntimeError:
         device = None
-    if device is None or device.type not in ("cpu", "cuda"):
+    if device is None or device.type not in ("cpu", "cuda") or session.device.startswith("cpu:"):
         raise RunError(f"device must be cpu or cuda, such as cuda:0, got {session.device!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise RunError(f"device is {session.device!r}, but torch finds no CUDA device on this machine")
@@ -182,14 +185,14 @@ def _run_session(folder: Path, begun: Loaded, session: SessionConfig, live: Live
         for name, position, digest, run in zip(begun.names, begun.positions, begun.digests, fleet.runs, strict=True):
             place = folder / name
             sinks = _sinks(place, run.config, session)
-            if live is not None and not files:
-                for record in RecordFile(place) if position else ():
-                    live.curves.write(record)
-                sinks = (*sinks, live.curves)
+            page = None if files else live  # which shows the first run
             try:
-                writer = RecordWriter(place, position, sinks, digest)
+                writer = RecordWriter(place, position, sinks if page is None else (*sinks, page.curves), digest)
             except ValueError as error:
                 raise RunError(str(error)) from error
+            if page is not None and position:  # what the writer has kept of the earlier records
+                for record in RecordFile(place):
+                    page.curves.write(record)
             shown = run_title(run.config) if name == SINGLE else name
             files.append(RunFiles(name, shown, place, run, writer, _last_evaluation(place) if position else None))
         total = max(run.config.steps for run in fleet.runs)

@@ -206,10 +206,7 @@ class Grid:
 def subsets(
     grids: Sequence[Grid], tasks: Sequence[str] = (), lines: Sequence[str] = (), seeds: Sequence[int] = ()
 ) -> list[Grid]:
-    """Return each grid with only the named tasks, lines and seeds; unknown names raise.
-
-    Seeds for tuning are refused where runs are reported, and other seeds where they are not.
-    """
+    """Return each grid with only the named tasks, lines and seeds; unknown names raise."""
     choices: tuple[tuple[str, Sequence[Any], list[Any]], ...] = (
         ("task", tasks, [task for grid in grids for task in grid.tasks]),
         ("line", lines, [variant.label for grid in grids for variant in grid.variants]),
@@ -219,13 +216,7 @@ def subsets(
             if name not in known:
                 there = ", ".join(map(str, dict.fromkeys(known))) or "none"
                 raise ValueError(f"no {what} {name!r} in these questions at this scale; they have {there}")
-    tuning = f"{TUNING[0]} to {TUNING[-1]}"
-    for purpose in {purpose_of(grid.seeds[0]) for grid in grids}:
-        if other := [seed for seed in seeds if purpose_of(seed) != purpose]:
-            if purpose == "tuning":
-                advice = "--scale laptop and --scale paper take other seeds, except for T1"
-                raise ValueError(f"--seeds must be from {tuning} here, the seeds for tuning, got {other[0]}; {advice}")
-            raise ValueError(f"--seeds must not be from {tuning} here, the seeds for tuning, got {other[0]}")
+    check_seeds(grids, seeds)
     return [grid.subset(tasks, lines, seeds) for grid in grids]
 
 
@@ -236,6 +227,21 @@ class Study:
     name: str
     seeds: tuple[int, ...]
     arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_seeds(self, seeds: Sequence[int]) -> Study:
+        """Return the study with other seeds, or itself if none are given."""
+        return replace(self, seeds=tuple(seeds)) if seeds else self
+
+
+def check_seeds(plans: Sequence[Grid | Study], seeds: Sequence[int]) -> None:
+    """Refuse seeds for tuning where runs are reported, and other seeds where they are not."""
+    tuning = f"{TUNING[0]} to {TUNING[-1]}"
+    for purpose in {purpose_of(plan.seeds[0]) for plan in plans}:
+        if other := [seed for seed in seeds if purpose_of(seed) != purpose]:
+            if purpose == "tuning":
+                advice = "--scale laptop and --scale paper take other seeds, except for T1"
+                raise ValueError(f"--seeds must be from {tuning} here, the seeds for tuning, got {other[0]}; {advice}")
+            raise ValueError(f"--seeds must not be from {tuning} here, the seeds for tuning, got {other[0]}")
 
 
 class Rule(Protocol):

@@ -81,6 +81,7 @@ def run_jobs(
                 time.sleep(PATIENCE)
         except KeyboardInterrupt:
             interrupted = True
+        finally:  # after any other error too: the jobs have their own process groups
             for entry in active:
                 if entry.process.poll() is None:
                     entry.process.send_signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -57,14 +57,14 @@ def sharing_key(config: dict[str, Any]) -> str:
     from backsweep.agent import RunConfig, method_for
     from backsweep.agent.defaults import task_options
     from backsweep.agent.fleet.fleet import OWN_FIELDS
+    from backsweep.agent.learner.rules import TargetRule, common_rule
 
     whole = RunConfig.from_json(config)
     shared = {name: value for name, value in whole.to_json().items() if name not in OWN_FIELDS}
     spaces = _spaces(whole.task, whole.env, tuple(sorted(task_options(whole).items())))
-    # Methods with one-step or given targets share one update (see learner.rules.common_rule). Everything else that a
-    # rule depends on is a field of the configuration.
-    kind = method_for(whole).rule.kind
-    update = kind if kind in ("discor", "advantage") else "others"
+    # Methods with one-step or given targets share one update; the others only with exactly the same rule.
+    rule = method_for(whole).rule
+    update = None if common_rule([rule, TargetRule()]) is not None else asdict(rule)
     return json.dumps([shared, update, spaces], sort_keys=True)
 
 

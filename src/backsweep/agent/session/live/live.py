@@ -68,7 +68,8 @@ class Live:
     """The page of a fleet's first run, served until `close`."""
 
     def __init__(self, fleet: Fleet, title: str, port: int = 0) -> None:
-        config = fleet.runs[0].config
+        self._run = fleet.runs[0]
+        config = self._run.config
         names = None if config.task is None else list(find_task(config.task).action_names)
         self.curves = Curves()
         """Takes the run's records."""
@@ -99,12 +100,16 @@ class Live:
         return now >= self._next_at and now - self._asked_at < PATIENCE
 
     def show(self, fleet: Fleet) -> None:
-        """Make a frame of the first run's graph."""
+        """Make a frame of the graph of the run that was the first; none once it has left the fleet."""
         began = time.monotonic()
-        run = fleet.runs[0]
+        run = self._run
+        place = next((place for place, other in enumerate(fleet.runs) if other is run), None)
+        if place is None:
+            self._next_at = math.inf
+            return
 
         def state_values(observations: Any) -> Any:
-            return values_of_runs(fleet.learner, [0], observations[None])[0].max(axis=1)
+            return values_of_runs(fleet.learner, [place], observations[None])[0].max(axis=1)
 
         words = {"step": fleet.step, "epsilon": float(run.epsilon(fleet.step)), "episodes": run.episodes}
         self._frame = make_frame(run.replay, state_values, words)
