@@ -57,7 +57,7 @@ def summary(records: Records, rows: list[Row], shown: Sequence[tuple[str, str]] 
     return (
         f"{_main_table(records, chosen, short=True)}\n\n"
         f"1 x is a plain `np.take` of the same rows, or a plain row store; obs40 is an image of 40x40x3 bytes. "
-        f"Of all targets, these are missed: {', '.join(missed)}.\n"
+        f"Missed targets: {', '.join(missed)}.\n"
     )
 
 

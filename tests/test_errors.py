@@ -105,7 +105,7 @@ ONE_LANE: list[tuple[dict[str, Any], type[Exception], tuple[str, ...]]] = [
     ({"reward": [1.0, 2.0]}, ValueError, ("reward", "(1,)", "(2,)")),
     ({"terminated": 2}, ValueError, ("terminated", "True or False", "2")),
     ({"terminated": nan}, ValueError, ("terminated", "True or False", "nan")),
-    ({"terminated": None}, TypeError, ("terminated", "number", "object")),
+    ({"terminated": None}, TypeError, ("terminated", "True or False", "None")),
     ({"truncated": 0.5}, ValueError, ("truncated", "True or False", "0.5")),
     ({"truncated": [True, False]}, ValueError, ("truncated", "(1,)", "(2,)")),
     ({"mask": [True, False]}, ValueError, ("mask", "(1,)", "(2,)")),
@@ -342,7 +342,9 @@ CONFIGURATIONS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: EpisodicBackward(fallback="none"), ValueError, "fallback must be one of"),  # type: ignore[arg-type]
     (lambda: RandomProjection(dim=0), ValueError, "dim must be between 1 and 64, got 0"),
     (lambda: RandomProjection(dim=1.0), TypeError, "dim must be an int, got float"),  # type: ignore[arg-type]
-    (lambda: Quantized(0.0), ValueError, "step must be positive and finite, got 0.0"),
+    (lambda: Quantized(0.0), ValueError, "step must be a number above 0, or one for each entry, got 0.0"),
+    (lambda: Quantized("a"), ValueError, "step must be a number above 0, or one for each entry, got 'a'"),  # type: ignore[arg-type]
+    (lambda: Mixture([Uniform()]), TypeError, r"parts must be pairs \(share, sampler\)"),  # type: ignore[list-item]
     (lambda: Quantized((0.1, nan)), ValueError, "step"),
 ]
 

@@ -369,6 +369,16 @@ def test_a_sampler_and_an_encoder_of_ones_own_are_given_to_load(tmp_path: Path) 
             assert_same_batch(other.sample(5), replay.sample(5))
 
 
+def test_another_sampler_or_encoder_than_the_saved_one_is_refused(tmp_path: Path) -> None:
+    """And the save is not called unusable, since it is the argument that is wrong."""
+    Replay(gym.spaces.Discrete(20), gym.spaces.Discrete(2), 10).save(tmp_path)
+    with pytest.raises(ValueError, match="sampler must be the saved one, of class 'Uniform', or left out, got Prior"):
+        Replay.load(tmp_path, sampler=Prioritized())
+    with pytest.raises(ValueError, match=r"encoder must be the saved one, .*, got ExactBytes\(\)"):
+        Replay.load(tmp_path, encoder=ExactBytes())
+    Replay.load(tmp_path, sampler=Uniform())
+
+
 def test_a_class_with_a_known_name_is_still_foreign(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Uniform(Newest):

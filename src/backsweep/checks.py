@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from types import NoneType
 from typing import Any, Literal, TypeGuard, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -41,6 +42,33 @@ def need_choices(configuration: Any) -> None:
 @cache
 def _choices(kind: type) -> dict[str, tuple[str, ...]]:
     return {name: get_args(hint) for name, hint in get_type_hints(kind).items() if get_origin(hint) is Literal}
+
+
+def need_plain_types(configuration: Any) -> None:
+    """Refuse every field whose type is int, float or bool (or one of them and None) and whose value is not."""
+    for name, (kind, may_be_none) in _plain_types(configuration.__class__).items():
+        holds, expected = _PLAIN[kind]
+        value = getattr(configuration, name)
+        if not (holds(value) or (may_be_none and value is None)):
+            raise ValueError(f"{name} must be {expected}{' or None' if may_be_none else ''}, got {value!r}")
+
+
+_PLAIN: dict[type, tuple[Callable[[Any], bool], str]] = {
+    int: (is_int, "an int"),
+    float: (is_number, "a number"),
+    bool: (lambda value: isinstance(value, (bool, np.bool_)), "True or False"),
+}
+
+
+@cache
+def _plain_types(kind: type) -> dict[str, tuple[type, bool]]:
+    """Return the fields of these types, and whether each may be None."""
+    found = {}
+    for name, hint in get_type_hints(kind).items():
+        options = set(get_args(hint)) or {hint}
+        if len(options - {NoneType}) == 1 and (plain := next(iter(options - {NoneType}))) in _PLAIN:
+            found[name] = (plain, NoneType in options)
+    return found
 
 
 def need_flags(configuration: Any, *names: str) -> None:

@@ -43,6 +43,10 @@ _KNOWN: dict[str, type] = {
 }
 
 
+class ForeignClassError(ValueError):
+    """A save has a sampler or encoder of the user's own class, which has to be given."""
+
+
 def configuration_to_json(value: Any) -> Any:
     """Return a configuration as JSON; one of an unknown class becomes its name alone."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -65,8 +69,9 @@ def configuration_from_json(data: Any, argument: str) -> Any:
         values = dict(data)
         name = values.pop("class")
         if values.pop("foreign", False) or name not in _KNOWN:
-            raise ValueError(
-                f"the saved replay has a {argument} of class {name!r}, which is not backsweep's own: "
+            article = "an" if argument[0] in "aeiou" else "a"
+            raise ForeignClassError(
+                f"the saved replay has {article} {argument} of class {name!r}, which is not backsweep's own: "
                 f"give it to Replay.load as {argument}="
             )
         return _KNOWN[name](**{key: configuration_from_json(item, argument) for key, item in values.items()})

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.configuration import (
+    ForeignClassError,
     check_sizes,
     configuration_from_json,
     configuration_to_json,
@@ -102,6 +103,8 @@ def _load_once(
 ) -> Replay:
     described = read_description(folder, kind=KIND, versions={VERSION})
     metadata, shapes = described.metadata, described.shapes
+    for argument, given in (("sampler", sampler), ("encoder", encoder)):
+        _check_class(argument, given, metadata.get(argument))
     with _refused(folder, "its settings"):
         check_sizes(metadata, shapes)
         replay = _empty_replay(metadata, sampler, encoder, file)
@@ -117,6 +120,13 @@ def _load_once(
     with _refused(folder, "its sampler"):
         machine.sampler.load_state(SamplerState(arrays_below(arrays, "sampler/"), metadata["sampler_state"]))
     return replay
+
+
+def _check_class(argument: str, given: object, saved: Any) -> None:
+    """Refuse another class of sampler or encoder than the saved one."""
+    name = saved.get("class") if isinstance(saved, dict) else None
+    if given is not None and isinstance(name, str) and type(given).__name__ != name:
+        raise ValueError(f"{argument} must be the saved one, of class {name!r}, or left out, got {given!r}")
 
 
 def _read_components(
@@ -194,7 +204,7 @@ def _refused(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn every error into one that says which contents of the folder are wrong."""
     try:
         yield
-    except SnapshotError:
+    except (SnapshotError, ForeignClassError):
         raise
     except KeyError as error:
         raise SnapshotError(folder, f"{what}: the entry {error} is missing", NOT_OURS) from error

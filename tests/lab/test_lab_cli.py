@@ -11,10 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backsweep.agent import RunConfig
+from backsweep.cli import main
 from backsweep.lab import cli
 from backsweep.lab.claims.evidence import ADDED_LATER, configuration_key
 from backsweep.lab.claims.question import Grid, Variant
@@ -320,3 +322,29 @@ def test_the_package_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "backsweep", "experiment", "list"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "C24" in done.stdout
+
+
+def test_no_process_outlives_an_error_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = small_grid("process", tmp_path).jobs
+    started: list[subprocess.Popen[bytes]] = []
+
+    def sleeps(*_: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+        return started[-1]
+
+    def full(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("backsweep.lab.runs.engine.worker_process", sleeps)
+    monkeypatch.setattr(JobProgress, "show", full)
+    with pytest.raises(OSError, match="no space left"):
+        run_jobs(found, tmp_path / "logs", 1, JobProgress(found))
+    assert [process.poll() for process in started] == [-signal.SIGTERM]
+
+
+def test_seeds_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["experiment", "run", "C1", "--scale", "smoke", "--dry-run", "--results", str(tmp_path), "--seeds"]
+    assert main([*command, "10007"]) == 0
+    assert "tabular seed 10007" in capsys.readouterr().out
+    assert main([*command, "7"]) == 2
+    assert "--seeds must be from 10000 to 10099 here" in capsys.readouterr().err

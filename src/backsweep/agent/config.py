@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from backsweep.checks import is_number, need_choices
+from backsweep.checks import is_int, is_number, need_choices, need_plain_types
 
 OptionValue = bool | int | float | str
 
@@ -26,7 +26,7 @@ class RunConfig:
     task: Annotated[str | None, tyro.conf.Positional] = None
     """A task of the table (`backsweep tasks` lists them), such as minigrid/doorkey."""
     env: str | None = None
-    """Instead of a task: any Gymnasium id, such as CartPole-v1."""
+    """A Gymnasium id in place of a task, such as CartPole-v1."""
     task_options: dict[str, OptionValue] = field(default_factory=dict)
     """The task's own options, name and value in turn, such as random_action_chance 0.1."""
     method: str = "graph"
@@ -179,6 +179,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         """Check the options."""
         need_choices(self)
+        need_plain_types(self)
         if (self.task is None) == (self.env is None):
             raise ValueError(
                 "give either a task or --env, not both" if self.task else "give a task, or --env and a Gymnasium id"
@@ -188,7 +189,7 @@ class RunConfig:
         positive = (
             "steps num_envs capacity frame_stack dimension roots root_candidates predecessors batch_size "
             "target_interval learning_rate evaluation_interval evaluation_episodes record_interval kappa "
-            "discor_temperature probe_size n_step backup_depth ceer_temperature"
+            "discor_temperature probe_size n_step backup_depth ceer_temperature adam_eps rmsprop_eps"
         )
         for name in positive.split():
             if not getattr(self, name) > 0:
@@ -210,6 +211,11 @@ class RunConfig:
             raise ValueError(f"reward_scale must be 'auto' or above 0, got {self.reward_scale!r}")
         for name in ("convolutions", "linear", "cell"):
             object.__setattr__(self, name, tuple(map(_frozen, getattr(self, name))))
+        if not all(is_int(width) and width > 0 for width in self.linear):
+            raise ValueError(f"linear must hold widths above 0, got {self.linear!r}")
+        for layer in self.convolutions:
+            if len(layer) != 3 or not all(is_int(number) and number > 0 for number in layer):
+                raise ValueError(f"convolutions must hold (channels, kernel, stride), each above 0, got {layer!r}")
         if not self.cell or not all(width > 0 for width in self.cell):
             raise ValueError(f"cell must hold widths above 0, got {self.cell!r}")
 

@@ -115,10 +115,15 @@ METHOD_NAMES: tuple[str, ...] = tuple(method_table(RunConfig(task="nchain-20")))
 """The methods that `run_config` and the command line take."""
 
 
+_ALSO_CALLED = {"uniform": "uer", "dqn": "uer", "double-dqn": "uer", "prioritized": "per", "topological": "ter"}
+
+
 def checked_method(name: str) -> str:
     """Return `name` if there is such a method; raise with a suggestion if not."""
     if name in METHOD_NAMES:
         return name
+    if (known := _ALSO_CALLED.get(name.lower())) is not None:
+        raise ValueError(f"unknown method {name!r}; here it is called {known!r}")
     near = difflib.get_close_matches(name.lower(), METHOD_NAMES, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}?" if near else f"known methods are {', '.join(METHOD_NAMES)}"
     raise ValueError(f"unknown method {name!r}; {hint}")

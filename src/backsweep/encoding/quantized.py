@@ -25,8 +25,9 @@ class Quantized:
 
     def __post_init__(self) -> None:
         steps = (self.step,) if isinstance(self.step, (int, float)) else tuple(self.step)
-        if not steps or not all(math.isfinite(step) and step > 0 for step in steps):
-            raise ValueError(f"Quantized: step must be positive and finite, got {self.step!r}")
+        numbers = all(isinstance(step, (int, float, np.number)) for step in steps)
+        if not steps or not numbers or not all(math.isfinite(step) and step > 0 for step in steps):
+            raise ValueError(f"Quantized: step must be a number above 0, or one for each entry, got {self.step!r}")
         if not isinstance(self.step, (int, float)):
             object.__setattr__(self, "step", steps)  # lists and arrays become tuples: a configuration is hashable
 

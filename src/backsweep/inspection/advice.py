@@ -83,7 +83,8 @@ def advise(
             "n-step returns"
         )
         return Advice("maybe", best.encoder, reason)
-    return Advice("no", best.encoder, f"{apart}: use Prioritized() or Uniform(), with n-step returns")
+    reason = f"{apart}, and graph values need discrete actions: use Prioritized() or Uniform(), with n-step returns"
+    return Advice("no", best.encoder, reason)
 
 
 def _states_repeat(

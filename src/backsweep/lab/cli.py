@@ -395,5 +395,10 @@ def report_command(parsed: argparse.Namespace) -> int:
         print(f"{answer.id:<{wide[0]}}  {answer.verdict.headline:<{wide[1]}}  {answer.title}")
     for remark in report.remarks:
         print(f"note: {remark}")
+    if all(answer.verdict.outcome == "not run" for answer in report.answers):
+        print(
+            f"note: no run in {parsed.results} belongs to a question of `backsweep experiment list`; single runs are "
+            "shown by `backsweep evaluate`, `watch` and `view`"
+        )
     print(page)
     return 0

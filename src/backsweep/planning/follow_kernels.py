@@ -1,6 +1,7 @@
 """Updates the model with the live rows.
 
-Each renewal calls `follow`, which adds all rows since the last one, so `Replay.add` costs nothing extra.
+Each renewal, and each choice of an exploring action, calls `follow`, which adds all rows since the last call, so
+`Replay.add` costs nothing extra.
 
 Kernels take whole bundles of arrays; what they call for every row takes single arrays, because numba counts references
 to all arrays of a bundle whenever it is passed on.

@@ -82,7 +82,7 @@ class GraphValues:
         )
         need_choice(self, "untried", "network", "never")
         need_flags(self, "cautious")
-        need_fields(self, lambda v: is_number(v) and 0 < v <= 1, "in (0, 1]", "refresh")
+        need_fields(self, lambda v: is_number(v) and 1e-6 <= v <= 1, "from 0.000001 to 1", "refresh")
         need_fields(self, lambda v: v is None or (is_number(v) and 0 <= v < 1), "in [0, 1), or None", "discount")
         need_fields(self, lambda v: is_number(v) and v > 0, "above 0", "tolerance")
         whole = "a whole number from 1, or None"

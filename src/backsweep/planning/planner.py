@@ -89,7 +89,7 @@ class Renewal(NamedTuple):
 class Planner(SavedComponent):
     """The model of a replay's live rows and its values.
 
-    Everything is as of the last renewal; the next one adds newer rows.
+    Values are as of the last renewal. Renewals add newer rows to the model, and so does exploring.
     """
 
     def __init__(

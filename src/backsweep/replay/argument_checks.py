@@ -24,7 +24,7 @@ def positive_int(name: str, value: Any) -> int:
 
 def checked_gamma(gamma: Any) -> float:
     """Return a discount between 0 and 1."""
-    if isinstance(gamma, bool) or not isinstance(gamma, (int, float)) or not 0 <= gamma <= 1:
+    if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.number)) or not 0 <= gamma <= 1:
         raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
     return float(gamma)
 
@@ -54,7 +54,10 @@ def checked_errors(values: ArrayLike, rows: Rows, name: str) -> NDArray[np.float
 def refuse_update(rows: Rows, errors: NDArray[np.float64], name: str, total: int) -> NoReturn:
     """Raise an error that says what is wrong with a priority update."""
     if not np.isfinite(errors).all():
-        raise ValueError(f"{name} must be finite, got {errors[~np.isfinite(errors)][0]}")
+        raise ValueError(
+            f"{name} must be finite, got {errors[~np.isfinite(errors)][0]} (batch.target is NaN for rows that are "
+            "newer than the last renew_values: use your own target there)"
+        )
     if rows.min() < 0 or rows.max() >= total:
         raise ValueError(f"row must hold serial numbers from 0 to {total - 1}, got {rows.min()} to {rows.max()}")
     raise ValueError(f"{name} must be 0 or more, got {errors.min()}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from backsweep.checks import is_int
 from backsweep.encoding.random_projection import warn_of_range
 from backsweep.jit.compilation import entry_point
 from backsweep.jit.interrupts import uninterrupted
@@ -182,8 +183,8 @@ class Filling(ReplayComponents):
         lane
             The lane to add to. If the trajectory does not continue the lane's episode, a new episode begins.
         """
-        if not 0 <= lane < self._num_envs:
-            raise ValueError(f"lane must be from 0 to {self._num_envs - 1}, got {lane}")
+        if not is_int(lane) or not 0 <= lane < self._num_envs:
+            raise ValueError(f"lane must be an int from 0 to {self._num_envs - 1}, got {lane!r}")
         with self._lock:
             staging, first = self._store.staging, self._store.total
             trajectory = staging.trajectory(observation, action, reward, terminated, truncated)

@@ -34,7 +34,12 @@ class Mixture:
     """Pairs (share, sampler); shares add up to 1."""
 
     def __post_init__(self) -> None:
-        parts = tuple((share, sampler) for share, sampler in self.parts)
+        for part in (parts := tuple(self.parts)):
+            if not isinstance(part, (tuple, list)) or len(part) != 2:
+                raise TypeError(
+                    f"Mixture: parts must be pairs (share, sampler), such as (0.5, Uniform()), got {part!r}"
+                )
+        parts = tuple((share, sampler) for share, sampler in parts)
         if not parts:
             raise ValueError("Mixture: parts must not be empty")
         for share, sampler in parts:

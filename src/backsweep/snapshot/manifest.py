@@ -87,8 +87,11 @@ def load(folder: Path) -> tuple[Manifest, str]:
     try:
         raw = read_whole(path)
     except (FileNotFoundError, NotADirectoryError) as error:
-        why = "there is no such file, so no snapshot was ever completed here" if folder.is_dir() else "no such folder"
-        raise SnapshotError(path, why, "Check the path") from error
+        if folder.is_dir():
+            why = "there is no such file, so no snapshot was ever completed here"
+            raise SnapshotError(path, why, "Check the path") from error
+        why = "it is a file, expected a folder" if folder.exists() else "no such folder"
+        raise SnapshotError(folder, why, "Check the path") from error
     except IsADirectoryError as error:
         raise SnapshotError(path, "it is a folder, not a file", RESTORE) from error
     except OSError as error:

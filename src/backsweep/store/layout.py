@@ -238,5 +238,11 @@ def _cast(array: NDArray[Any], dtype: np.dtype[Any], name: str, rounding: bool) 
     elif np.can_cast(array.dtype, dtype, "safe") or (rounding and array.dtype.kind in "biuf" and dtype.kind == "f"):
         with np.errstate(over="ignore"):  # overflow to infinity is refused below
             return array.astype(dtype)
-    hint = "; Replay(cast=True) rounds" if dtype.kind == "f" and array.dtype.kind in "biuf" else ""
+    hint = ""
+    if dtype.kind == "f" and array.dtype.kind in "biuf":
+        hint = f"; convert it, or make the Replay with cast=True, which rounds to {dtype}"
+    elif dtype.kind in "iu" and array.dtype.kind in "biu":
+        hint = f" with values from {array.min()} to {array.max()}, which do not fit"
+    elif dtype.kind in "iu" and array.dtype.kind == "f":
+        hint = "; convert it to integers"
     raise TypeError(f"{name} must have dtype {dtype}, got {array.dtype}{hint}")

@@ -287,6 +287,8 @@ def _last_flag(value: Any, steps: int, name: str) -> Any:
 
 def as_flags(value: Any, n: int, name: str) -> NDArray[np.bool_]:
     """Return a flag per lane as bools; numbers may only be 0 and 1."""
+    if host_array(value, name).dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be True or False, got {value!r:.200}")
     array = _numbers(value, n, name)
     if array.dtype == np.bool_:
         return array

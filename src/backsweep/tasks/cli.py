@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,11 @@ from backsweep.tasks.registry import TASKS, find_task
 
 def add_commands(subparsers: Any) -> None:
     """Add `tasks` to the subparsers of a command line."""
-    tasks = subparsers.add_parser("tasks", help="list the tasks, or draw some levels of one")
+    tasks = subparsers.add_parser(
+        "tasks",
+        help="list the tasks, or draw some levels of one",
+        description="List the tasks; with `show TASK`, draw some levels of one.",
+    )
     tasks.set_defaults(run=list_tasks)
     commands = tasks.add_subparsers(title="commands", metavar="COMMAND")
     show = commands.add_parser("show", help="write a PNG of some levels of a task")
@@ -27,7 +30,7 @@ def add_commands(subparsers: Any) -> None:
 def list_tasks(arguments: argparse.Namespace) -> int:
     """Print the table of tasks."""
     del arguments
-    rows = [("task", "observation", "actions", "step limit", "return", "paper's steps", "what it is")]
+    rows = [("task", "observation", "actions", "step limit", "return", "steps with --settings paper", "what it is")]
     for task in TASKS.values():
         bounds = task.return_bounds
         rows.append(
@@ -50,12 +53,8 @@ def list_tasks(arguments: argparse.Namespace) -> int:
 
 def show_task(arguments: argparse.Namespace) -> int:
     """Write a PNG of some levels of a task."""
-    try:
-        task = find_task(arguments.task)
-        path = arguments.out or Path(task.id.replace("/", "-") + ".png")
-        write_png(path, sheet(task_pictures(task, arguments.levels, arguments.seed)))
-    except (ValueError, ImportError, OSError) as error:
-        print(f"backsweep tasks show: {error}", file=sys.stderr)
-        return 2
+    task = find_task(arguments.task)
+    path = arguments.out or Path(task.id.replace("/", "-") + ".png")
+    write_png(path, sheet(task_pictures(task, arguments.levels, arguments.seed)))
     print(path)
     return 0

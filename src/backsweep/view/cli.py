@@ -42,7 +42,8 @@ def view_command(arguments: argparse.Namespace) -> int:
     path = page.save(out) if arguments.no_open or not sys.stdout.isatty() else page.open(out)
     shown, states = page.words["shown"], page.words["states"]
     thinned = "" if shown == states else f", thinned to {shown:,}"
-    print(f"{path}: {states:,} states{thinned}, {page.words['ends']:,} ends")
+    ends = page.words["ends"]
+    print(f"{path}: {states:,} states{thinned}, {ends:,} {'end' if ends == 1 else 'ends'}")
     return 0
 
 

@@ -102,3 +102,18 @@ def test_a_failed_run_leaves_its_fleet(recorded: None) -> None:
     assert [run.config.seed for run in fleet.runs] == [0, 1, 2, 4]
     PlainEngine(fleet).advance(50, Clock())
     assert fleet.step == 200
+
+
+def test_values_that_are_not_finite_end_their_run_alone() -> None:
+    """Of graph values, which a renewal asks the target network for."""
+    fleet = Fleet(configs(target_interval=50))
+    engine = PlainEngine(fleet)
+    while fleet.step < 120:
+        engine.advance(engine.most_steps, Clock())
+    fleet.learner.target[0] = float("nan")
+    fleet.runs[0].values_due = True
+    while not engine.failures():
+        engine.advance(engine.most_steps, Clock())
+    ((index, error),) = engine.failures()
+    assert index == 0
+    assert "finite" in str(error)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
+from backsweep.agent import RunConfig, RunError, resume, run_config, train, train_fleet
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.plain_engine import take_turn
-from backsweep.agent.fleet.run import Run
+from backsweep.agent.fleet.run import Run, given_reward_scale
+from backsweep.agent.session.checkpoint import RUNS
 from trainer_helpers import chain, comparable_records, grid, paper_config
 
 
@@ -177,3 +179,24 @@ def test_the_target_is_copied_every_so_many_steps() -> None:
         copies += [fleet.step for _ in copied]
         copied.clear()
     assert copies == [12, 20, 32, 40]  # the first turn at or past each multiple of 10
+
+
+def test_a_fleet_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    train(chain(steps=650), tmp_path / "fleet" / "old", quiet=True)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(RunError, match="old already holds a run, which is finished"):
+        train_fleet({"new": chain(seed=1), "old": chain(seed=2)}, tmp_path / "fleet", quiet=True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_replays_of_runs_that_have_left_are_removed(tmp_path: Path) -> None:
+    runs = {f"run{seed}": chain(seed=seed, steps=700 + 200 * seed) for seed in range(3)}
+    train_fleet(runs, tmp_path / "fleet", quiet=True, checkpoint_interval=100)
+    for slot in (tmp_path / "fleet" / "checkpoints").iterdir():
+        state = json.loads((slot / "state" / "manifest.json").read_text())
+        kept = sorted(place.name for place in slot.glob("replay-*"))
+        assert kept == [f"replay-{index}" for index in range(len(state["metadata"][RUNS]))]
+
+
+def test_a_task_that_never_pays_has_no_scale() -> None:
+    assert given_reward_scale(run_config("nchain-5", task_options={"max_steps": 2})) == 1.0

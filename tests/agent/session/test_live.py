@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from backsweep.agent import RunError, train
+from backsweep.agent import RunError, resume, train
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.session.live import Live
@@ -30,6 +30,7 @@ from backsweep.agent.session.live import live as live_module
 from backsweep.agent.session.live.frame import make_frame, newest_episode
 from backsweep.agent.session.live.live import Curves
 from backsweep.agent.session.records import EvaluationRecord, ReplayRecord, TrainingRecord
+from backsweep.agent.session.session import Session
 from backsweep.replay import Replay
 from backsweep.view.scene import NONE
 from trainer_helpers import chain, comparable_records
@@ -293,3 +294,45 @@ def test_a_wrong_port_is_refused_before_anything_is_written(tmp_path: Path) -> N
         with pytest.raises(RunError, match=f"live_port {port} cannot be used"):
             train(chain(), tmp_path / "run", live=True, live_port=port, quiet=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_resumed_run_shows_every_point_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash the records behind the checkpoint are made again."""
+    original, folder = Session._after_turn, tmp_path / "run"
+
+    def crash(self: Session) -> None:
+        original(self)
+        if self.fleet.step >= 1_400:
+            raise OSError("power cut")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_after_turn", crash)
+        with pytest.raises(OSError, match="power cut"):
+            train(chain(), folder, quiet=True, checkpoint_interval=700)
+    curves: list[Curves] = []
+    monkeypatch.setattr(Curves, "__init__", _noted(Curves.__init__, curves))
+    resume(folder, live=True, quiet=True)
+    points = [(name, step) for name, step, _ in curves[0].since(0)["points"]]
+    assert len(points) == len(set(points)) > 10
+
+
+def _noted(original: Any, found: list[Curves]) -> Any:
+    def init(self: Curves) -> None:
+        original(self)
+        found.append(self)
+
+    return init
+
+
+def test_the_page_stays_with_the_run_that_it_shows() -> None:
+    fleet = Fleet([chain(seed=0), chain(seed=1)])
+    live = Live(fleet, "first")
+    try:
+        live.show(fleet)
+        shown = live._frame
+        fleet.drop([0])
+        live.show(fleet)
+        assert live._frame is shown
+        assert not live.wants_frame(fleet.step)
+    finally:
+        live.close()

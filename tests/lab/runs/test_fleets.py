@@ -50,6 +50,16 @@ def test_methods_with_one_rule_share_a_fleet(tmp_path: Path) -> None:
     assert len({job.order["folder"] for job in found}) == 2
 
 
+def test_runs_with_other_rules_have_fleets_of_their_own(tmp_path: Path) -> None:
+    """CEER's cross-entropy takes a share of the graph's values, which is part of its rule."""
+    options = {"ceer_imitation": 1.0, "settings": "ours"}
+    lines = tuple(variant("ceer", f"ceer, {share}", graph_share=share, **options) for share in (0.2, 0.4))
+    found = plan(tmp_path, Grid(MINIGRID[:1], lines, (100, 101)))
+    assert [job.runs for job in found] == [2, 2]
+    for job in found:
+        fleet.check_same([RunConfig.from_json(config) for config in job.order["configs"].values()])
+
+
 def test_runs_are_shared_out_evenly_and_long_runs_stay_together(tmp_path: Path) -> None:
     first, second, *_ = plan(tmp_path, PAPER, runs=60)  # 105 runs, 15 of them of 6M steps
     assert (first.runs, second.runs) == (52, 53)

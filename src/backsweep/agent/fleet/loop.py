@@ -50,7 +50,7 @@ class Schedule:
         self.random_steps = config.warmup_steps if config.random_warmup else 0
         """The number of first steps in which all actions are random and nothing is learned."""
         self._warmup_steps, self._target_interval = config.warmup_steps, config.target_interval
-        self._ratio = Fraction(config.ratio).limit_denominator(10_000)
+        self._ratio = Fraction(config.ratio).limit_denominator(10**9)
 
     def updates_due(self, step: int, done: int) -> int:
         """Return the number of updates that are due after `done` updates, at `ratio` per step since the warm-up."""

@@ -51,7 +51,7 @@ class UpdateResult:
     """The result of an update, (runs, batch)."""
 
     td_error: NDArray[np.floating]
-    """Target minus Q-value of each row."""
+    """Q-value of each row minus its target."""
 
 
 def widened(found: Errors, values: torch.Tensor, action: torch.Tensor, share: float) -> Errors:

@@ -93,7 +93,7 @@ def add_commands(subparsers: Any) -> None:
 
 def train_command(arguments: Sequence[str]) -> int:
     """Parse the options of `train`, and train."""
-    from backsweep.agent.session.folder import default_folder
+    from backsweep.agent.session.folder import default_folder, usual_folder
     from backsweep.agent.session.training import SINGLE, start
 
     if arguments and set(arguments) <= {"-h", "--help"}:
@@ -101,6 +101,8 @@ def train_command(arguments: Sequence[str]) -> int:
         return 0
     config, session = parse_training(arguments)
     folder = default_folder(config) if session.folder is None else session.folder
+    if session.folder is None and folder != usual_folder(config) and not session.quiet:
+        print(f"{usual_folder(config)} holds an earlier run, so this one goes to {folder.name}", flush=True)
     return _ending(start(folder, {SINGLE: config}, session), session.quiet)
 
 
@@ -127,7 +129,12 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
         arguments = [*arguments]
         arguments[arguments.index(task)] = f"--env={task}"
         task, asked.env = None, task
-    defaults = run_config(task, env=asked.env, **named)
+    try:
+        defaults = run_config(task, env=asked.env, **named)
+    except ValueError as error:
+        if not str(error).startswith("unknown task"):
+            raise
+        raise agent.RunError(f"{error} (or give a Gymnasium id, such as CartPole-v1)") from error
 
     def options(run, session):  # type: ignore[no-untyped-def]
         """Train an agent; the defaults shown are those of this task and method."""
@@ -183,8 +190,6 @@ def watch_command(parsed: argparse.Namespace) -> int:
     from backsweep.agent.session.watch import film
 
     read_config(parsed.folder)
-    if parsed.fps < 1:
-        raise agent.RunError(f"--fps must be 1 or more, got {parsed.fps}")
     out = parsed.folder / "episode.gif" if parsed.out is None else parsed.out
     total, length = film(
         parsed.folder,

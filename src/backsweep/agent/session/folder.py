@@ -39,9 +39,14 @@ class RunError(ValueError):
     """A problem with a run that the user can fix; shown without a traceback."""
 
 
+def usual_folder(config: RunConfig) -> Path:
+    """Return runs/TASK/METHOD-seedSEED."""
+    return Path("runs") / re.sub(r"[^A-Za-z0-9._-]+", "-", config.environment) / f"{config.method}-seed{config.seed}"
+
+
 def default_folder(config: RunConfig) -> Path:
     """Return runs/TASK/METHOD-seedSEED, with a number appended if that exists."""
-    base = Path("runs") / re.sub(r"[^A-Za-z0-9._-]+", "-", config.environment) / f"{config.method}-seed{config.seed}"
+    base = usual_folder(config)
     folder, number = base, 1
     while folder.exists():
         number += 1

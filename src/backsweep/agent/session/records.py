@@ -127,7 +127,7 @@ KINDS: dict[str, type[Record]] = {
 def from_json(line: str | bytes) -> Record:
     """Return the record of one line; fields of newer releases are ignored."""
     data = json.loads(line)
-    cls = KINDS.get(data.pop("kind", None))
+    cls = KINDS.get(data.pop("kind", None)) if isinstance(data, dict) else None
     if cls is None:
         raise ValueError(f"not a record: {line[:100]!r}")
     known = {entry.name for entry in dataclasses.fields(cls)}
@@ -267,6 +267,8 @@ def read_records(folder: str | os.PathLike[str], kind: str | None = None) -> lis
     >>> for record in read_records("runs/chain", "evaluation"):  # doctest: +SKIP
     ...     print(record.step, record.mean_return)
     """
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     return [record for record in RecordFile(folder) if kind is None or record.kind == kind]
 
 

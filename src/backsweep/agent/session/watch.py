@@ -56,6 +56,12 @@ def film(
     allow_import: bool = False,
 ) -> tuple[float, int]:
     """Write a GIF of one episode of the run's agent; return the episode's return and length."""
+    if episode < 0:
+        raise RunError(f"episode must be 0 or more, got {episode}")
+    if not 0.0 <= random_chance <= 1.0:
+        raise RunError(f"random_chance must be in 0..1, got {random_chance}")
+    if not 1 <= fps <= 100:
+        raise RunError(f"fps must be from 1 to 100, got {fps}")
     agent = Agent(folder, allow_import=allow_import)
     envs = run_environments(agent.config, f"watch {episode}", 1, render=True)
     try:
