@@ -184,7 +184,7 @@ class PaidSteps(gym.Wrapper[Any, Any, Any, Any]):
 def test_sweeps_are_suggested_where_every_end_is_a_goal(env: Any, swept: bool) -> None:
     found = inspect_env(env, steps=4_000)
     assert found.verdict == "yes"
-    assert ("Mixture([(0.8, Topological(predecessors=1))" in found.recommendation) == swept
+    assert ("Mixture([(0.8, Topological(trees='separate'))" in found.recommendation) == swept
 
 
 def test_the_report_reads_well(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,7 +110,7 @@ def _states_repeat(
     # Sweeps start at ends. They help where ends are goals, most on Sokoban, and hurt where most are failures (lava).
     sweeps = (
         ". Every end paid, so compare Prioritized() with mostly swept rows: "
-        "Mixture([(0.8, Topological(predecessors=1)), (0.2, Prioritized())]), 'backsweep train --eta 0.2'"
+        "Mixture([(0.8, Topological(trees='separate')), (0.2, Prioritized())]), 'backsweep train --eta 0.2'"
     )
     reason = f"{returns} and {found}: use values=GraphValues() with encoder={best.encoder}"
     return Advice("yes", best.encoder, reason + (sweeps if every_end_pays else ""))

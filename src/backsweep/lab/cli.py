@@ -336,7 +336,9 @@ def pack_command(parsed: argparse.Namespace) -> int:
 
 def _results_folder(text: str) -> Any:
     """Return a folder as a path, and a URL as it is."""
-    return text if "://" in text else Path(text)
+    from backsweep.lab.runs.remote_folder import is_url
+
+    return text if is_url(text) else Path(text)
 
 
 def _scale_line(scale: str, what: Any) -> str:

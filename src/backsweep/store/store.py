@@ -98,7 +98,7 @@ class Store(SavedComponent):
         )
         self.action_layout = Layout(action_space, "action", check_box_bounds=True, cast=cast)
         depth, frame_words = self._frame_shape()
-        self._refuse_what_cannot_fit(frame_words)
+        self._refuse_what_cannot_fit()
 
         self.rows = reserve((capacity, store_kernels.ROW_COLUMNS), np.int32, READ_ALL_OVER)
         self.values = reserve((capacity, store_kernels.VALUE_COLUMNS), np.float64, READ_ALL_OVER)
@@ -142,7 +142,7 @@ class Store(SavedComponent):
             )
         return self.frame_stack, self.layout.words // self.frame_stack
 
-    def _refuse_what_cannot_fit(self, frame_words: int) -> None:
+    def _refuse_what_cannot_fit(self) -> None:
         least = self.capacity * (
             store_kernels.ROW_COLUMNS * 4 + store_kernels.VALUE_COLUMNS * 8 + self.action_layout.nbytes
         ) + self.num_envs * (2 * self.layout.nbytes)

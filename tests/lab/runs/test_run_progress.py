@@ -92,7 +92,7 @@ def test_without_a_terminal_there_is_a_line_a_minute(tmp_path: Path) -> None:
             if second == 90:
                 write(jobs[0], 1000, 4000.0, finished=True)
                 progress.ended(jobs[1], 0, 80.0)
-            progress.show(jobs, 0)
+            progress.show(jobs)
     lines = text.getvalue().splitlines()
     assert lines == [
         "0 of 2 processes done, 0 of 4 runs, 12% of 4,000 steps, 8 steps/s, about 7 min left, no values diverged",
@@ -112,7 +112,7 @@ def test_on_a_terminal_there_is_a_table_with_a_row_for_each_process(tmp_path: Pa
     progress = JobProgress(jobs, Console(file=text, force_terminal=True, width=100), clock)
     with progress:
         clock.now += LOOK_EVERY
-        progress.show(jobs, 0)
+        progress.show(jobs)
         shown = text.getvalue()
     for name, share, runs in (("left half", "50%", "1/2"), ("right half", "25%", "0/2")):
         (row,) = [line for line in shown.splitlines() if name in line]
@@ -151,6 +151,6 @@ def test_nothing_done_has_no_next_step(tmp_path: Path) -> None:
     progress, text = plain(jobs, Clock())
     with progress:
         progress.ended(jobs[0], 130, 1.0)
-        progress.show([], 0)
+        progress.show([])
     assert "a: stopped" in text.getvalue()
     assert progress.summary(tmp_path) == ["0 of 2 runs finished, 0 steps in 0 s"]

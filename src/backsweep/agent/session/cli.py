@@ -205,6 +205,8 @@ def watch_command(parsed: argparse.Namespace) -> int:
 
 def _ending(results: list[RunResult], quiet: bool) -> int:
     """Print how the runs ended; the exit code differs for finished and stopped runs."""
+    from backsweep.agent.session.session import exit_code
+
     for result in results:
         if result.error is not None:
             print(f"{result.folder}: failed at step {result.step:,}: {result.error}", file=sys.stderr)
@@ -214,7 +216,4 @@ def _ending(results: list[RunResult], quiet: bool) -> int:
             print(f"{result.folder}: finished at step {result.step:,}")
         else:
             print(f"{result.folder}: stopped at step {result.step:,}; 'backsweep resume {result.folder}' resumes it")
-    if any(result.error is not None for result in results):
-        return 1
-    signals = [result.stopped_by for result in results if result.stopped_by is not None]
-    return 128 + signals[0] if signals else 0
+    return exit_code(results)

@@ -74,6 +74,13 @@ class RunResult:
     """The signal that stopped it."""
 
 
+def exit_code(results: Sequence[RunResult]) -> int:
+    """Return the exit code of a process: 1 if a run failed, 128 and the signal if one was stopped, else 0."""
+    if any(result.error is not None for result in results):
+        return 1
+    return next((128 + result.stopped_by for result in results if result.stopped_by is not None), 0)
+
+
 @dataclass
 class Session:
     """One session of a fleet: from its start, or from a checkpoint, until it ends or is stopped."""

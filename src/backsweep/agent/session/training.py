@@ -97,6 +97,8 @@ def train_fleet(configs: dict[str, RunConfig], folder: str | os.PathLike[str], *
 def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -> list[RunResult]:
     """Start the runs of a fleet."""
     check_session(session)
+    for name in configs if not session.restart else ():  # before anything is made
+        refuse_old_run(folder / name)
     with torch_threads(session.threads):
         try:
             fleet = Fleet(list(configs.values()), device=session.device, convolutions=session.convolutions_by)
@@ -117,8 +119,6 @@ def _begin(
     for place in (folder, *(folder / name for name in configs)) if session.restart else ():
         if (aside := move_aside(place)) is not None and not session.quiet:
             print(f"the previous run in {place} is now in {aside}", flush=True)
-    for name in configs:  # all of them before anything is written
-        refuse_old_run(folder / name)
     for name, config in configs.items():
         create_run(folder / name, config, convolutions=fleet.learner.convolutions)
     if not session.quiet:

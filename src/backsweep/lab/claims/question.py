@@ -120,7 +120,6 @@ def all_checks(
 
 Scale = Literal["smoke", "laptop", "paper"]
 Kind = Literal["graph values", "tuning", "paper", "released code"]
-SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
 
 
 @dataclass(frozen=True)

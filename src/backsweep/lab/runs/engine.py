@@ -77,7 +77,7 @@ def run_jobs(
                     progress.ended(entry.job, code, time.monotonic() - entry.since)
                     if code:
                         failures.append(Failure(entry.job, code, entry.log))
-                progress.show([entry.job for entry in active], len(waiting))
+                progress.show([entry.job for entry in active])
                 time.sleep(PATIENCE)
         except KeyboardInterrupt:
             interrupted = True

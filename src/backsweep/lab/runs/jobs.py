@@ -26,6 +26,7 @@ from backsweep.lab.claims.evidence import configuration_key
 from backsweep.lab.claims.question import Grid, PlannedRun, Study
 from backsweep.lab.records import archives_below, last_step, read_archive
 from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, RECORDS, SESSIONS
+from backsweep.tasks.environments import is_gymnasium_id
 
 MOST_RUNS = 128
 """The largest size of a fleet by default."""
@@ -164,7 +165,6 @@ def _settings_folder(root: Path, config: dict[str, Any]) -> Path:
 
 
 Engine = Literal["process", "fleet"]
-_GYMNASIUM_ID = re.compile(r"-v\d+$")  # no task of the table ends in a version
 
 
 @dataclass
@@ -261,7 +261,7 @@ def run_configuration(run: PlannedRun) -> dict[str, Any]:
     from backsweep.agent import run_config
 
     options = {"settings": "paper", **run.options}
-    where = {"env" if _GYMNASIUM_ID.search(run.task) else "task": run.task}
+    where = {"env" if is_gymnasium_id(run.task) else "task": run.task}
     return run_config(**where, method=run.variant.method, seed=run.seed, **options).to_json()
 
 

@@ -156,7 +156,7 @@ class JobProgress:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, active: list[Job], waiting: int) -> None:
+    def show(self, active: list[Job]) -> None:
         """Show the current state, if it is time."""
         now = self._clock()
         if now - self._last < (LOOK_EVERY if self._live is not None else LINE_EVERY):

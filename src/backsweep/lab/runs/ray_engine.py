@@ -214,7 +214,7 @@ def run_jobs_on_ray(
                         waiting.insert(0, job)
                         continue
                     _note(job, code, since, cluster, progress, failures)
-                progress.show([job for job, _ in running.values()], len(waiting))
+                progress.show([job for job, _ in running.values()])
         except KeyboardInterrupt:
             _cancel(running, cluster)
             return failures, True

@@ -34,6 +34,7 @@ def work(order: dict[str, Any]) -> int:
 
 def _train(order: dict[str, Any]) -> int:
     from backsweep.agent import RunConfig, SessionConfig, resume
+    from backsweep.agent.session.session import exit_code
     from backsweep.agent.session.training import start
 
     folder = Path(order["folder"])
@@ -55,10 +56,7 @@ def _train(order: dict[str, Any]) -> int:
     for result in results:
         state = "finished" if result.finished else "stopped"
         print(f"{result.folder}: {result.error or state} at step {result.step}")
-    if any(result.error is not None for result in results):
-        return 1
-    stopped = [result.stopped_by for result in results if result.stopped_by is not None]
-    return 128 + stopped[0] if stopped else 0
+    return exit_code(results)
 
 
 def _what_is_left(folder: Path, configs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
