@@ -93,7 +93,7 @@ def add_commands(subparsers: Any) -> None:
 
 
 def _add_report(subparsers: Any) -> None:
-    parser = subparsers.add_parser("report", help="make a page, pictures and tables from a folder of results")
+    parser = subparsers.add_parser("report", help="make a page, pictures and tables from the results of experiments")
     parser.add_argument("results", type=Path, help="the folder of results")
     parser.add_argument(
         "--out",
