@@ -175,7 +175,7 @@ def test_a_bad_trajectory_leaves_the_replay_as_it_was() -> None:
         ({"action": [0, 7]}, "action must lie within"),
         ({"reward": [0.0, np.nan]}, "reward must be finite"),
         ({"terminated": [True, False]}, "only for the last of 2 steps, got True for step 0"),
-        ({"lane": 1}, "lane must be from 0 to 0, got 1"),
+        ({"lane": 1}, "lane must be an int from 0 to 0, got 1"),
     ):
         with pytest.raises(ValueError, match=words):
             replay.extend(**{**good, **changes})

@@ -14,8 +14,8 @@ import pytest
 import xxhash
 
 from backsweep.lab.claims.evidence import read_evidence
-from backsweep.lab.cli import report_command
 from backsweep.lab.records import read_archive
+from backsweep.lab.report.cli import report_command
 from backsweep.lab.runs.packing import pack
 from backsweep.record_files import RecordsError, check_finished_records, described, record_lines, without_digest
 from result_folders import write_run

@@ -12,6 +12,7 @@ from backsweep import __version__, compile_ahead, demo
 from backsweep.agent.session import cli as trainer_cli
 from backsweep.inspection import cli as inspection_cli
 from backsweep.lab import cli as lab_cli
+from backsweep.lab.report import cli as report_cli
 from backsweep.tasks import cli as tasks_cli
 from backsweep.view import cli as view_cli
 
@@ -54,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"backsweep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (demo, tasks_cli, inspection_cli, trainer_cli, view_cli, lab_cli, compile_ahead):
+    for module in (demo, tasks_cli, inspection_cli, trainer_cli, view_cli, lab_cli, report_cli, compile_ahead):
         module.add_commands(commands)
     return parser
 

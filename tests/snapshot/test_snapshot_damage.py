@@ -100,7 +100,7 @@ def test_no_folder_and_no_snapshot(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="no snapshot was ever completed"):
         load(tmp_path)
     (tmp_path / "file").write_text("hello")
-    with pytest.raises(SnapshotError, match="no such folder"):
+    with pytest.raises(SnapshotError, match="it is a file, expected a folder"):
         load(tmp_path / "file")
 
 

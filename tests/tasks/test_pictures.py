@@ -53,8 +53,9 @@ def test_show_names_its_file_after_the_task(
     monkeypatch.chdir(tmp_path)
     assert run("tasks", "show", "minigrid/unlock", "--levels", "2", "--seed", "3") == 0
     assert (tmp_path / "minigrid-unlock.png").exists()
-    assert run("tasks", "show", "minigrid/unlok") == 2
-    assert "did you mean 'minigrid/unlock'" in capsys.readouterr().err
+    assert "minigrid-unlock.png" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="did you mean 'minigrid/unlock'"):
+        run("tasks", "show", "minigrid/unlok")
 
 
 def test_the_list_names_every_task(capsys: pytest.CaptureFixture[str]) -> None:
