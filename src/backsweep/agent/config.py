@@ -214,7 +214,8 @@ class RunConfig:
         if not all(is_int(width) and width > 0 for width in self.linear):
             raise ValueError(f"linear must hold widths above 0, got {self.linear!r}")
         for layer in self.convolutions:
-            if len(layer) != 3 or not all(is_int(number) and number > 0 for number in layer):
+            three = isinstance(layer, tuple) and len(layer) == 3
+            if not three or not all(is_int(number) and number > 0 for number in layer):
                 raise ValueError(f"convolutions must hold (channels, kernel, stride), each above 0, got {layer!r}")
         if not self.cell or not all(width > 0 for width in self.cell):
             raise ValueError(f"cell must hold widths above 0, got {self.cell!r}")
