@@ -106,6 +106,8 @@ class SharedReplay:
             "check_autoreset": "off",
         }
         Replay(**{**whole, "file": None})  # invalid options raise here rather than in the shards
+        if limiter is not None and limiter.min_size > capacity:
+            raise ValueError(f"limiter: min_size must be at most the capacity, {capacity}, got {limiter.min_size}")
         folder = None if journal is None else Path(journal)
         if folder is not None and (folder / DESCRIPTION).exists():
             raise ValueError(
@@ -166,9 +168,6 @@ class SharedReplay:
         journal_bytes: int,
         actor_options: dict[str, Any] | None,
     ) -> None:
-        limiter, rows = limiter or RateLimiter(), len(each) * int(each[0]["capacity"])
-        if limiter.min_size > rows:
-            raise ValueError(f"limiter: min_size must be at most the capacity, {rows}, got {limiter.min_size}")
         self.observation_space, self.action_space = each[0]["observation_space"], each[0]["action_space"]
         self._builder_options = {name: each[0][name] for name in BUILDER_OPTIONS if name in each[0]}
         self._next_shard = 0
@@ -178,7 +177,7 @@ class SharedReplay:
         self._shards = [
             actor.remote(
                 options,
-                limiter,
+                limiter or RateLimiter(),
                 len(each),
                 None if folder is None else str(_shard_folder(folder.absolute(), shard)),
                 None if source is None else str(_shard_folder(source.absolute(), shard)),
