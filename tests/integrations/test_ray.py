@@ -179,7 +179,7 @@ def test_errors_say_what_to_do(cluster: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="capacity must be 1 or more, got 0"):
         SharedReplay(SPACE, ACTIONS, 0)
     with pytest.raises(ValueError, match="min_size must be at most the capacity, 10, got 20"):
-        SharedReplay(SPACE, ACTIONS, 10, limiter=RateLimiter(min_size=20))
+        SharedReplay(SPACE, ACTIONS, 10, lanes=2, limiter=RateLimiter(min_size=20))
     with pytest.raises(SnapshotError, match="Name a folder that SharedReplay saved to"):
         SharedReplay.load(tmp_path / "nothing")
     shared = SharedReplay(SPACE, ACTIONS, 100, lanes=2, journal=tmp_path / "journal", actor_options=SHARD)
