@@ -44,7 +44,12 @@ _KNOWN: dict[str, type] = {
 
 
 class ForeignClassError(ValueError):
-    """A save has a sampler or encoder of the user's own class, which has to be given."""
+    """A save has a sampler or encoder of the user's own class, which has to be given to `Replay.load`."""
+
+    def __init__(self, argument: str, name: str) -> None:
+        article = "an" if argument[0] in "aeiou" else "a"
+        super().__init__(f"the saved replay has {article} {argument} of class {name!r}, which is not backsweep's own")
+        self.advice = f"Give it to Replay.load as {argument}="
 
 
 def configuration_to_json(value: Any) -> Any:
@@ -69,11 +74,7 @@ def configuration_from_json(data: Any, argument: str) -> Any:
         values = dict(data)
         name = values.pop("class")
         if values.pop("foreign", False) or name not in _KNOWN:
-            article = "an" if argument[0] in "aeiou" else "a"
-            raise ForeignClassError(
-                f"the saved replay has {article} {argument} of class {name!r}, which is not backsweep's own: "
-                f"give it to Replay.load as {argument}="
-            )
+            raise ForeignClassError(argument, name)
         return _KNOWN[name](**{key: configuration_from_json(item, argument) for key, item in values.items()})
     if isinstance(data, list):
         return tuple(configuration_from_json(item, argument) for item in data)

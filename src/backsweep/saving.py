@@ -204,8 +204,10 @@ def _refused(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn every error into one that says which contents of the folder are wrong."""
     try:
         yield
-    except (SnapshotError, ForeignClassError):
+    except SnapshotError:
         raise
+    except ForeignClassError as error:
+        raise SnapshotError(folder, str(error), error.advice) from error
     except KeyError as error:
         raise SnapshotError(folder, f"{what}: the entry {error} is missing", NOT_OURS) from error
     except ContentsError as error:
