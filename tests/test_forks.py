@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -38,9 +39,20 @@ def add(replay: Replay, rows: int, first: int = 0) -> None:
         replay.add(np.full(1024, number, np.uint8), 0, 1.0, np.full(1024, number + 1, np.uint8), False, False)
 
 
+def forked() -> int:
+    """Fork; filelock, which torch imports, refuses that while another thread forks, so try again."""
+    while True:
+        try:
+            return os.fork()
+        except RuntimeError as error:
+            if "filelock" not in str(error):
+                raise
+            time.sleep(0.001)
+
+
 def in_child(work: Callable[[], None]) -> None:
     """Run something in a forked process, and fail here if it fails there or does not come back."""
-    child = os.fork()
+    child = forked()
     if child == 0:
         code = 1
         try:
