@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from backsweep.store.layout import host_array
 from backsweep.types import Rows
 
+FLOATS = np.dtype(np.float32), np.dtype(np.float64)
+
 
 def positive_int(name: str, value: Any) -> int:
     """Return `value` as an int of 1 or more."""
@@ -43,6 +45,8 @@ def checked_rows(row: ArrayLike) -> Rows:
 
 def checked_errors(values: ArrayLike, rows: Rows, name: str) -> NDArray[np.float64]:
     """Return one number for each row; shapes (n, 1) and (n,) are equivalent."""
+    if type(values) is np.ndarray and values.shape == rows.shape and values.dtype in FLOATS:
+        return np.ascontiguousarray(values, dtype=np.float64)
     errors = host_array(values, name)
     if errors.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold numbers, got dtype {errors.dtype}")

@@ -15,7 +15,7 @@ from backsweep.replay.argument_checks import (
 from backsweep.replay.components import ReplayComponents
 from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.store import reading_kernels, store_kernels
-from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, NEXT, TRUNCATED
+from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, LIVE, NEXT, TOTAL, TRUNCATED
 from backsweep.store.stretches_kernels import stretch_range
 from backsweep.types import Batch, Picks, Rows
 
@@ -48,13 +48,15 @@ class Reading(ReplayComponents):
             )
 
     def _checked_size(self, name: str, size: int) -> int:
+        if type(size) is int and 0 < size <= self._capacity:
+            return size
         size = positive_int(name, size)
         if size > self._capacity:
             raise ValueError(f"{name} must be at most the capacity of {self._capacity}, got {size}")
         return size
 
     def _refuse_if_empty(self) -> None:
-        if not len(self._store):
+        if not self._counters[LIVE]:
             raise ValueError("cannot sample from an empty replay: add transitions first")
 
     def read(self, row: ArrayLike, *, n_step: int | None = None, gamma: float | None = None) -> Batch:
@@ -176,13 +178,14 @@ class Reading(ReplayComponents):
         assert values is not None
         errors = checked_errors(values, rows, name)
         with self._lock:
-            store = self._store
-            late = reading_kernels.check_updates(rows, errors, store.oldest, store.total, priority is not None)
+            total = self._counters[TOTAL]
+            oldest = total - self._counters[LIVE]
+            late = reading_kernels.check_updates(rows, errors, oldest, total, priority is not None)
             if late < 0:
-                refuse_update(rows, errors, name, store.total)
+                refuse_update(rows, errors, name, total)
             if late > 0:
                 self._stale_updates += late
-                live = store.are_live(rows)
+                live = self._store.are_live(rows)
                 rows, errors = rows[live], errors[live]
             if self._sampler.uses_priorities:
                 self._sampler.update(rows, errors)

@@ -70,12 +70,17 @@ class Output:
     @property
     def observation(self) -> Any:
         """The observations, in a new dict or tuple that the caller may keep or change."""
-        return _own_containers(self._layout.as_given(self._observation))
+        return self._own(self._observation)
 
     @property
     def next_observation(self) -> Any:
         """The successors, in a new dict or tuple as well."""
-        return _own_containers(self._layout.as_given(self._next_observation))
+        return self._own(self._next_observation)
+
+    def _own(self, views: Any) -> Any:
+        """Return arrays in the shape of the space, in containers that belong to the caller."""
+        given = self._layout.as_given(views)
+        return given if type(given) is np.ndarray else _own_containers(given)  # a walk through one leaf takes longer
 
     def _count(self) -> list[int]:
         return [sys.getrefcount(array) for array in self._watched]

@@ -24,7 +24,7 @@ from backsweep.jit.array_table import (
 )
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
-from backsweep.store.distinct_kernels import Records, find_observation
+from backsweep.store.distinct_kernels import WORDS_OF_A_LINE, Records, find_observation
 from backsweep.store.store_kernels import (
     FLAGS,
     FRAMES,
@@ -82,6 +82,22 @@ def copy_stacks(
                 out[item, k * size + i] = frames[frame, i]
 
 
+@inlined
+def copy_record(number: int, following: int, frames: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
+    """Write a record to `out`, and prefetch the one that follows meanwhile, all of its cache lines.
+
+    The processor finds out by itself that lines are read one after the other, but not where the next record is.
+    """
+    size = frames.shape[1]
+    whole = size - size % WORDS_OF_A_LINE
+    for line in range(0, whole, WORDS_OF_A_LINE):
+        prefetch(frames, following, line)
+        for i in range(line, line + WORDS_OF_A_LINE):
+            out[i] = frames[number, i]
+    for i in range(whole, size):
+        out[i] = frames[number, i]
+
+
 @kernel
 def copy_pairs(
     first: NDArray[np.int64],
@@ -97,12 +113,10 @@ def copy_pairs(
     """
     size = frames.shape[1]
     if stacks.shape[1] == 0:
+        last = first.shape[0] - 1
         for item in range(first.shape[0]):
-            a, b = first[item], second[item]
-            for i in range(size):
-                out_first[item, i] = frames[a, i]
-            for i in range(size):
-                out_second[item, i] = frames[b, i]
+            copy_record(first[item], second[item], frames, out_first[item])
+            copy_record(second[item], first[min(item + 1, last)], frames, out_second[item])
         return
     for item in range(first.shape[0]):
         for k in range(stacks.shape[1]):
