@@ -15,6 +15,9 @@ LIBRARY_READY := $(LIBRARY)/.ready
 # Only these are imported where only kernels are tested: collecting all of the tests takes three times as long.
 KERNEL_TESTS = $$(grep -rl 'mark\.kernels' tests --include='test_*.py')
 
+# Hundreds of processes of the tests import the library; without bytecode on disk each would compile all of it.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo wheel test test-library torture test-integrations test-browser test-gpu lint docs bench bench-gpu clean
 
@@ -62,7 +65,7 @@ test: $(READY) ## Run the test suite, then the kernels' tests interpreted and wi
 	$(BIN)/python -m pytest -m 'not ray' -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernels -n 2 --dist worksteal $(KERNEL_TESTS)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels -n 2 --dist loadfile $(KERNEL_TESTS)
-	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/agent/learner/test_triton_interpreted.py
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/agent/learner/test_triton_interpreted.py
 
 test-library: $(LIBRARY_READY) ## Run every test that needs no torch, in an environment without it (PYTHON=python3.13)
 	PYTHONPATH=tests $(LIBRARY)/bin/python -m pytest -p without_torch -n 2 --dist worksteal

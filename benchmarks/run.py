@@ -117,7 +117,9 @@ def _warm_up() -> None:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, **ONE_THREAD}
+    """Return what cells run with: one thread, and bytecode from earlier runs, as an installation has it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **ONE_THREAD}
 
 
 def _run_cell(cell: Cell, options: argparse.Namespace) -> dict[str, Any]:
