@@ -38,6 +38,13 @@ def add(picker: RowPicker, place: int, step: int, lane: int = 0, **options: Any)
     picker.add([place], [lane], [now], [1.0], [following], [step % 10 == 9], [False], **options)
 
 
+def test_hashes_stay_the_same_because_saves_hold_them() -> None:
+    image = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    assert hash_of(image).tolist() == [-4933317517859838308, -5978322979754875844]
+    both = {"b": np.float32([1, 2]), "a": np.zeros((0, 2))}
+    assert hash_of(both).tolist() == [-5893869014723514074, 1130268656901975665]
+
+
 def test_picks_are_places_and_priorities_find_their_way_back() -> None:
     picker = RowPicker(20, 1, Prioritized(alpha=1.0), seed=0)
     for step in range(50):  # places 0 to 19, around and around

@@ -21,6 +21,7 @@ except ImportError as error:
 import numpy as np
 import torch
 from torchrl.data.replay_buffers.samplers import PrioritizedSampler
+from torchrl.data.replay_buffers.storages import TensorStorage
 
 from backsweep.integrations import LanePool, seed_from_numpy
 from backsweep.integrations.row_picker import RowPicker
@@ -29,6 +30,14 @@ from backsweep.samplers import Sampler
 __all__ = ["BacksweepSampler"]
 
 TRAJECTORY = ("collector", "traj_ids")
+
+
+def _index_of(places: np.ndarray[Any, Any], storage: Any) -> Any:
+    """Return places as an index: places in a row as a slice, which tensors read without a copy."""
+    first, last = int(places[0]), int(places[-1])
+    if isinstance(storage, TensorStorage) and (np.diff(places) == 1).all():
+        return slice(first, last + 1)
+    return torch.from_numpy(places)
 
 
 class BacksweepSampler(PrioritizedSampler):
@@ -128,10 +137,10 @@ class BacksweepSampler(PrioritizedSampler):
         self._pending = []
         if not len(places):
             return
-        # Of a place that was written twice only the last content is left.
-        _, last = np.unique(places[::-1], return_index=True)
-        places = places[np.sort(len(places) - 1 - last)]
-        data = storage.get(torch.from_numpy(places))
+        if len(places) > 1:  # of a place that was written twice only the last content is left
+            _, last = np.unique(places[::-1], return_index=True)
+            places = places[np.sort(len(places) - 1 - last)]
+        data = storage.get(_index_of(places, storage))
         now = [self._column(data, key) for key in self._keys]
         following = [self._column(data, ("next", key)) for key in self._keys]
         reward = self._column(data, ("next", "reward")).reshape(len(places), -1).sum(axis=1)
