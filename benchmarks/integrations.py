@@ -2,7 +2,7 @@
 
 A step is: add one transition, sample 64, report their TD errors.
 
-python -m benchmarks.integrations
+    python -m benchmarks.integrations    measure, print the table, rewrite it in docs/frameworks/README.md
 
 Both are timed in turns, in blocks of calls, so that a busy machine slows them down alike. Frameworks that are not
 installed are left out.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,10 +21,11 @@ import gymnasium as gym
 import numpy as np
 
 from backsweep import Prioritized, Uniform
-from benchmarks.machine import facts
-from benchmarks.records import keep
+from benchmarks.machine import facts, measured_on
+from benchmarks.records import ROOT, TITLES, Block, Records, keep, kind_here
 from benchmarks.timing import Effort, compare, timed_calls
 
+NAME = "integrations"
 ROWS, FILLED, BATCH = 50_000, 5_000, 64
 SPACE = gym.spaces.Box(-np.inf, np.inf, (8,), np.float32)
 ACTIONS = gym.spaces.Discrete(4)
@@ -175,25 +177,47 @@ FRAMEWORKS: dict[str, tuple[str, Callable[[bool], Step]]] = {
 }
 
 
+def table(records: Records) -> str:
+    """Return the table as Markdown."""
+    lines = ["| framework | rows | processor | its own buffer | backsweep's | ratio |", "| --- |" + " --- |" * 5]
+    for name, (_, make) in FRAMEWORKS.items():
+        rows = (make.__doc__ or "").split()[0].lower()
+        for processor, record in records.items():
+            found = record["results"].get(name)
+            if found is not None:
+                theirs, ours = found["floor_median_us"], found["median_us"]
+                lines.append(f"| {name} | {rows} | {processor} | {theirs:,.0f} | {ours:,.0f} | {found['ratio']:.2f} |")
+    return "\n\n".join(["\n".join(lines), *(measured_on(record["machine"]) for record in records.values())])
+
+
+BLOCKS = (
+    Block(
+        NAME,
+        ROOT / "docs" / "frameworks" / "README.md",
+        "<!-- benchmarks.integrations begin -->",
+        "<!-- benchmarks.integrations end -->",
+        table,
+    ),
+)
+
+
 def main() -> None:
-    """Measure, print a table and write the numbers."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    """Measure, print, and rewrite the page."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     machine = facts()
     results: dict[str, Any] = {}
-    print("| framework | rows | its own buffer, us per step | backsweep's, us per step | ratio |")
-    print("| --- | --- | --- | --- | --- |")
     for name, (module, make) in FRAMEWORKS.items():
         try:
             importlib.import_module(module)
         except ImportError:
-            print(f"| {name} | not installed |  |  |  |")
+            print(f"{name} is not installed, so it is left out", file=sys.stderr)
             continue
         ours, theirs = make(True), make(False)
-        found = compare(partial(timed_calls, ours), partial(timed_calls, theirs), EFFORT)
-        results[name] = found
-        rows = (make.__doc__ or "").split()[0].lower()
-        print(f"| {name} | {rows} | {found['floor_median_us']:.0f} | {found['median_us']:.0f} | {found['ratio']:.2f} |")
-    keep("integrations", {"machine": machine, "results": results})
+        results[name] = compare(partial(timed_calls, ours), partial(timed_calls, theirs), EFFORT)
+    record = {"machine": machine, "results": results}
+    print(table({TITLES[kind_here()]: record}))
+    keep(NAME, record)
+    BLOCKS[0].write()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 TITLES = {"intel": "Intel", "amd": "AMD", "arm": "ARM", "other": "other"}
 """Kinds of processors in the order of columns: the name of a folder, and of a column."""
 VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}
-WITH_PAGES = ("run", "trainer", "updates", "tasks", "planning", "exploring", "view", "first_use")
+WITH_PAGES = ("run", "trainer", "updates", "tasks", "planning", "exploring", "integrations", "view", "first_use")
 """The modules that write a part of a page; each has `BLOCKS`."""
 
 Records = dict[str, dict[str, Any]]
