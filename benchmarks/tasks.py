@@ -44,8 +44,8 @@ TASKS = (
 )
 WAYS = ("lanes", "single", "package")
 LANES = 64
-# What the ratios must at least be: (64 lanes, one lane).
-FLOORS = {"minigrid": (100.0, 40.0), "sokoban": (8.0, 5.0), "atari": (1.05, 1.05)}
+# What the ratios must at least be: (64 lanes, one lane). Of Atari's steps the emulator, the same for both, takes most.
+FLOORS = {"minigrid": (100.0, 40.0), "sokoban": (8.0, 5.0), "atari": (1.0, 1.0)}
 
 
 @dataclass(frozen=True)
