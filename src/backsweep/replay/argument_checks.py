@@ -13,6 +13,7 @@ from backsweep.store.layout import host_array
 from backsweep.types import Rows
 
 FLOATS = np.dtype(np.float32), np.dtype(np.float64)
+"""The dtypes that errors usually have: these are taken without the checks of all others, for speed."""
 
 
 def positive_int(name: str, value: Any) -> int:

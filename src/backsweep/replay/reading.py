@@ -48,8 +48,6 @@ class Reading(ReplayComponents):
             )
 
     def _checked_size(self, name: str, size: int) -> int:
-        if type(size) is int and 0 < size <= self._capacity:
-            return size
         size = positive_int(name, size)
         if size > self._capacity:
             raise ValueError(f"{name} must be at most the capacity of {self._capacity}, got {size}")
