@@ -114,6 +114,8 @@ bench: $(BENCH_READY) ## Measure speed and memory against the floor and the peer
 bench-gpu: $(READY) ## Measure a fleet and its networks on a GPU
 	$(BIN)/python -m benchmarks.learner --device cuda --streams 2 4
 	$(BIN)/python -m benchmarks.fleet --device cuda
+	$(BIN)/python -m benchmarks.fleet --device cuda --families sokoban --runs 4 --processes 8 --ratio 0.25 --steps 16000
+	$(BIN)/python -m benchmarks.fleet --device cuda --families minigrid --runs 6 --processes 16 --ratio 0.25 --steps 40000
 
 clean: ## Remove the environment and caches
 	rm -rf .venv .venv-* site .pytest_cache .mypy_cache .ruff_cache .hypothesis

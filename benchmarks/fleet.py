@@ -1,17 +1,20 @@
 """How fast a fleet runs with everything included: environments, replay, learning, evaluation, records.
 
     python -m benchmarks.fleet --device cuda --runs 64 128      MiniGrid and Sokoban, TER with mixing
+    python -m benchmarks.fleet --device cuda --families sokoban --runs 4 --processes 8 --ratio 0.25 --steps 16000
     python -m benchmarks.fleet --quick                           a few runs and steps, on the CPU
 
-The runs are the paper's (batch, network, ratio 0.25, capacity), shortened: learning begins after WARMUP steps, actions
-are the network's from then on, and what is timed are the steps after that. One evaluation is made half-way; "with
-evaluations" counts it at the share it has in a whole run, one per 100,000 steps of every run.
+Runs have our settings, which update every two steps; `--ratio 0.25` is the paper's every four. They are shortened:
+learning begins after WARMUP steps, actions are the network's from then on, and what is timed are the steps after that.
+One evaluation is made half-way; "with evaluations" counts it at the share it has in a whole run, one per 100,000 steps
+of every run. `--processes` starts as many such fleets at the same time, under MPS, and adds up their speeds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +24,8 @@ from typing import Any
 
 from backsweep.agent import run_config, train_fleet
 from backsweep.agent.session.records import RecordFile, TimingRecord
+from backsweep.cores import usable_cores
+from backsweep.lab.runs.gpu_sharing import shared
 from benchmarks.machine import facts
 
 WARMUP = 2_000
@@ -36,9 +41,12 @@ TASKS = {
 }
 
 
-def measure(family: str, method: str, runs: int, steps: int, session: dict[str, Any]) -> dict[str, Any]:
+def measure(
+    family: str, method: str, runs: int, steps: int, session: dict[str, Any], ratio: float | None = None
+) -> dict[str, Any]:
     """Train a fleet for a while; return its speed and where the time went."""
     tasks, interval = TASKS[family], max(1, steps // 4)
+    updates: dict[str, Any] = {} if ratio is None else {"ratio": ratio}
     configs = {}
     for run in range(runs):
         configs[f"run-{run}"] = run_config(
@@ -52,6 +60,7 @@ def measure(family: str, method: str, runs: int, steps: int, session: dict[str, 
             record_interval=interval,
             capacity=1_000_000 if family == "minigrid" else 100_000,
             exact=False,
+            **updates,
         )
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -67,12 +76,13 @@ def measure(family: str, method: str, runs: int, steps: int, session: dict[str, 
     assert all(result.finished for result in results)
     total = time.perf_counter() - started
     evaluation = spent.pop("evaluation", 0.0)
-    training = sum(spent.get(part, 0.0) for part in ("stepping", "environment", "replay", "network", "other"))
+    training = sum(spent.values())
     between = STEPS_PER_EVALUATION * training / timed
     return {
         "family": family,
         "method": method,
         "runs": runs,
+        "ratio": configs["run-0"].ratio,
         "steps": timed,
         "training_steps_per_second": runs * timed / training,
         "steps_per_second_with_evaluations": runs * STEPS_PER_EVALUATION / (between + evaluation),
@@ -80,6 +90,36 @@ def measure(family: str, method: str, runs: int, steps: int, session: dict[str, 
         "microseconds_per_step": {part: 1e6 * seconds / (runs * timed) for part, seconds in spent.items()},
         "whole_seconds": total,
     }
+
+
+def side_by_side(asked: argparse.Namespace, family: str, method: str, runs: int) -> dict[str, Any]:
+    """Measure as many fleets as there are processes at the same time; return their speeds, added up."""
+    threads = asked.threads[0] or max(1, usable_cores() // asked.processes)
+    command = [sys.executable, "-m", "benchmarks.fleet", "--device", asked.device, "--families", family]
+    command += ["--methods", method, "--runs", str(runs), "--groups", "1", "--threads", str(threads)]
+    command += ["--steps", str(asked.steps)]
+    command += [] if asked.ratio is None else ["--ratio", str(asked.ratio)]
+    with tempfile.TemporaryDirectory() as folder, shared(asked.device, asked.processes) as note:
+        if note is not None:
+            print(note, flush=True)
+        outs = [Path(folder) / f"{process}.jsonl" for process in range(asked.processes)]
+        started = [subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL) for out in outs]
+        codes = [process.wait() for process in started]
+        if any(codes):
+            raise RuntimeError(f"a process failed; run it alone: {' '.join(command)}")
+        found = [json.loads(out.read_text()) for out in outs]
+    summed = ("training_steps_per_second", "steps_per_second_with_evaluations")
+    same = {name: found[0][name] for name in ("family", "method", "runs", "ratio", "steps")}
+    return {"processes": asked.processes, "threads": threads, **same} | {
+        name: sum(each[name] for each in found) for name in summed
+    }
+
+
+def keep(out: Path | None, found: dict[str, Any]) -> None:
+    """Write the numbers to a file, if there is to be one."""
+    if out is not None:
+        with open(out, "a") as file:
+            file.write(json.dumps(found) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--groups", nargs="+", type=int, default=[2])
     parser.add_argument("--threads", nargs="+", type=int, default=[0], help="threads that step the runs; 0 for all")
     parser.add_argument("--steps", type=int, default=4_000)
+    parser.add_argument("--ratio", type=float, help="updates for each step (default: our settings')")
+    parser.add_argument("--processes", type=int, default=1, help="fleets at the same time, one group each")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON lines")
     asked = parser.parse_args(arguments)
@@ -101,10 +143,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for family in asked.families:
         for method in asked.methods:
             for runs in asked.runs:
+                if asked.processes > 1:
+                    found = side_by_side(asked, family, method, runs)
+                    print(
+                        f"{family} {method}, {found['ratio']} updates for each step: {asked.processes} fleets of "
+                        f"{runs} runs, {found['threads']} threads each: "
+                        f"{found['training_steps_per_second']:,.0f} steps/s, "
+                        f"{found['steps_per_second_with_evaluations']:,.0f} with evaluations",
+                        flush=True,
+                    )
+                    keep(asked.out, found)
+                    continue
                 for groups in asked.groups:
                     for threads in asked.threads:
                         session = {"device": asked.device, "groups": groups, "fleet_threads": threads or None}
-                        found = measure(family, method, runs, asked.steps, session)
+                        found = measure(family, method, runs, asked.steps, session, asked.ratio)
                         found.update(session)
                         parts = "  ".join(f"{k} {v:.2f}" for k, v in found["microseconds_per_step"].items())
                         print(
@@ -115,9 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                             f"whole {found['whole_seconds']:.1f} s",
                             flush=True,
                         )
-                        if asked.out is not None:
-                            with open(asked.out, "a") as file:
-                                file.write(json.dumps(found) + "\n")
+                        keep(asked.out, found)
     return 0
 
 

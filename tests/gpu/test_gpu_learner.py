@@ -78,6 +78,37 @@ def updated(executor: Executor, updates: int, seed: int = 1, rewards: float = 1.
     return errors
 
 
+@pytest.mark.parametrize("network", [VECTOR, ODD], ids=lambda network: network.form)
+@pytest.mark.parametrize("fused", [False, None])
+def test_few_successors_are_enough_where_targets_are_given(network: Network, fused: bool | None) -> None:
+    """Whole and short programs alternate, and the networks are those of a CPU that knows one kind of update."""
+    graph = TargetRule(kind="graph")
+    exact = fused is False
+    on_gpu, on_cpu = (
+        made(network, graph, device, size=32, dtype="float64" if exact else "float32", fused=fused)
+        for device in ("cuda", "cpu")
+    )
+    short, rounding = [], 1e-6 if exact else 3e-3
+    replay, whole = on_gpu._short_update, on_gpu._update
+    on_gpu._short_update = lambda: (short.append(True), replay())  # type: ignore[assignment]
+    on_gpu._update = lambda: (short.append(False), whole())  # type: ignore[assignment]
+    for missing in (0, 1, 4, 5, 2, 32, 0):  # 4 places for 32 rows
+        for executor in (on_gpu, on_cpu):
+            generator = np.random.default_rng(missing)
+            shape = executor.action.shape
+            executor.rows[:] = generator.integers(0, ROWS, executor.rows.shape)
+            executor.action[:] = generator.integers(0, network.actions, shape)
+            executor.reward[:], executor.weight[:] = generator.normal(size=shape), generator.random(shape)
+            executor.discount[:] = 0.9
+            assert executor.known is not None
+            executor.known[:] = generator.normal(size=shape)
+            executor.known[1, generator.permutation(32)[:missing]] = np.nan
+            executor.update()
+            executor.wait()
+        assert off(torch.from_numpy(on_gpu.td_error), torch.from_numpy(on_cpu.td_error)) < rounding, missing
+    assert short == [True, True, True, False, True, False, True]
+
+
 def without_path(values: dict[str, object]) -> dict[str, object]:
     """Return a learner's values without the way its convolutions are computed, which only a CPU chooses."""
     return {name: value for name, value in values.items() if name != "convolutions"}

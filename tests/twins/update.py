@@ -1,4 +1,4 @@
-"""The plain-Python twins of `agent/learner/update_kernels.py`, for one run."""
+"""The plain-Python twins of `agent/learner/update_kernels.py` and of `successors_kernels.py`, for one run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import math
 from collections.abc import Sequence
 
 Numbers = Sequence[float]
+
+
+def needed_successors(discount: Numbers, given: Numbers, share: float) -> list[int]:
+    """Return the rows whose target depends on their successor."""
+    return [
+        row
+        for row, (left, target) in enumerate(zip(discount, given, strict=True))
+        if left != 0 and (share != 1 or math.isnan(target))
+    ]
 
 
 def td_errors(

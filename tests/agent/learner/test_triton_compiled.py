@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,11 @@ def test_every_kernel_compiles(compiled: dict[str, list[str]]) -> None:
         arithmetic = FusedArithmetic(learner, kept)
         index = torch.zeros(LANES, 2 * SIZE, dtype=torch.int64)
         numbers = torch.zeros(LANES, SIZE)
-        known = numbers if rule.gives_targets else None
-        rows = PreparedRows(index, 2, index[:, :SIZE].clone(), numbers, numbers, numbers, known)
+        first, known = index[:, :SIZE].clone(), numbers if rule.gives_targets else None
+        whole = PreparedRows(index, SIZE, first, numbers, numbers, numbers, known)
         corrections = torch.ones(2, 2)
-        learner.learn(arithmetic, rows, (corrections[0], corrections[1]))
+        for rows in (whole, replace(whole, prepared=index[:, : SIZE + 1], successors=1, place=first)):
+            learner.learn(arithmetic, rows, (corrections[0], corrections[1]))
         best = PackedArrays({"best": ((LANES,), np.int64)}, kept.device)
         arithmetic.act(learner.online_views, index[:, :1].clone(), best)
         arithmetic.move(index, torch.zeros_like(index))

@@ -21,6 +21,7 @@ from backsweep.agent.learner.networks import Network
 from backsweep.agent.learner.optimisers import Optimiser, OptimiserSettings
 from backsweep.agent.learner.packed_arrays import PackedArrays
 from backsweep.agent.learner.rules import TargetRule
+from backsweep.agent.learner.successors_kernels import gather_needed
 from fused_networks import ODD, ROWS, check_gradients, observations_for, off
 
 pytestmark = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs with TRITON_INTERPRET=1")
@@ -71,7 +72,7 @@ def random_rows(network: Network, rule: TargetRule, size: int, generator: np.ran
         known = torch.where(torch.from_numpy(generator.random(shape) < 0.5), numbers(), torch.nan)
     return PreparedRows(
         torch.from_numpy(generator.integers(0, ROWS, (LANES, 2 * size))),
-        2,
+        size,
         torch.from_numpy(generator.integers(0, network.actions, shape)),
         numbers(),
         torch.from_numpy(np.where(generator.random(shape) < 0.3, 0, 0.9).astype(np.float32)),
@@ -115,6 +116,29 @@ def test_an_update_is_the_plain_one(rule: str, kind: str, clip: float | None) ->
     for name, tensor in fused.tensors().items():
         if tensor.numel():  # only Adam has a mean
             assert off(tensor, expected_tensors[name]) < 1e-2, name
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_an_update_with_few_successors_is_the_whole_one(places: int) -> None:
+    from backsweep.agent.learner.triton import FusedArithmetic
+
+    short, whole, kept = learners(BLOCKS, RULES["backward"], "adam")
+    arithmetics = FusedArithmetic(short, kept), FusedArithmetic(whole, kept)
+    generator = np.random.default_rng(6)
+    kept.write(np.arange(ROWS), observations_for(BLOCKS, generator))
+    rows = random_rows(BLOCKS, RULES["backward"], SIZE, generator)
+    assert rows.known is not None
+    given = rows.known.nan_to_num(0.5)
+    given[0, 1] = given[1, -places:] = torch.nan
+    images, place = np.empty((LANES, SIZE + places), np.int64), np.empty((LANES, SIZE), np.int64)
+    numbers = rows.prepared.view(LANES, 2, SIZE).numpy(), rows.discount.numpy(), given.numpy()
+    assert gather_needed(*numbers, np.ones(LANES), images, place)
+    rows = dataclasses.replace(rows, known=given)
+    few = dataclasses.replace(rows, prepared=torch.from_numpy(images), successors=places, place=torch.from_numpy(place))
+    found, expected = updated(short, arithmetics[0], few), updated(whole, arithmetics[1], rows)
+    assert off(found, expected) < 1e-5
+    for name, tensor in short.tensors().items():
+        assert off(tensor, whole.tensors()[name]) < 1e-5, name
 
 
 @pytest.mark.parametrize("pieces", [2, 3])

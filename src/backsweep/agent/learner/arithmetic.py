@@ -34,8 +34,9 @@ class PreparedRows:
     """The data of one update, on the device. R runs, B rows of a batch."""
 
     prepared: torch.Tensor
-    """The networks' inputs: observations, followed by their successors if there are two halves."""
-    halves: int
+    """The networks' inputs: the batch's observations, followed by successors."""
+    successors: int
+    """How many successors follow: as many as there are rows, none, or fewer, if `place` says whose they are."""
     action: torch.Tensor
     """(R, B), as are all that follow."""
     reward: torch.Tensor
@@ -46,6 +47,8 @@ class PreparedRows:
     NaNs."""
     tried: torch.Tensor | None = None
     """(R, B, A): the graph's values of tried actions, NaN for others; only for rules that imitate them."""
+    place: torch.Tensor | None = None
+    """Which of the successors is each row's, any of them for rows whose target is known; None if they are in order."""
 
 
 @dataclass(frozen=True)
@@ -130,9 +133,10 @@ class Arithmetic:
     def errors(
         self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows, shares: torch.Tensor
     ) -> Errors:
-        """Return the TD errors of values (R, B or 2 B, A), the observations' followed by the successors'.
+        """Return the TD errors of values (R, B + S, A), the observations' followed by the successors'.
 
-        `shares` (R,) are the runs' shares of given targets; the rest of a target is the one-step one.
+        `next_target` (R, S, A) are the successors' by the target network, None if there are none. `shares` (R,) are the
+        runs' shares of given targets; the rest of a target is the one-step one.
         """
         size = rows.action.shape[1]
         chosen = values[:, :size].gather(-1, rows.action.unsqueeze(-1)).squeeze(-1)
@@ -140,6 +144,9 @@ class Arithmetic:
             assert rows.known is not None
             return Errors(chosen, rows.known, chosen - rows.known, None)
         next_online = values[:, size:]
+        if rows.place is not None:
+            place = rows.place.unsqueeze(-1)
+            next_online, next_target = (of.take_along_dim(place, dim=1) for of in (next_online, next_target))
         target = double_dqn_targets(rows.reward, rows.discount, next_online, next_target)
         if rows.known is not None:
             share = shares[:, None]

@@ -19,7 +19,7 @@ class CpuArithmetic(Arithmetic):
         self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows, shares: torch.Tensor
     ) -> Errors:
         """Return the TD errors of values (R, B or 2 B, A), the observations' followed by the successors'."""
-        if next_target is None:
+        if next_target is None or rows.place is not None:
             return super().errors(values, next_target, rows, shares)
         found, next_action = values.new_empty(3, *rows.action.shape), torch.empty_like(rows.action)
         known = values.new_empty(len(values), 0) if rows.known is None else rows.known

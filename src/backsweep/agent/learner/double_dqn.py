@@ -193,7 +193,8 @@ class Learner:
         numbers = np.stack([batch.discount for batch in batches])
         prepared = self.prepare_batch(self._staged(batches, halves), halves, numbers, known)
         planned = None if tried is None else torch.from_numpy(tried).to(self.device, self.dtype) * scale[..., None]
-        rows = PreparedRows(prepared, halves, action, reward, discount, weight, given, planned)
+        successors = (halves - 1) * action.shape[1]
+        rows = PreparedRows(prepared, successors, action, reward, discount, weight, given, planned)
         return UpdateResult((self.learn(self.arithmetic, rows, self.count()) / scale).cpu().numpy())
 
     def prepare_batch(
@@ -227,12 +228,13 @@ class Learner:
         """
         network, errors = arithmetic.learning_network, self.errors
         next_target = looked = None
-        if rows.halves == 2:
+        size, images = rows.action.shape[1], rows.action.shape[1] + rows.successors
+        if rows.successors:
             with arithmetic.target_branch:
-                half = rows.prepared.shape[1] // 2
-                asked = rows.prepared if self.rule.kind == "advantage" else rows.prepared[:, half:]
+                behind = rows.prepared.shape[1] // images * size
+                asked = rows.prepared if self.rule.kind == "advantage" else rows.prepared[:, behind:]
                 of_target = network.forward(self.target_views, asked)
-                next_target = of_target[:, -rows.action.shape[1] :].contiguous()
+                next_target = of_target[:, -rows.successors :].contiguous()
         if errors is not None:
             with arithmetic.error_branch:
                 looked = errors.look(arithmetic, rows.prepared)
@@ -240,7 +242,7 @@ class Learner:
         arithmetic.target_branch.join()
         found = arithmetic.errors(values, next_target, rows, self._shares)
         if self.rule.kind == "advantage":
-            found = widened(found, of_target[:, : rows.action.shape[1]], rows.action, self.rule.advantage)
+            found = widened(found, of_target[:, :size], rows.action, self.rule.advantage)
 
         weight = rows.weight
         if errors is not None and looked is not None:
@@ -250,10 +252,9 @@ class Learner:
                 errors.learn(arithmetic, looked, of_errors, corrections[1])
         gradient = arithmetic.gradient(found, weight, rows.action.unsqueeze(-1), values.shape[-1], self._sums)
         if rows.tried is not None:
-            of_rows = values[:, : rows.action.shape[1]]
-            imitation = imitation_gradient(of_rows, rows.tried, self.rule.imitation_temperature)
+            imitation = imitation_gradient(values[:, :size], rows.tried, self.rule.imitation_temperature)
             gradient.add_(imitation, alpha=self.rule.imitation)
-        arithmetic.descend(network, self._trained, tape.first(1, rows.halves), gradient, corrections[0])
+        arithmetic.descend(network, self._trained, tape.first(size, images), gradient, corrections[0])
         arithmetic.error_branch.join()
         return found.td_error
 

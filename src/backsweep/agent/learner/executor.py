@@ -7,6 +7,9 @@ device included, so that each is a single launch; on a CPU they are direct calls
 
     current ──act──> best          first, second, action, reward, discount, weight (, known) ──update──> td_error
 
+Where targets are given (graph values, EBU's table) most successors need not be evaluated. A recorded program cannot
+leave some out, so there is a second one with places for a few of them; it is used whenever they are enough.
+
 The first executor for a network's shape compiles its kernels, which takes seconds; they are cached on disk.
 Every executor has its own stream: while one executor's update runs on the GPU, the CPU can work on another's runs.
 
@@ -30,10 +33,14 @@ from backsweep.agent.learner.device_observations import DeviceObservations, RowR
 from backsweep.agent.learner.double_dqn import AllCorrections, Learner
 from backsweep.agent.learner.networks import Network, in_network_order
 from backsweep.agent.learner.packed_arrays import PackedArrays
+from backsweep.agent.learner.successors_kernels import gather_needed
 from backsweep.agent.learner.value_programs import CHUNK, ValuePrograms, filled_up
 
 WORD = 4  # bytes that the fused first convolution reads at once
 VALUES_BYTES = 1 << 30  # bytes that `values` may use at once
+ROWS_PER_PLACE = 8
+"""Rows of a batch for each place of the program with few successors. Rows are without a target of the graph while they
+are newer than the last plan: 1 to 3 of 64 on DoorKey, seldom more than 8."""
 WARM_UPS = 2  # runs before a recording: they compile kernels and allocate the libraries' workspaces
 
 
@@ -80,6 +87,8 @@ class Executor:
         )
         runs, number = learner.runs, np.dtype(learner.settings.dtype)
         batch = (runs, batch_size)
+        few = self._on_gpu and learner.rule.gives_targets and bool((learner.shares == 1).all())
+        self._places = batch_size // ROWS_PER_PLACE if few else 0
 
         self._seen = PackedArrays({"current": ((runs,), np.int64)}, self._device)
         numbers = ("reward", "discount", "weight", *(("known",) if learner.rule.gives_targets else ()))
@@ -89,6 +98,8 @@ class Executor:
                 "action": (batch, np.int64),
                 **dict.fromkeys(numbers, (batch, number)),
                 **({"tried": ((*batch, learner.network.actions), number)} if learner.rule.imitation else {}),
+                "images": ((runs, batch_size + self._places if self._places else 0), np.int64),
+                "place": (batch if self._places else (runs, 0), np.int64),
                 "corrections": ((2, 2), number),
             },
             self._device,
@@ -120,6 +131,7 @@ class Executor:
         self._fused_arithmetic = self._make_fused(fused)
         self._act: Callable[[], None] = self._act_program
         self._update: Callable[[], None] = self._update_program
+        self._short_update: Callable[[], None] = self._short_update_program
         self._value_programs: ValuePrograms | None = None
         self._answers: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
         self._asked: NDArray[np.int64] | None = None  # whose answers are still in the networks' units
@@ -169,9 +181,15 @@ class Executor:
         if not self._on_gpu:
             self._direct_update(self.learner.count())
             return
-        self._inputs.host["corrections"][:] = self.learner.count()
+        host = self._inputs.host
+        host["corrections"][:] = self.learner.count()
+        update = self._update
+        if self._places and self.known is not None:
+            needed = host["images"], host["place"]
+            if gather_needed(self.rows, self.discount, self.known, self.learner.shares, *needed):
+                update = self._short_update
         with self._in_stream:
-            self._update()
+            update()
 
     @property
     def done(self) -> bool:
@@ -292,21 +310,35 @@ class Executor:
         self._direct_update((corrections[0], corrections[1]))
 
     @torch.no_grad()
-    def _direct_update(self, corrections: AllCorrections) -> None:
+    def _short_update_program(self) -> None:
+        self._inputs.send(self._arithmetic.move)
         inputs = self._inputs.device
-        index, halves = inputs["rows"].flatten(1), 2
-        # A recorded program cannot branch on values, so only the CPU skips successors that are not needed.
+        corrections = inputs["corrections"]
+        prepared = self._prepared(inputs["images"])
+        self._learn(prepared, self._places, (corrections[0], corrections[1]), inputs["place"])
+
+    @torch.no_grad()
+    def _direct_update(self, corrections: AllCorrections) -> None:
+        index, halves = self._inputs.device["rows"].flatten(1), 2
         if not self._on_gpu and self.learner.needs_no_successors(self.known):
-            index, halves = inputs["rows"][:, 0], 1
+            index, halves = self._inputs.device["rows"][:, 0], 1
+        prepared = index if self._fused else self._prepared_batch(index, halves)
+        self._learn(prepared, (halves - 1) * self.action.shape[1], corrections)
+
+    def _learn(
+        self, prepared: torch.Tensor, successors: int, corrections: AllCorrections, place: torch.Tensor | None = None
+    ) -> None:
+        inputs = self._inputs.device
         rows = PreparedRows(
-            index if self._fused else self._prepared_batch(index, halves),
-            halves,
+            prepared,
+            successors,
             inputs["action"],
             inputs["reward"],
             inputs["discount"],
             inputs["weight"],
             inputs.get("known"),
             inputs.get("tried"),
+            place,
         )
         td_error = self.learner.learn(self._arithmetic, rows, corrections)
         self._arithmetic.move(td_error, self._errors.pinned["td_error"])
@@ -322,6 +354,8 @@ class Executor:
             for _ in range(WARM_UPS):
                 self._act_program()
                 self._update_program()
+                if self._places:
+                    self._short_update_program()
             for name, tensor in changing.items():
                 tensor.copy_(kept[name])
         self.wait()
@@ -330,6 +364,8 @@ class Executor:
             torch.cuda.empty_cache()  # recordings have their own memory
             self._act = self._recorded(self._act_program)
             self._update = self._recorded(self._update_program)
+            if self._places:
+                self._short_update = self._recorded(self._short_update_program)
 
     @torch.no_grad()
     def _warmed_up_and_recorded(self, program: Callable[[], None]) -> Callable[[], None]:

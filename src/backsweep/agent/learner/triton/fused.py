@@ -21,7 +21,7 @@ MOVE_BLOCK = 256
 
 
 class FusedArithmetic(Arithmetic):
-    """The arithmetic of one learner. `PreparedRows.prepared` holds row numbers (R, 2 B)."""
+    """The arithmetic of one learner. `PreparedRows.prepared` holds row numbers (R, B + successors)."""
 
     def __init__(self, learner: Learner, observations: DeviceObservations) -> None:
         self.network: FusedNetwork = FusedNetwork(learner.network, observations)
@@ -65,7 +65,7 @@ class FusedArithmetic(Arithmetic):
     def errors(
         self, values: torch.Tensor, next_target: torch.Tensor | None, rows: PreparedRows, shares: torch.Tensor
     ) -> Errors:
-        """Return the TD errors of values (R, 2 B, A), the observations' followed by the successors'."""
+        """Return the TD errors of values (R, B + S, A), the observations' followed by the successors'."""
         assert next_target is not None
         (runs, size), actions = rows.action.shape, values.shape[-1]
         chosen, target, error = (torch.empty_like(rows.reward) for _ in range(3))
@@ -77,12 +77,13 @@ class FusedArithmetic(Arithmetic):
             rows.reward,
             rows.discount,
             rows.known,
+            rows.place,
             shares,
             chosen,
             target,
             error,
             next_action,
-            BATCH=batch_shape(size, actions),
+            BATCH=batch_shape(size, actions, rows.successors),
         )
         return Errors(chosen, target, error, next_action.unsqueeze(-1))
 

@@ -13,18 +13,19 @@ from backsweep.agent.learner.patches import Convolution
 
 @dataclass(frozen=True)
 class BatchShape:
-    """The rows and actions of a batch, and the blocks that hold them; kernels are compiled for one."""
+    """The rows, successors and actions of a batch, and the blocks that hold them; kernels are compiled for one."""
 
     size: int
+    successors: int
     actions: int
     block: int
     block_of_actions: int
 
 
 @cache
-def batch_shape(size: int, actions: int) -> BatchShape:
-    """Return the shape of a batch of `size` rows."""
-    return BatchShape(size, actions, power(size), power(actions))
+def batch_shape(size: int, actions: int, successors: int | None = None) -> BatchShape:
+    """Return the shape of a batch of `size` rows, with as many successors unless told otherwise."""
+    return BatchShape(size, size if successors is None else successors, actions, power(size), power(actions))
 
 
 def ceil_divide(whole: int, size: int) -> int:

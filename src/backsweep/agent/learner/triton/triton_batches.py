@@ -75,6 +75,7 @@ def td_errors(
     reward,
     discount,
     known,
+    place,
     shares,
     chosen_out,
     target_out,
@@ -82,8 +83,12 @@ def td_errors(
     next_action_out,
     BATCH: tl.constexpr,
 ):
-    """Write each row's value, Double DQN target (or the known one), TD error and best next action; a run a program."""
+    """Write each row's value, Double DQN target (or the known one), TD error and best next action; a run a program.
+
+    `place` says which successor is a row's; without it they are in order.
+    """
     SIZE: tl.constexpr = BATCH.size
+    SUCCESSORS: tl.constexpr = BATCH.successors
     ACTIONS: tl.constexpr = BATCH.actions
     BLOCK: tl.constexpr = BATCH.block
     BLOCK_A: tl.constexpr = BATCH.block_of_actions
@@ -92,14 +97,19 @@ def td_errors(
     a = tl.arange(0, BLOCK_A)
     inside = b < SIZE
     row = run * SIZE + b
-    values += run * 2 * SIZE * ACTIONS
+    values += run * (SIZE + SUCCESSORS) * ACTIONS
+    next_target += run * SUCCESSORS * ACTIONS
+    if place is not None:
+        successor = tl.load(place + row, mask=inside, other=0)
+    else:
+        successor = b
     following = tl.load(
-        values + (SIZE + b)[:, None] * ACTIONS + a[None, :],
+        values + (SIZE + successor)[:, None] * ACTIONS + a[None, :],
         mask=inside[:, None] & (a < ACTIONS)[None, :],
         other=float("-inf"),
     )
     best = tl.argmax(following, axis=1)
-    after = tl.load(next_target + row * ACTIONS + best, mask=inside, other=0.0)
+    after = tl.load(next_target + successor * ACTIONS + best, mask=inside, other=0.0)
     target = tl.load(reward + row, mask=inside, other=0.0) + tl.load(discount + row, mask=inside, other=0.0) * after
     if known is not None:
         given = tl.load(known + row, mask=inside, other=0.0)
