@@ -68,8 +68,7 @@ class FusedArithmetic(Arithmetic):
         """Return the TD errors of values (R, B + S, A), the observations' followed by the successors'."""
         assert next_target is not None
         (runs, size), actions = rows.action.shape, values.shape[-1]
-        chosen, target, error = (torch.empty_like(rows.reward) for _ in range(3))
-        next_action = torch.empty_like(rows.action)
+        found, next_action = rows.reward.new_empty(3, runs, size), torch.empty_like(rows.action)
         triton_batches.td_errors[(runs,)](
             values,
             next_target,
@@ -79,13 +78,11 @@ class FusedArithmetic(Arithmetic):
             rows.known,
             rows.place,
             shares,
-            chosen,
-            target,
-            error,
+            found,
             next_action,
             BATCH=batch_shape(size, actions, rows.successors),
         )
-        return Errors(chosen, target, error, next_action.unsqueeze(-1))
+        return Errors(found[0], found[1], found[2], next_action.unsqueeze(-1))
 
     def gradient(
         self, found: Errors, weight: torch.Tensor, action: torch.Tensor, actions: int, sums: torch.Tensor

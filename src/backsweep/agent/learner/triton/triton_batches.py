@@ -77,15 +77,13 @@ def td_errors(
     known,
     place,
     shares,
-    chosen_out,
-    target_out,
-    error_out,
+    found,
     next_action_out,
     BATCH: tl.constexpr,
 ):
     """Write each row's value, Double DQN target (or the known one), TD error and best next action; a run a program.
 
-    `place` says which successor is a row's; without it they are in order.
+    `place` says which successor is a row's; without it they are in order. `found` (3, R, B) takes the first three.
     """
     SIZE: tl.constexpr = BATCH.size
     SUCCESSORS: tl.constexpr = BATCH.successors
@@ -116,9 +114,10 @@ def td_errors(
         share = tl.load(shares + run)
         target = tl.where(given == given, share * given + (1.0 - share) * target, target)
     chosen = tl.load(values + b * ACTIONS + tl.load(action + row, mask=inside, other=0), mask=inside, other=0.0)
-    tl.store(chosen_out + row, chosen, mask=inside)
-    tl.store(target_out + row, target, mask=inside)
-    tl.store(error_out + row, chosen - target, mask=inside)
+    rows = tl.num_programs(0).to(tl.int64) * SIZE
+    tl.store(found + row, chosen, mask=inside)
+    tl.store(found + rows + row, target, mask=inside)
+    tl.store(found + 2 * rows + row, chosen - target, mask=inside)
     tl.store(next_action_out + row, best.to(tl.int64), mask=inside)
 
 
