@@ -38,6 +38,13 @@ TINY: dict[str, Any] = {
     "batch_size": 16,
     "exact": False,
     "dtype": "float64",
+    # Short: three evaluations, and a ring that is full for the last third.
+    "steps": 420,
+    "warmup_steps": 180,
+    "evaluation_interval": 140,
+    "evaluation_episodes": 3,
+    "record_interval": 70,
+    "capacity": 280,
 }
 
 
@@ -154,7 +161,7 @@ def test_tasks_and_methods_in_one_fleet_are_as_alone(tmp_path: Path) -> None:
         "crossing-ter": small("ter", 4),
         "crossing-uer": small("uer", 4),
         "lava-per": dataclasses.replace(small("per", 5), task="minigrid/lavacrossing-easy"),
-        "short": dataclasses.replace(small("ter-shuffled", 6), steps=400),
+        "short": dataclasses.replace(small("ter-shuffled", 6), steps=280),
     }
     train_fleet(runs, tmp_path / "fleet", engine="compiled", groups=3, quiet=True)
     for name, config in runs.items():
@@ -182,14 +189,14 @@ def test_either_engine_goes_on_with_what_the_other_saved(
 
     def stop_halfway(session: Session) -> None:
         look_around(session)
-        if session.fleet.step >= 350:
+        if session.fleet.step >= 250:
             os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, "_after_turn", stop_halfway)
         patch.setattr("backsweep.agent.session.session.MOST_STEPS_UNSEEN", 70)
         results = train_fleet(runs, tmp_path / "halved", engine=engines[0], quiet=True)
-    assert all(350 <= result.step < 450 and not result.finished for result in results)
+    assert all(250 <= result.step < 350 and not result.finished for result in results)
     assert all(result.finished for result in resume(tmp_path / "halved", engine=engines[1], quiet=True))
     check_all_records(tmp_path / "whole", tmp_path / "halved", runs)
 
