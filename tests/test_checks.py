@@ -18,8 +18,8 @@ from backsweep.planning.planner_check_kernels import model_fits
 from backsweep.snapshot.contents import ContentsError
 from backsweep.snapshot.contents_kernels import all_finite, free_list_fits, take_block, taken_bits
 from backsweep.store import store_check, store_check_kernels
+from backsweep.store.ring_kernels import RING
 from backsweep.store.staging import LARGEST_REWARD
-from backsweep.store.store_kernels import RING
 from crafting import SPACES, _number, change_two, filled_replay
 from strategies import examples
 from twins.contents import need_list

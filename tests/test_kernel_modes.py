@@ -10,7 +10,7 @@ import pytest
 
 from backsweep.jit.kernel_cache import cache_folder, contents_digest
 from backsweep.store.distinct_kernels import same_record
-from backsweep.store.store_kernels import shorten_episode
+from backsweep.store.ring_kernels import shorten_episode
 
 
 @pytest.mark.kernels

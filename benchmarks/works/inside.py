@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from backsweep.store.ingest_kernels import add_staged
-from backsweep.store.store_kernels import SKIP
+from backsweep.store.ring_kernels import SKIP
 from benchmarks.libraries.base import Wanted
 from benchmarks.libraries.ours import Ours
 from benchmarks.streams import make_stream

@@ -16,7 +16,7 @@ from backsweep.encoding import ExactBytes
 from backsweep.jit.compilation import interpreted
 from backsweep.samplers import Mixture, Prioritized, Sampler, Topological, Uniform
 from backsweep.store.distinct_kernels import are_streamed, copy_and_hash, hash_record
-from backsweep.store.store_kernels import CONTINUES, FRAMES
+from backsweep.store.ring_kernels import CONTINUES, FRAMES
 
 SPACES: dict[str, gym.Space[Any]] = {
     "image": gym.spaces.Box(0, 255, (5, 3), np.uint8),  # 15 bytes: not a whole number of words

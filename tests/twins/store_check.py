@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from backsweep.snapshot.contents import need, need_finite, need_within
 from backsweep.store.distinct_kernels import RECORDS_FREE, RECORDS_HIGH, RECORDS_LIVE
-from backsweep.store.staging import LARGEST_REWARD
-from backsweep.store.store_check_kernels import ALL_FLAGS
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     ENDED,
     EPISODE,
     EPISODES_FREE,
@@ -36,6 +34,8 @@ from backsweep.store.store_kernels import (
     TRUNCATED,
     UNSEEN,
 )
+from backsweep.store.staging import LARGEST_REWARD
+from backsweep.store.store_check_kernels import ALL_FLAGS
 from twins.contents import ages, count_of, need_equal, need_list
 
 if TYPE_CHECKING:

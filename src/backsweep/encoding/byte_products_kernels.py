@@ -26,6 +26,7 @@ from numba.core import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
+from backsweep.jit.streaming import stream_line
 from backsweep.jit.wheel_cache import BASELINES
 
 cgutils: Any = numba_cgutils
@@ -35,25 +36,62 @@ BLOCK = 2 * HALF
 OUTPUTS = 3  # rows of the matrix in a group: their sums fit into registers
 LOW_BITS = 12
 PARTS = 4 * OUTPUTS
-LARGEST_ENTRY = 2**24 - 1  # the sums of a stretch of blocks stay far below 2**31
+IMAGES_AT_ONCE = 4
+LARGEST_ENTRY = 2**24 - 1  # the sums of a stretch of blocks stay below 2**31
 
 
-def multiply_blocks(pixels: NDArray[np.uint8], planes: NDArray[np.int16]) -> tuple[int, int, int]:
-    """Return the products of some blocks of bytes and the three rows in one group of planes (block, part, pixel)."""
+def multiply_blocks(
+    images: tuple[NDArray[np.uint8], ...], planes: NDArray[np.int16], copies: tuple[NDArray[np.uint8], ...]
+) -> tuple[int, ...]:
+    """Multiply some blocks of bytes of one image or more by one group of planes (block, part, pixel).
+
+    Returns the products with the three rows of the matrix, of one image after the other. `IMAGES_AT_ONCE` images take
+    less time together, because each part of the planes is then read once for all.
+
+    If there are `copies`, one for each image, the bytes are copied there, past the caches; `end_streams` must follow.
+    Memory takes its time to accept them, and the processor multiplies meanwhile.
+    """
     parts = planes.astype(np.int64).reshape(-1, 2, OUTPUTS, 2, HALF)
-    sums = (parts * pixels.reshape(-1, 2, 1, 1, HALF)).sum((0, 1, 4))
-    first, second, third = (sums[:, 0] + (sums[:, 1] << LOW_BITS)).tolist()
-    return first, second, third
+    products: list[int] = []
+    for pixels in images:
+        sums = (parts * pixels.reshape(-1, 2, 1, 1, HALF)).sum((0, 1, 4))
+        products += (sums[:, 0] + (sums[:, 1] << LOW_BITS)).tolist()
+    for pixels, copy in zip(images, copies, strict=False):
+        copy[:] = pixels
+    return tuple(products)
 
 
 @overload(multiply_blocks)
-def _compiled_multiply_blocks(pixels: Any, planes: Any) -> Any:
+def _compiled_multiply_blocks(images: Any, planes: Any, copies: Any) -> Any:
     compiled: Any = _multiply_blocks  # numba supplies the first argument
 
-    def implementation(pixels: Any, planes: Any) -> Any:
-        return compiled(pixels, planes)
+    def implementation(images: Any, planes: Any, copies: Any) -> Any:
+        return compiled(images, planes, copies)
 
     return implementation
+
+
+def has_registers_for_many() -> bool:
+    """Say whether the processor keeps the sums of `IMAGES_AT_ONCE` images in registers."""
+    return True
+
+
+@overload(has_registers_for_many)
+def _compiled_has_registers_for_many() -> Any:
+    compiled: Any = _has_registers_for_many
+
+    def implementation() -> bool:
+        return bool(compiled())
+
+    return implementation
+
+
+@intrinsic
+def _has_registers_for_many(context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return ir.Constant(ir.IntType(1), int(_vector_bits(context) == 512))
+
+    return types.boolean(), generate
 
 
 BYTE, SHORT, INT, LONG = (ir.IntType(bits) for bits in (8, 16, 32, 64))
@@ -61,40 +99,57 @@ BYTES, SHORTS, SUMS = ir.VectorType(BYTE, HALF), ir.VectorType(SHORT, HALF), ir.
 
 
 @intrinsic
-def _multiply_blocks(context: Any, pixels: Any, planes: Any) -> Any:
+def _multiply_blocks(context: Any, images: Any, planes: Any, copies: Any) -> Any:
+    count = len(images)
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        views = [
-            context.make_array(kind)(context, builder, argument)
-            for kind, argument in zip(signature.args, arguments, strict=True)
-        ]
-        first_pixel = builder.bitcast(views[0].data, BYTE.as_pointer())
-        first_entry = builder.bitcast(views[1].data, SHORT.as_pointer())
+        def first(kind: Any, array: Any, number: Any) -> Any:
+            view = context.make_array(kind)(context, builder, array)
+            return builder.bitcast(view.data, number.as_pointer())
+
+        def firsts(place: int) -> list[Any]:
+            kinds = signature.args[place]
+            return [first(kind, builder.extract_value(arguments[place], i), BYTE) for i, kind in enumerate(kinds)]
+
+        first_pixels, first_copies = firsts(0), firsts(2)
+        first_entry = first(planes, arguments[1], SHORT)
+        blocks = builder.extract_value(context.make_array(planes)(context, builder, arguments[1]).shape, 0)
         bits = _vector_bits(context)
-        # Two chains of sums hide the latency of an addition, where there are registers enough for them.
-        chains = 2 if bits == 512 else 1
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(SUMS, None)) for _ in range(chains * 2 * OUTPUTS)]
+        # Two chains of sums of one image hide the latency of an addition, where there are registers enough for them.
+        chains = 2 if bits == 512 and count == 1 else 1
+        sums = [
+            [cgutils.alloca_once_value(builder, ir.Constant(SUMS, None)) for _ in range(chains * 2 * OUTPUTS)]
+            for _ in range(count)
+        ]
 
-        def load(first: Any, block: Any, stride: int, offset: int, kind: Any) -> Any:
+        def load(start: Any, block: Any, stride: int, offset: int, kind: Any) -> Any:
             place = builder.add(builder.mul(block, LONG(stride)), LONG(offset))
-            return builder.load(builder.bitcast(builder.gep(first, [place]), kind.as_pointer()), align=1)
+            return builder.load(builder.bitcast(builder.gep(start, [place]), kind.as_pointer()), align=1)
 
-        with cgutils.for_range(builder, builder.extract_value(views[1].shape, 0)) as loop:
+        with cgutils.for_range(builder, blocks) as loop:
+            for pixels, copy in zip(first_pixels, first_copies, strict=False):
+                stream_line(builder, pixels, copy, loop.index, blocks)
             for half in range(2):
-                numbers = builder.zext(load(first_pixel, loop.index, BLOCK, HALF * half, BYTES), SHORTS)
+                numbers = [
+                    builder.zext(load(pixels, loop.index, BLOCK, HALF * half, BYTES), SHORTS) for pixels in first_pixels
+                ]
                 for part in range(2 * OUTPUTS):
                     offset = HALF * (2 * OUTPUTS * half + part)
                     entries = load(first_entry, loop.index, HALF * PARTS, offset, SHORTS)
-                    place = sums[2 * OUTPUTS * (half % chains) + part]
-                    products = _add_pairs(builder, numbers, entries, bits)
-                    builder.store(builder.add(builder.load(place), products), place)
-        totals = [_total(builder, sums[part :: 2 * OUTPUTS]) for part in range(2 * OUTPUTS)]
-        results = [
-            builder.add(totals[2 * row], builder.shl(totals[2 * row + 1], LONG(LOW_BITS))) for row in range(OUTPUTS)
-        ]
+                    for image in range(count):
+                        place = sums[image][2 * OUTPUTS * (half % chains) + part]
+                        products = _add_pairs(builder, numbers[image], entries, bits)
+                        builder.store(builder.add(builder.load(place), products), place)
+        results = []
+        for places in sums:
+            totals = [_total(builder, places[part :: 2 * OUTPUTS]) for part in range(2 * OUTPUTS)]
+            results += [
+                builder.add(totals[2 * row], builder.shl(totals[2 * row + 1], LONG(LOW_BITS))) for row in range(OUTPUTS)
+            ]
         return context.make_tuple(builder, signature.return_type, results)
 
-    sums: Any = types.UniTuple
-    return sums(types.int64, OUTPUTS)(pixels, planes), generate
+    products: Any = types.UniTuple
+    return products(types.int64, OUTPUTS * count)(images, planes, copies), generate
 
 
 def _vector_bits(context: Any) -> int:

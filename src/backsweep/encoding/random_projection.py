@@ -20,6 +20,7 @@ from backsweep.snapshot.contents import need
 from backsweep.trees import leaves
 from backsweep.types import Observations
 
+NO_COPIES = np.zeros((0, 0), np.uint8)
 LARGEST_NUMBER = random_projection_kernels.LARGEST / random_projection_kernels.SCALE
 
 
@@ -86,7 +87,8 @@ class LiveRandomProjection(LiveEncoder):
         block = self._blocks[leaf]
         if flat.dtype == np.uint8:
             places = np.arange(len(flat), dtype=np.int32)[:, None]
-            random_projection_kernels.project_bytes(np.ascontiguousarray(flat), places, block, self.planes(leaf), keys)
+            pixels = np.ascontiguousarray(flat)
+            random_projection_kernels.project_bytes(pixels, places, block, self.planes(leaf), keys, NO_COPIES)
         elif flat.dtype.kind == "f":
             numbers = np.ascontiguousarray(flat, dtype=np.float64)
             if numbers.size and max(numbers.max(), -numbers.min()) > LARGEST_NUMBER:

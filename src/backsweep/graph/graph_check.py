@@ -26,7 +26,7 @@ from backsweep.graph.graph_kernels import (
 from backsweep.snapshot.contents import ContentsError, need, need_lengths
 from backsweep.snapshot.contents_kernels import all_finite
 from backsweep.snapshot.saved_component import CheckStep
-from backsweep.store.store_kernels import OBSERVATION, RING
+from backsweep.store.ring_kernels import OBSERVATION, RING
 
 if TYPE_CHECKING:
     from backsweep.encoding.base import LiveEncoder

@@ -46,8 +46,7 @@ from backsweep.jit.array_table import Addresses, borrow, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.snapshot.contents_kernels import LIVE, free_list_fits, take_block, taken_bits
-from backsweep.store.store_check_kernels import ALL_FLAGS
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     EPISODES_LIVE,
     FIRST,
     FLAGS,
@@ -58,7 +57,8 @@ from backsweep.store.store_kernels import (
     TOTAL,
     Ring,
 )
-from backsweep.store.store_kernels import LIVE as LIVE_ROWS
+from backsweep.store.ring_kernels import LIVE as LIVE_ROWS
+from backsweep.store.store_check_kernels import ALL_FLAGS
 
 # Columns of what is noted for each vertex: its block, and what the edges say.
 BLOCK_START, BLOCK_COUNT, ROWS_AT, VISITS_AT, NOTE_COLUMNS = range(5)

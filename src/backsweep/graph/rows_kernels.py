@@ -64,9 +64,8 @@ from backsweep.jit.hash_table_kernels import (
     remove,
 )
 from backsweep.jit.prefetching import prefetch
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     FLAGS,
-    LOOK_AHEAD,
     NEXT_OBSERVATION,
     OBSERVATION,
     PREVIOUS,
@@ -77,6 +76,7 @@ from backsweep.store.store_kernels import (
     Ring,
     later_slot,
 )
+from backsweep.store.store_kernels import LOOK_AHEAD
 
 
 @inlined

@@ -30,6 +30,32 @@ def end_streams() -> None:
     """Wait until all that `stream_row` has written can be seen by other threads."""
 
 
+def stream_line(builder: Any, given: Any, target: Any, line: Any, lines: Any) -> None:
+    """Write code, for an intrinsic, that copies one line's length of bytes; all of them copy all bytes.
+
+    A line is streamed as the part of memory's line that it begins before. So what comes before the first whole line of
+    memory, and the last line's length, are written as usual.
+    """
+    offset = builder.mul(line, LONG(LINE))
+    start = builder.ptrtoint(target, LONG)
+    before = builder.and_(builder.neg(start), LONG(LINE - 1))
+    last = builder.icmp_unsigned("==", builder.add(line, LONG(1)), lines)
+    first = builder.and_(builder.icmp_unsigned("==", line, LONG(0)), builder.icmp_unsigned("!=", before, LONG(0)))
+    with builder.if_then(builder.or_(first, last), likely=False):
+        _copy_line(builder, given, target, offset, 1)
+    with builder.if_then(builder.not_(last), likely=True):
+        hint = builder.module.add_metadata([NUMBER(1)])
+        _copy_line(builder, given, target, builder.add(offset, before), LINE).set_metadata("nontemporal", hint)
+
+
+def _copy_line(builder: Any, given: Any, target: Any, offset: Any, alignment: int) -> Any:
+    """Write code that copies a line's length of bytes, and return its last instruction."""
+    source, place = (
+        builder.bitcast(builder.gep(pointer, [offset]), WORDS_OF_A_LINE.as_pointer()) for pointer in (given, target)
+    )
+    return builder.store(builder.load(source, align=1), place, align=alignment)
+
+
 @overload(stream_row)
 def _compiled_stream_row(array: Any, index: int, row: Any) -> Any:
     stream: Any = _stream_row  # numba supplies the first argument

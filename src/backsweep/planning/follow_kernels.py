@@ -66,7 +66,7 @@ from backsweep.planning.model_kernels import (
     Model,
     mark_changed,
 )
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     FLAGS,
     NEXT_OBSERVATION,
     OBSERVATION,

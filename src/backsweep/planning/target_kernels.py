@@ -36,7 +36,7 @@ from backsweep.planning.model_kernels import (
 )
 from backsweep.store.distinct_kernels import Records
 from backsweep.store.reading_kernels import Gathered, copy_pairs, find_slots, gather_rows
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     FLAGS,
     FRAMES,
     NEXT_OBSERVATION,

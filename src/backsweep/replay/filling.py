@@ -19,8 +19,8 @@ from backsweep.replay.autoreset import stage_transitions
 from backsweep.replay.components import BUILT_IN_ENCODERS, ReplayComponents
 from backsweep.store.argument_form_kernels import SOME_ENDED
 from backsweep.store.ingest_kernels import ADDED, ADDED_AS_USUAL, OUT_OF_RANGE, add_arguments, add_staged
+from backsweep.store.ring_kernels import CLEARED, TOTAL
 from backsweep.store.staging import Arguments
-from backsweep.store.store_kernels import CLEARED, TOTAL
 from backsweep.types import Rows
 
 

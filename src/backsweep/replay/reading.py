@@ -14,8 +14,8 @@ from backsweep.replay.argument_checks import (
 )
 from backsweep.replay.components import ReplayComponents
 from backsweep.samplers.episodic_backward_kernels import episode_rows
-from backsweep.store import reading_kernels, store_kernels
-from backsweep.store.store_kernels import EPISODE, FLAGS, LENGTH, LIVE, NEXT, TOTAL, TRUNCATED
+from backsweep.store import reading_kernels
+from backsweep.store.ring_kernels import EPISODE, FLAGS, LENGTH, LIVE, NEXT, RING, TOTAL, TRUNCATED
 from backsweep.store.stretches_kernels import stretch_range
 from backsweep.types import Batch, Picks, Rows
 
@@ -124,7 +124,7 @@ class Reading(ReplayComponents):
                 raise ValueError(f"row must be live, {store.oldest} to {store.total - 1}, got {checked}")
             episode = store.rows[checked % self._capacity, EPISODE]
             out = np.empty(store.episodes[episode, LENGTH], np.int64)
-            episode_rows(checked, store.table[store_kernels.RING], out)
+            episode_rows(checked, store.table[RING], out)
             return out
 
     def truncated(self, row: ArrayLike, steps: ArrayLike = 1) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from backsweep.samplers import episodic_backward_kernels
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.uniform import fill_up
 from backsweep.snapshot.contents import need
-from backsweep.store.store_kernels import RING
+from backsweep.store.ring_kernels import RING
 from backsweep.types import Picks
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import Addresses, unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams_kernels import draw_below
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     EPISODE,
     EPISODES_LIVE,
     FIRST,

@@ -17,7 +17,7 @@ from backsweep.samplers.sum_tree import SumTree
 from backsweep.samplers.sum_tree_kernels import LARGEST_PRIORITY
 from backsweep.samplers.uniform_kernels import draw_uniform
 from backsweep.snapshot.contents import need
-from backsweep.store.store_kernels import TOTAL
+from backsweep.store.ring_kernels import TOTAL
 from backsweep.types import Picks, Rows
 
 

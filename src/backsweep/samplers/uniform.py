@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backsweep.jit.random_streams import random_word
 from backsweep.samplers.base import Experience, LiveSampler
 from backsweep.samplers.uniform_kernels import draw_uniform
-from backsweep.store.store_kernels import LIVE, TOTAL
+from backsweep.store.ring_kernels import LIVE, TOTAL
 from backsweep.types import Picks, Rows
 
 

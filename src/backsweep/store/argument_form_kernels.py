@@ -33,7 +33,7 @@ from backsweep.jit.objects_kernels import (
     words_at,
 )
 from backsweep.store.distinct_kernels import Records, copy_and_hash, same_record
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     CONTINUES,
     ENDED,
     FLAGS,
@@ -50,9 +50,9 @@ from backsweep.store.store_kernels import (
     TRUNCATED,
     Ring,
     Staged,
-    hash_successors,
     last_slot,
 )
+from backsweep.store.store_kernels import hash_successors
 
 # Offsets of the items of the tuple of arguments, in bytes.
 GIVEN_OBSERVATION = 0

@@ -25,7 +25,6 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import EMPTY, after, entry, home, insert, may_be, most_passed, number_in, remove
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import mix
-from backsweep.jit.streaming import stream_row
 
 # Counters of a record table.
 RECORDS_HIGH = 0  # records below this number have been used at some time
@@ -83,18 +82,48 @@ def same_record(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> bool:
 
 
 @inlined
-def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records, streamed: bool = False) -> int:
-    """Find or store a record with this hash; return its number, or -1 - number if it is new.
+def number_or_place(
+    record: NDArray[np.uint64],
+    code: np.uint64,
+    kept: Records,
+    staged: NDArray[np.uint64] | None = None,
+    unwritten: NDArray[np.int32] | None = None,
+) -> int:
+    """Return the number of a record with this hash, or -1 - the place in the table where it may be entered.
 
-    Its uses are not changed. If `streamed`, a new one is written past the caches; `end_streams` must follow.
+    ``unwritten[i]`` are the place in `staged` and the number of records that were entered and are not written yet.
     """
-    records, hashes, table, counters = kept.records, kept.hashes, kept.table, kept.counters
-    place = home(code, table)
-    while table[place] != EMPTY:
-        number = number_in(table[place])
-        if may_be(table[place], code) and same_record(records[number], record):
-            return number
-        place = after(place, table)
+    place = home(code, kept.table)
+    while kept.table[place] != EMPTY:
+        number = number_in(kept.table[place])
+        if may_be(kept.table[place], code):
+            same = same_record(kept.records[number], record)
+            if unwritten is not None and unwritten.shape[0] > 0:
+                same = is_same_unwritten(number, same, record, staged, unwritten)
+            if same:
+                return number
+        place = after(place, kept.table)
+    return -1 - place
+
+
+@kernel
+def is_same_unwritten(
+    number: int, same: bool, record: NDArray[np.uint64], staged: NDArray[np.uint64], unwritten: NDArray[np.int32]
+) -> bool:
+    """Say whether a record is the one with this number if that is not written yet; return `same` if it is."""
+    for i in range(unwritten.shape[0]):
+        if unwritten[i, 1] == number:
+            return same_record(staged[unwritten[i, 0]], record)
+    return same
+
+
+@inlined
+def enter(place: int, code: np.uint64, kept: Records) -> int:
+    """Enter a new record with this hash at an empty place of the table; return its number.
+
+    It has no uses yet, and its words are still to be written.
+    """
+    hashes, counters = kept.hashes, kept.counters
     if counters[RECORDS_FREE] != 0:
         number = counters[RECORDS_FREE] - 1
         counters[RECORDS_FREE] = np.int64(hashes[number])
@@ -102,29 +131,32 @@ def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records, streamed:
         number = counters[RECORDS_HIGH]
         counters[RECORDS_HIGH] += 1
     counters[RECORDS_LIVE] += 1
-    table[place] = entry(code, number)
+    kept.table[place] = entry(code, number)
     hashes[number] = code
     kept.uses[number] = 0
     kept.changed[number // CHANGED_BLOCK] = True
-    if streamed:
-        stream_row(records, number, record)
-    else:
-        for i in range(record.shape[0]):
-            records[number, i] = record[i]
+    return number
+
+
+@inlined
+def intern(record: NDArray[np.uint64], code: np.uint64, kept: Records) -> int:
+    """Find or store a record with this hash; return its number, or -1 - number if it is new.
+
+    Its uses are not changed.
+    """
+    found = number_or_place(record, code, kept)
+    if found >= 0:
+        return found
+    number = enter(-1 - found, code, kept)
+    for i in range(record.shape[0]):
+        kept.records[number, i] = record[i]
     return -1 - number
 
 
 @kernel
 def find(record: NDArray[np.uint64], kept: Records) -> int:
     """Return the number of a record, or -1."""
-    table, code = kept.table, hash_record(record, kept.weights)
-    place = home(code, table)
-    while table[place] != EMPTY:
-        number = number_in(table[place])
-        if may_be(table[place], code) and same_record(kept.records[number], record):
-            return number
-        place = after(place, table)
-    return -1
+    return max(number_or_place(record, hash_record(record, kept.weights), kept), -1)
 
 
 @kernel

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backsweep.encoding.random_projection_kernels import project_bytes, project_float_places
+from backsweep.encoding.random_projection_kernels import multiplied_together, project_bytes, project_float_places
 from backsweep.graph.rows_kernels import add_rows as add_rows_to_graph
 from backsweep.jit.array_table import Int16Cubes, Int32Matrix, Int64Matrix, Table, borrow, unpack, viewed
-from backsweep.jit.compilation import kernel
+from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.objects_kernels import table_in
+from backsweep.jit.streaming import end_streams
 from backsweep.store.argument_form_kernels import (
     KEY_KIND,
     NUMBERS_STAGED,
@@ -26,19 +27,21 @@ from backsweep.store.argument_form_kernels import (
     stage_step,
     stage_successors,
 )
-from backsweep.store.store_kernels import (
+from backsweep.store.distinct_kernels import Records, are_streamed
+from backsweep.store.ring_kernels import (
     CLEARED,
     FORM,
+    FRAMES,
     GRAPH,
     KEYS,
     RING,
+    STACKS,
     STAGED,
     TOTAL,
     Ring,
     Staged,
-    add_hashed_rows,
-    hash_successors,
 )
+from backsweep.store.store_kernels import add_hashed_rows, hash_successors, write_new
 
 # How an observation becomes a key.
 NO_GRAPH = 0
@@ -80,27 +83,50 @@ def add_hashed(key: int, arrays: Table, successors: int) -> int:
     """Do what `add_staged` does where the successors have been hashed and are staged from place `successors` on."""
     counters = unpack(Ring, arrays[RING]).counters
     first = counters[TOTAL]
-    new = add_hashed_rows(arrays, successors)
-    if key == NO_GRAPH:
-        return new
+    new, written, beyond = add_hashed_rows(arrays, successors), 0, False
+    if key == KEY_OF_BYTES:
+        written = project_new_bytes(new, arrays)
+    elif key != NO_GRAPH:
+        beyond = find_keys(key, new, arrays)
+    write_new(written, arrays)
+    if key != NO_GRAPH:
+        staging, keys = unpack(Staged, arrays[STAGED]), unpack(Keys, arrays[KEYS]).keys[:new]
+        cleared = counters[CLEARED]
+        add_rows_to_graph(first, counters[TOTAL], cleared, staging.fresh, keys, arrays[RING], arrays[GRAPH])
+    end_streams()
+    return -1 - new if beyond else new
+
+
+@inlined
+def project_new_bytes(new: int, arrays: Table) -> int:
+    """Find the keys of new observations of bytes; return how many of them were also written to where they are kept.
+
+    Those that are written past the caches are written meanwhile, because memory takes its time to accept them.
+    """
+    observations, encoder = unpack(Staged, arrays[STAGED]).observations, unpack(Keys, arrays[KEYS])
+    frames, stacks = unpack(Records, arrays[FRAMES]), unpack(Records, arrays[STACKS])
+    fresh, keys, records = unpack(Staged, arrays[STAGED]).fresh, encoder.keys[:new], frames.records
+    as_it_is = 8 * records.shape[1] == encoder.matrix.shape[1] and stacks.records.shape[1] == 0
+    written = multiplied_together(new) if as_it_is and are_streamed(frames) else 0
+    copies = viewed(records if written > 0 else records[:0], np.uint8)
+    keys[:] = 0
+    project_bytes(viewed(observations, np.uint8), fresh, encoder.matrix, encoder.planes, keys, copies)
+    return written
+
+
+@inlined
+def find_keys(key: int, new: int, arrays: Table) -> bool:
+    """Find the keys of new observations that are numbers; return whether any was out of range."""
     staging, encoder = unpack(Staged, arrays[STAGED]), unpack(Keys, arrays[KEYS])
-    observations, fresh = staging.observations, staging.fresh
-    matrix, keys = encoder.matrix, encoder.keys[:new]
-    beyond = False
-    for i in range(new):
-        for k in range(keys.shape[1]):
-            keys[i, k] = 0
+    observations, fresh, keys = staging.observations, staging.fresh, encoder.keys[:new]
+    keys[:] = 0
     if key == KEY_OF_NUMBER:
         for i in range(new):
             keys[i, 0] = np.int64(observations[fresh[i, 0], 0])
-    elif key == KEY_OF_BYTES:
-        project_bytes(viewed(observations, np.uint8), fresh, matrix, encoder.planes, keys)
-    elif key == KEY_OF_FLOAT32:
-        beyond = project_float_places(viewed(observations, np.float32), fresh, matrix, keys)
-    else:
-        beyond = project_float_places(viewed(observations, np.float64), fresh, matrix, keys)
-    add_rows_to_graph(first, counters[TOTAL], counters[CLEARED], fresh, keys, arrays[RING], arrays[GRAPH])
-    return -1 - new if beyond else new
+        return False
+    if key == KEY_OF_FLOAT32:
+        return project_float_places(viewed(observations, np.float32), fresh, encoder.matrix, keys)
+    return project_float_places(viewed(observations, np.float64), fresh, encoder.matrix, keys)
 
 
 @kernel

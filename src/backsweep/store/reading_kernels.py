@@ -25,7 +25,7 @@ from backsweep.jit.array_table import (
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.store.distinct_kernels import WORDS_OF_A_LINE, Records, find_observation
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     FLAGS,
     FRAMES,
     LIVE,

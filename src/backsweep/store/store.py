@@ -18,13 +18,11 @@ from backsweep.machine_memory import physical_memory
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_component import CheckStep, SavedComponent
 from backsweep.store import distinct_kernels as distinct
-from backsweep.store import reading_kernels, store_kernels
+from backsweep.store import reading_kernels, ring_kernels, store_kernels
 from backsweep.store.distinct_kernels import RECORD_COUNTERS, RECORDS_HIGH, RECORDS_LIVE, Records
 from backsweep.store.layout import Layout
 from backsweep.store.output import Output, OutputPool
-from backsweep.store.staging import Staging, write_tree
-from backsweep.store.store_check import StoreCheck
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     EPISODES_BROKEN,
     EPISODES_HIGH,
     EPISODES_LIVE,
@@ -34,6 +32,8 @@ from backsweep.store.store_kernels import (
     TOTAL,
     Ring,
 )
+from backsweep.store.staging import Staging, write_tree
+from backsweep.store.store_check import StoreCheck
 from backsweep.types import Rows
 
 LARGEST_CAPACITY = 2**29  # slots and pool places are 32-bit numbers
@@ -100,13 +100,13 @@ class Store(SavedComponent):
         depth, frame_words = self._frame_shape()
         self._refuse_what_cannot_fit()
 
-        self.rows = reserve((capacity, store_kernels.ROW_COLUMNS), np.int32, READ_ALL_OVER)
-        self.values = reserve((capacity, store_kernels.VALUE_COLUMNS), np.float64, READ_ALL_OVER)
+        self.rows = reserve((capacity, ring_kernels.ROW_COLUMNS), np.int32, READ_ALL_OVER)
+        self.values = reserve((capacity, ring_kernels.VALUE_COLUMNS), np.float64, READ_ALL_OVER)
         self._actions = reserve((capacity, self.action_layout.nbytes), np.uint8, READ_ALL_OVER)
-        self.episodes = reserve((capacity, store_kernels.EPISODE_COLUMNS), np.int64)
+        self.episodes = reserve((capacity, ring_kernels.EPISODE_COLUMNS), np.int64)
         self.live_episodes = reserve((capacity,), np.int32)
-        self._lanes = np.zeros((num_envs, store_kernels.LANE_COLUMNS), np.int64)
-        self.counters = np.zeros(store_kernels.STORE_COUNTERS, np.int64)
+        self._lanes = np.zeros((num_envs, ring_kernels.LANE_COLUMNS), np.int64)
+        self.counters = np.zeros(ring_kernels.STORE_COUNTERS, np.int64)
         self.record_counters = np.zeros(2 * RECORD_COUNTERS, np.int64)
         # A row needs at most two observations that no other row shares, each with its own frames.
         counters = self.record_counters
@@ -144,7 +144,7 @@ class Store(SavedComponent):
 
     def _refuse_what_cannot_fit(self) -> None:
         least = self.capacity * (
-            store_kernels.ROW_COLUMNS * 4 + store_kernels.VALUE_COLUMNS * 8 + self.action_layout.nbytes
+            ring_kernels.ROW_COLUMNS * 4 + ring_kernels.VALUE_COLUMNS * 8 + self.action_layout.nbytes
         ) + self.num_envs * (2 * self.layout.nbytes)
         memory = physical_memory()
         if self.capacity > LARGEST_CAPACITY or (memory is not None and least > memory):

@@ -15,8 +15,7 @@ from backsweep.snapshot.contents import ContentsError, need, need_lengths, need_
 from backsweep.snapshot.saved_component import CheckStep
 from backsweep.store import store_check_kernels as kernels
 from backsweep.store.distinct_kernels import RECORDS_FREE, RECORDS_HIGH, RECORDS_LIVE
-from backsweep.store.staging import LARGEST_REWARD
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     CLEARED,
     EPISODES_BROKEN,
     EPISODES_EVER,
@@ -28,6 +27,7 @@ from backsweep.store.store_kernels import (
     RING,
     TOTAL,
 )
+from backsweep.store.staging import LARGEST_REWARD
 
 if TYPE_CHECKING:
     from backsweep.store.store import Store

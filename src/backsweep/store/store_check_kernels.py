@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import Addresses, unpack
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.snapshot.contents_kernels import FREE, LIVE, free_list_fits
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     ENDED,
     EPISODE,
     EPISODES_FREE,
@@ -38,7 +38,7 @@ from backsweep.store.store_kernels import (
     UNSEEN,
     Ring,
 )
-from backsweep.store.store_kernels import LIVE as LIVE_ROWS
+from backsweep.store.ring_kernels import LIVE as LIVE_ROWS
 
 ALL_FLAGS = ENDED | STARTS_EPISODE | UNSEEN
 

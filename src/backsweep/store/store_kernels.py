@@ -1,44 +1,16 @@
-"""The ring of transitions.
-
-A row of the ring holds two observations by number, and its neighbours in its episode:
-
-    rows[slot]    PREVIOUS  NEXT  EPISODE  FLAGS  OBSERVATION  NEXT_OBSERVATION
-    values[slot]  REWARD  RETURN (the episode's reward up to and including this row)
-
-PREVIOUS is the slot that was written before in the same episode, -1 for the first step; it is still live if the row is
-not its episode's FIRST.
-
-An episode is a chain of rows; it loses its first row when the ring overwrites it:
-
-    episodes[episode]  FIRST  LAST  LENGTH  STATE  POSITION  NUMBER
-    live_episodes      the episodes that have rows, in any order; POSITION is an episode's index
-
-A serial number counts rows since the beginning; the row with serial number n is in slot n % capacity.
-"""
+"""Adding staged transitions to the ring that `ring_kernels.py` describes."""
 
 # In compiled code Python's numbers and numpy's are one and the same.
 # mypy: disable-error-code="no-any-return,arg-type,assignment,return-value"
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.array_table import (
     Addresses,
-    ByteMatrix,
-    ByteVector,
-    Float64Matrix,
-    Float64Vector,
-    Int32Matrix,
-    Int32Vector,
-    Int64Matrix,
-    Int64Vector,
     Table,
-    WordMatrix,
-    WordVector,
     borrow,
     unpack,
     viewed,
@@ -46,129 +18,61 @@ from backsweep.jit.array_table import (
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import likely_item, prefetch_home
 from backsweep.jit.prefetching import prefetch
-from backsweep.jit.streaming import end_streams
+from backsweep.jit.streaming import end_streams, stream_row
 from backsweep.store.distinct_kernels import (
+    WORDS_OF_A_LINE,
     Records,
     are_streamed,
+    enter,
     hash_record,
-    intern,
     intern_stack,
+    number_or_place,
     prefetch_if_last_use,
     release,
     release_stack,
     same_record,
 )
-
-# Columns of rows.
-PREVIOUS, NEXT, EPISODE, FLAGS, OBSERVATION, NEXT_OBSERVATION, ROW_COLUMNS = range(7)
-# Columns of values.
-REWARD, RETURN, VALUE_COLUMNS = range(3)
-# Bits of FLAGS.
-TERMINATED = 1
-TRUNCATED = 2
-STARTS_EPISODE = 4
-ENDED = TERMINATED | TRUNCATED
-SKIP = 255  # staged flags of a lane that adds nothing
-UNSEEN = 32  # the row's successor was never observed: a separate state represents it, see `staging.py`
-CONTINUES = 16  # a bit of staged flags: the observation is known to be the lane's last successor, and was not staged
-# Columns of episodes.
-FIRST, LAST, LENGTH, STATE, POSITION, NUMBER, EPISODE_COLUMNS = range(7)
-# Episode states.
-RUNNING, HAS_TERMINATED, HAS_TRUNCATED, BROKEN_OFF = range(4)
-# Counters of the ring.
-TOTAL = 0  # rows ever added: the next serial number
-LIVE = 1
-EPISODES_HIGH = 2
-EPISODES_FREE = 3
-EPISODES_LIVE = 4
-EPISODES_EVER = 5
-EPISODES_BROKEN = 6
-FRESH = 7  # of the last add: how many observations were new
-CLEARED = 8  # rows below this serial number were removed by a clear
-STORE_COUNTERS = 9
-# Columns of lanes.
-LANE_LAST = 0  # serial number of the lane's last row + 1, or 0
-LANE_COLUMNS = 1
-# Bundles of a store, in the order of its table.
-STAGED, RING, FRAMES, STACKS, STORE_BUNDLES = range(5)
-# Bundles that follow in the table of a replay.
-GRAPH, KEYS, REPLAY_BUNDLES = range(4, 7)
-# And in the table for adding arguments of Python.
-FORM = 6
-PLACES = 7
+from backsweep.store.ring_kernels import (
+    BROKEN_OFF,
+    CONTINUES,
+    ENDED,
+    EPISODE,
+    EPISODES_BROKEN,
+    FLAGS,
+    FRAMES,
+    FRESH,
+    HAS_TERMINATED,
+    HAS_TRUNCATED,
+    LANE_LAST,
+    LAST,
+    LENGTH,
+    LIVE,
+    NEXT,
+    NEXT_OBSERVATION,
+    OBSERVATION,
+    PREVIOUS,
+    RETURN,
+    REWARD,
+    RING,
+    SKIP,
+    STACKS,
+    STAGED,
+    STARTS_EPISODE,
+    STATE,
+    TERMINATED,
+    TOTAL,
+    TRUNCATED,
+    UNSEEN,
+    Ring,
+    Staged,
+    begin_episode,
+    last_slot,
+    later_slot,
+    shorten_episode,
+)
 
 LOOK_AHEAD = 4
 """How many rows earlier than it is needed each step of a chain of look-ups is prefetched for rows that are removed."""
-
-
-class Staged(NamedTuple):
-    """The staged transitions of a call of `add`."""
-
-    observations: WordMatrix
-    """Observations of all lanes, then their successors, then successors as `add_arguments` keeps them."""
-    actions: ByteMatrix
-    rewards: Float64Vector
-    flags: ByteVector
-    fresh: Int32Matrix
-    """Out: the staged position and the number of every observation that was not stored before."""
-    codes: WordVector
-    """Scratch: the hashes of the successors, where observations are no stacks."""
-    kept: Int64Vector
-    """Of each lane: the serial number + 1 of the row whose successor is kept, 0 for none."""
-    numbers: Int64Vector
-    """Out: the serial number of each lane's row, -1 for a lane that added nothing."""
-
-
-class Ring(NamedTuple):
-    """The ring of transitions and their episodes."""
-
-    rows: Int32Matrix
-    values: Float64Matrix
-    actions: ByteMatrix
-    episodes: Int64Matrix
-    live_episodes: Int32Vector
-    lanes: Int64Matrix
-    counters: Int64Vector
-
-
-@inlined
-def begin_episode(slot: int, ring: Ring) -> int:
-    """Open an episode whose first row is `slot` and return it."""
-    episodes, counters = ring.episodes, ring.counters
-    if counters[EPISODES_FREE] != 0:
-        episode = counters[EPISODES_FREE] - 1
-        counters[EPISODES_FREE] = episodes[episode, FIRST]
-    else:
-        episode = counters[EPISODES_HIGH]
-        counters[EPISODES_HIGH] += 1
-    episodes[episode, FIRST] = slot
-    episodes[episode, LENGTH] = 0
-    episodes[episode, STATE] = RUNNING
-    episodes[episode, POSITION] = counters[EPISODES_LIVE]
-    episodes[episode, NUMBER] = counters[EPISODES_EVER]
-    ring.live_episodes[counters[EPISODES_LIVE]] = episode
-    counters[EPISODES_LIVE] += 1
-    counters[EPISODES_EVER] += 1
-    return episode
-
-
-@inlined
-def shorten_episode(slot: int, ring: Ring) -> None:
-    """Drop the first row of an episode, which is in `slot`; release an episode without rows."""
-    episodes, counters = ring.episodes, ring.counters
-    episode = ring.rows[slot, EPISODE]
-    episodes[episode, LENGTH] -= 1
-    if episodes[episode, LENGTH] > 0:
-        episodes[episode, FIRST] = ring.rows[slot, NEXT]
-        return
-    position = episodes[episode, POSITION]
-    counters[EPISODES_LIVE] -= 1
-    moved = ring.live_episodes[counters[EPISODES_LIVE]]
-    ring.live_episodes[position] = moved
-    episodes[moved, POSITION] = position
-    episodes[episode, FIRST] = counters[EPISODES_FREE]
-    episodes[episode, LAST] = -1
-    counters[EPISODES_FREE] = episode + 1
 
 
 @inlined
@@ -195,7 +99,7 @@ def hash_successors(store: Table) -> None:
 
 @inlined
 def prefetch_successors(staging: Staged, frames: Records) -> None:
-    """Prefetch the records that the staged successors most likely are."""
+    """Prefetch the beginnings of the records that the staged successors most likely are."""
     for lane in range(staging.codes.shape[0]):
         if staging.flags[lane] == SKIP:
             continue
@@ -206,10 +110,13 @@ def prefetch_successors(staging: Staged, frames: Records) -> None:
 
 
 @inlined
-def later_slot(slot: int, rows: int, capacity: int) -> int:
-    """Return the slot that is written `rows` rows later; a division takes too long here."""
-    later = slot + rows
-    return later if later < capacity else later % capacity
+def prefetch_successor(lane: int, staging: Staged, frames: Records) -> None:
+    """Prefetch all of the record that a lane's staged successor most likely is, while another one is compared."""
+    if lane < staging.codes.shape[0] and staging.flags[lane] != SKIP:
+        number = likely_item(staging.codes[lane], frames.table)
+        if number >= 0:
+            for word in range(WORDS_OF_A_LINE, frames.records.shape[1], WORDS_OF_A_LINE):
+                prefetch(frames.records, number, word)
 
 
 @inlined
@@ -243,17 +150,41 @@ def remove_oldest(slot: int, ring: Ring, frames: Records, frames_at: Addresses, 
 
 
 @inlined
-def intern_observation(place: int, staging: Staged, frames: Records, frames_at: Addresses, stacks_at: Addresses) -> int:
-    """Find or store the staged observation in a place; return its number, or -1 - number if it is new."""
+def enter_observation(
+    place: int, new: int, staging: Staged, frames: Records, frames_at: Addresses, stacks_at: Addresses
+) -> int:
+    """Find or enter the staged observation in a place; return its number, or -1 - number if it is new.
+
+    The words of a new one, and of the first `new` of `staging.fresh`, are still to be written if it is no stack.
+    """
     staged, num_envs = staging.observations[place], staging.codes.shape[0]
     if unpack(Records, stacks_at).records.shape[1] > 0:
         return intern_stack(staged, frames_at, stacks_at)
-    kept = place >= 2 * num_envs
     if place < num_envs:
         code = hash_record(staged, frames.weights)
     else:
-        code = staging.codes[place - (2 * num_envs if kept else num_envs)]
-    return intern(staged, code, frames, kept and are_streamed(frames))
+        code = staging.codes[place - (2 * num_envs if place >= 2 * num_envs else num_envs)]
+    found = number_or_place(staged, code, frames, staging.observations, staging.fresh[:new])
+    return found if found >= 0 else -1 - enter(-1 - found, code, frames)
+
+
+@kernel
+def write_new(first: int, store: Table) -> None:
+    """Write the new observations of the last add to where they are kept, from the one in ``fresh[first]`` on.
+
+    `end_streams` must follow.
+    """
+    staging, ring, frames = unpack(Staged, store[STAGED]), unpack(Ring, store[RING]), unpack(Records, store[FRAMES])
+    if unpack(Records, store[STACKS]).records.shape[1] > 0:
+        return
+    streamed = are_streamed(frames)
+    for i in range(first, ring.counters[FRESH]):
+        number, observation = np.int64(staging.fresh[i, 1]), staging.observations[staging.fresh[i, 0]]
+        if streamed:
+            stream_row(frames.records, number, observation)
+            continue
+        for word in range(observation.shape[0]):
+            frames.records[number, word] = observation[word]
 
 
 @kernel
@@ -264,20 +195,25 @@ def add_rows(store: Table) -> int:
     """
     arrays = borrow(store)
     hash_successors(arrays)
-    return add_hashed_rows(arrays, unpack(Staged, arrays[STAGED]).codes.shape[0])
+    new = add_hashed_rows(arrays, unpack(Staged, arrays[STAGED]).codes.shape[0])
+    write_new(0, arrays)
+    end_streams()
+    return new
 
 
 @kernel
 def add_hashed_rows(arrays: Table, successors: int) -> int:
-    """Do what `add_rows` does where the successors have been hashed and are staged from place `successors` on."""
+    """Do what `add_rows` does where the successors have been hashed and are staged from place `successors` on.
+
+    The words of new observations are not written yet: `write_new` does it, or who can do something else meanwhile.
+    """
     frames_at, stacks_at = arrays[FRAMES], arrays[STACKS]
     staging, ring = unpack(Staged, arrays[STAGED]), unpack(Ring, arrays[RING])
     frames, stacks = unpack(Records, frames_at), unpack(Records, stacks_at)
     rows, values, counters = ring.rows, ring.values, ring.counters
     actions, staged_actions = viewed(ring.actions, np.uint64), viewed(staging.actions, np.uint64)
     capacity = rows.shape[0]
-    num_envs = ring.lanes.shape[0]
-    streamed = successors > num_envs and are_streamed(frames)
+    num_envs, streamed = ring.lanes.shape[0], are_streamed(frames)
     if stacks.records.shape[1] == 0:
         prefetch_successors(staging, frames)
     new = 0
@@ -303,7 +239,7 @@ def add_hashed_rows(arrays: Table, successors: int) -> int:
             values[slot, RETURN] = values[last, RETURN] + staging.rewards[lane]
             starts = 0
         else:
-            observation = intern_observation(lane, staging, frames, frames_at, stacks_at)
+            observation = enter_observation(lane, new, staging, frames, frames_at, stacks_at)
             if observation < 0:
                 observation = -1 - observation
                 staging.fresh[new, 0] = lane
@@ -314,7 +250,9 @@ def add_hashed_rows(arrays: Table, successors: int) -> int:
             values[slot, RETURN] = staging.rewards[lane]
             starts = STARTS_EPISODE
         count_use(observation, frames, stacks)
-        successor = intern_observation(successors + lane, staging, frames, frames_at, stacks_at)
+        if stacks.records.shape[1] == 0:
+            prefetch_successor(lane + 1, staging, frames)
+        successor = enter_observation(successors + lane, new, staging, frames, frames_at, stacks_at)
         if successor < 0:
             successor = -1 - successor
             staging.fresh[new, 0] = successors + lane
@@ -342,20 +280,7 @@ def add_hashed_rows(arrays: Table, successors: int) -> int:
         counters[TOTAL] += 1
         counters[LIVE] += 1
     counters[FRESH] = new
-    if streamed:
-        end_streams()
     return new
-
-
-@inlined
-def last_slot(lane: int, slot: int, ring: Ring) -> int:
-    """Return where a lane's last row is if it is still there, else -1; the lane's next row goes to `slot`."""
-    counters = ring.counters
-    serial = ring.lanes[lane, LANE_LAST] - 1
-    ago = counters[TOTAL] - serial
-    if serial < 0 or ago > counters[LIVE]:
-        return -1
-    return slot - ago if slot >= ago else slot - ago + ring.rows.shape[0]
 
 
 @inlined

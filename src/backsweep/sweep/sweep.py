@@ -13,8 +13,8 @@ from backsweep.graph.graph import Graph
 from backsweep.jit.array_table import addresses_of
 from backsweep.jit.memory import READ_ALL_OVER, reserve
 from backsweep.snapshot.contents import need, need_within
+from backsweep.store.ring_kernels import RING
 from backsweep.store.store import Store
-from backsweep.store.store_kernels import RING
 from backsweep.sweep import sweep_kernels
 from backsweep.sweep.sweep_kernels import (
     EXPANSIONS,

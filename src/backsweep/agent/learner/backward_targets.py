@@ -18,7 +18,7 @@ from backsweep.agent.learner.rules import TargetRule
 from backsweep.jit.array_table import addresses_of
 from backsweep.replay import Replay
 from backsweep.snapshot.contents import need_finite, need_like
-from backsweep.store.store_kernels import RING
+from backsweep.store.ring_kernels import RING
 from backsweep.types import Batch
 
 

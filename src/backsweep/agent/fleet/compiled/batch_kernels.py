@@ -18,7 +18,7 @@ from backsweep.samplers.episodic_backward_kernels import walk_back
 from backsweep.samplers.sum_tree_kernels import draw_prioritized, update_priorities
 from backsweep.samplers.uniform_kernels import draw_uniform
 from backsweep.store.reading_kernels import fold_steps
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     FLAGS,
     GRAPH,
     LIVE,

@@ -15,7 +15,7 @@ from backsweep.jit.array_table import (
     WordMatrix,
     WordVector,
 )
-from backsweep.store.store_kernels import REPLAY_BUNDLES
+from backsweep.store.ring_kernels import REPLAY_BUNDLES
 from backsweep.tasks.lanes_kernels import TASK_BUNDLES
 
 # Bundles of a run, in the order of its table: the replay's, then these.

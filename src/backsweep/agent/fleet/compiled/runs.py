@@ -18,7 +18,7 @@ from backsweep.replay import Replay, ReplayMachinery
 from backsweep.samplers.mixture import LiveMixture
 from backsweep.store.ingest import key_kind
 from backsweep.store.ingest_kernels import Keys
-from backsweep.store.store_kernels import ENDED, FLAGS
+from backsweep.store.ring_kernels import ENDED, FLAGS
 from backsweep.tasks.lanes import Bundle, Lanes
 from backsweep.tasks.lanes_kernels import TASK_BUNDLES
 

@@ -34,7 +34,7 @@ from backsweep.samplers.sum_tree_kernels import set_range
 from backsweep.store.distinct_kernels import Records
 from backsweep.store.ingest_kernels import add_staged
 from backsweep.store.reading_kernels import number_of
-from backsweep.store.store_kernels import (
+from backsweep.store.ring_kernels import (
     CONTINUES,
     FRAMES,
     LIVE,
