@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.store.layout import host_array
-from backsweep.store.ring_kernels import (
-    FLAGS,
-    REWARD,
-    TERMINATED,
-    TRUNCATED,
-)
+from backsweep.store.ring_kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
 from backsweep.trees import map_tree
 
 if TYPE_CHECKING:

@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 from llvmlite import binding
 
 from backsweep.encoding import byte_products_kernels
-from backsweep.encoding.byte_products_kernels import (
-    BLOCK,
-    IMAGES_AT_ONCE,
-    LARGEST_ENTRY,
-    OUTPUTS,
-    multiply_blocks,
-)
+from backsweep.encoding.byte_products_kernels import BLOCK, IMAGES_AT_ONCE, LARGEST_ENTRY, OUTPUTS, multiply_blocks
 from backsweep.encoding.random_projection import planes_of
 from backsweep.encoding.random_projection_kernels import LONG_STRETCH, STRETCH, multiplied_together, project_bytes
 from backsweep.jit.compilation import interpreted

@@ -37,13 +37,7 @@ from backsweep.graph.graph_kernels import (
     VISITS,
 )
 from backsweep.snapshot.contents import need, need_finite, need_within
-from backsweep.store.ring_kernels import (
-    FLAGS,
-    NEXT,
-    NEXT_OBSERVATION,
-    OBSERVATION,
-    TERMINATED,
-)
+from backsweep.store.ring_kernels import FLAGS, NEXT, NEXT_OBSERVATION, OBSERVATION, TERMINATED
 from backsweep.store.store_check_kernels import ALL_FLAGS as STORE_FLAGS
 from twins.contents import ages, count_of, need_equal, need_list, spread
 

@@ -18,16 +18,7 @@ from backsweep.jit.array_table import unpack
 from backsweep.jit.compilation import kernel
 from backsweep.jit.random_streams import named_generator
 from backsweep.samplers import Sampler
-from backsweep.store.ring_kernels import (
-    EPISODE,
-    FIRST,
-    HAS_TERMINATED,
-    HAS_TRUNCATED,
-    LAST,
-    NEXT,
-    RUNNING,
-    STATE,
-)
+from backsweep.store.ring_kernels import EPISODE, FIRST, HAS_TERMINATED, HAS_TRUNCATED, LAST, NEXT, RUNNING, STATE
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.sweep.sweep_kernels import EDGES_AT_ONCE, LONG_QUEUE
 from backsweep.types import Batch

@@ -40,14 +40,7 @@ from backsweep.jit.array_table import addresses_of
 from backsweep.jit.memory import WRITTEN_ALL_OVER, reserve
 from backsweep.snapshot.contents import need
 from backsweep.snapshot.saved_component import CheckStep, SavedComponent
-from backsweep.store.ring_kernels import (
-    CLEARED,
-    FLAGS,
-    NEXT_OBSERVATION,
-    OBSERVATION,
-    RING,
-    UNSEEN,
-)
+from backsweep.store.ring_kernels import CLEARED, FLAGS, NEXT_OBSERVATION, OBSERVATION, RING, UNSEEN
 from backsweep.store.staging import UNSEEN_WORD
 from backsweep.store.store import Store, power_of_two_at_least
 from backsweep.trees import map_tree

@@ -66,13 +66,7 @@ from backsweep.planning.model_kernels import (
     Model,
     mark_changed,
 )
-from backsweep.store.ring_kernels import (
-    FLAGS,
-    NEXT_OBSERVATION,
-    OBSERVATION,
-    REWARD,
-    TERMINATED,
-)
+from backsweep.store.ring_kernels import FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, TERMINATED
 from backsweep.store.stretches_kernels import note_stretch
 
 # -- removing rows ----------------------------------------------------------------------------------------------------

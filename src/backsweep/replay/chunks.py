@@ -21,12 +21,7 @@ from backsweep.replay.autoreset import Autoreset, Check, Mode, stage_transitions
 from backsweep.replay.components import ReplayComponents
 from backsweep.snapshot.contents import need, need_finite, need_within
 from backsweep.store.layout import Layout
-from backsweep.store.ring_kernels import (
-    ENDED,
-    SKIP,
-    TERMINATED,
-    UNSEEN,
-)
+from backsweep.store.ring_kernels import ENDED, SKIP, TERMINATED, UNSEEN
 from backsweep.store.staging import LARGEST_REWARD, UNSEEN_WORD, Staging, write_tree
 
 

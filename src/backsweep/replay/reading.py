@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from backsweep.replay.argument_checks import (
-    checked_errors,
-    checked_gamma,
-    checked_rows,
-    positive_int,
-    refuse_update,
-)
+from backsweep.replay.argument_checks import checked_errors, checked_gamma, checked_rows, positive_int, refuse_update
 from backsweep.replay.components import ReplayComponents
 from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.store import reading_kernels

@@ -17,12 +17,7 @@ from numpy.typing import NDArray
 from backsweep.graph.graph import Graph, GraphDraws
 from backsweep.jit.random_streams import generator_state, restore_generator
 from backsweep.planning.planner import Planner
-from backsweep.store.ring_kernels import (
-    FLAGS,
-    REWARD,
-    TERMINATED,
-    TRUNCATED,
-)
+from backsweep.store.ring_kernels import FLAGS, REWARD, TERMINATED, TRUNCATED
 from backsweep.store.store import Store
 from backsweep.types import Picks, Rows
 

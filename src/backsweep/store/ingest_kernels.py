@@ -28,19 +28,7 @@ from backsweep.store.argument_form_kernels import (
     stage_successors,
 )
 from backsweep.store.distinct_kernels import Records, are_streamed
-from backsweep.store.ring_kernels import (
-    CLEARED,
-    FORM,
-    FRAMES,
-    GRAPH,
-    KEYS,
-    RING,
-    STACKS,
-    STAGED,
-    TOTAL,
-    Ring,
-    Staged,
-)
+from backsweep.store.ring_kernels import CLEARED, FORM, FRAMES, GRAPH, KEYS, RING, STACKS, STAGED, TOTAL, Ring, Staged
 from backsweep.store.store_kernels import add_hashed_rows, hash_successors, write_new
 
 # How an observation becomes a key.

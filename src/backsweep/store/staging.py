@@ -20,15 +20,7 @@ from backsweep.store import argument_form_kernels
 from backsweep.store.argument_form import usual_form
 from backsweep.store.argument_form_kernels import NUMBERS_STAGED, OBSERVATIONS_STAGED, SOME_ENDED, Form
 from backsweep.store.layout import Layout, host_array
-from backsweep.store.ring_kernels import (
-    ENDED,
-    REPLAY_BUNDLES,
-    SKIP,
-    TERMINATED,
-    TRUNCATED,
-    UNSEEN,
-    Staged,
-)
+from backsweep.store.ring_kernels import ENDED, REPLAY_BUNDLES, SKIP, TERMINATED, TRUNCATED, UNSEEN, Staged
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # batches hold 32-bit rewards
 Arguments = tuple[Any, Any, Any, Any, Any, Any]

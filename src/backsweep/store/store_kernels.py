@@ -8,13 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from backsweep.jit.array_table import (
-    Addresses,
-    Table,
-    borrow,
-    unpack,
-    viewed,
-)
+from backsweep.jit.array_table import Addresses, Table, borrow, unpack, viewed
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.hash_table_kernels import likely_item, prefetch_home
 from backsweep.jit.prefetching import prefetch

@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.jit.compilation import inlined, kernel
-from backsweep.store.ring_kernels import (
-    FLAGS,
-    PREVIOUS,
-    REWARD,
-    STARTS_EPISODE,
-)
+from backsweep.store.ring_kernels import FLAGS, PREVIOUS, REWARD, STARTS_EPISODE
 
 
 @inlined

@@ -51,14 +51,7 @@ from backsweep.jit.array_table import Addresses, Float64Vector, Int64Matrix, Int
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.jit.prefetching import prefetch
 from backsweep.jit.random_streams_kernels import draw_below
-from backsweep.store.ring_kernels import (
-    EPISODE,
-    FIRST,
-    LIVE,
-    PREVIOUS,
-    TOTAL,
-    Ring,
-)
+from backsweep.store.ring_kernels import EPISODE, FIRST, LIVE, PREVIOUS, TOTAL, Ring
 from backsweep.sweep.choice_kernels import draw_better_terminals, draw_by_visits, draw_distinct, draw_pseudo_terminals
 from backsweep.sweep.edge_prefetch_kernels import prefetch_guessed, prefetch_source
 

@@ -12,14 +12,7 @@ from backsweep.graph.distances import Indices
 from backsweep.graph.graph_kernels import ENDINGS, ROW_EDGE, SOURCE, TARGET, VISITS
 from backsweep.replay import Replay
 from backsweep.replay.components import ReplayMachinery
-from backsweep.store.ring_kernels import (
-    FLAGS,
-    NEXT_OBSERVATION,
-    OBSERVATION,
-    REWARD,
-    STARTS_EPISODE,
-    UNSEEN,
-)
+from backsweep.store.ring_kernels import FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, STARTS_EPISODE, UNSEEN
 
 
 @dataclass(frozen=True)

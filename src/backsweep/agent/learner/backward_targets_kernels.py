@@ -26,15 +26,7 @@ from numpy.typing import NDArray
 from backsweep.jit.array_table import Addresses, BoolVector, Float64Vector, Int64Vector, unpack, viewed
 from backsweep.jit.compilation import inlined, kernel
 from backsweep.samplers.episodic_backward_kernels import episode_rows
-from backsweep.store.ring_kernels import (
-    EPISODE,
-    FLAGS,
-    LENGTH,
-    REWARD,
-    TERMINATED,
-    TRUNCATED,
-    Ring,
-)
+from backsweep.store.ring_kernels import EPISODE, FLAGS, LENGTH, REWARD, TERMINATED, TRUNCATED, Ring
 
 PLACE = 0
 COUNT = 1

@@ -18,16 +18,7 @@ from backsweep.samplers.episodic_backward_kernels import walk_back
 from backsweep.samplers.sum_tree_kernels import draw_prioritized, update_priorities
 from backsweep.samplers.uniform_kernels import draw_uniform
 from backsweep.store.reading_kernels import fold_steps
-from backsweep.store.ring_kernels import (
-    FLAGS,
-    GRAPH,
-    LIVE,
-    NEXT_OBSERVATION,
-    OBSERVATION,
-    RING,
-    TOTAL,
-    Ring,
-)
+from backsweep.store.ring_kernels import FLAGS, GRAPH, LIVE, NEXT_OBSERVATION, OBSERVATION, RING, TOTAL, Ring
 from backsweep.sweep.sweep_kernels import sweep_rows
 from backsweep.sweep.window_kernels import exchange
 

@@ -19,11 +19,7 @@ from backsweep.jit.array_table import Table, unpack
 from backsweep.jit.compilation import kernel, threaded
 from backsweep.planning.model_kernels import Experience, Model
 from backsweep.planning.target_kernels import read_targets, read_tried_values
-from backsweep.store.ring_kernels import (
-    NEXT_OBSERVATION,
-    RING,
-    Ring,
-)
+from backsweep.store.ring_kernels import NEXT_OBSERVATION, RING, Ring
 
 
 @kernel

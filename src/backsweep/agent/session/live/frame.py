@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.replay import Replay
-from backsweep.store.ring_kernels import (
-    ENDED,
-    FLAGS,
-    NEXT_OBSERVATION,
-    OBSERVATION,
-    UNSEEN,
-)
+from backsweep.store.ring_kernels import ENDED, FLAGS, NEXT_OBSERVATION, OBSERVATION, UNSEEN
 from backsweep.view.facts import Facts, read_facts
 from backsweep.view.layout import place
 from backsweep.view.page import ALIGNMENT, pack
