@@ -26,8 +26,6 @@ HEADLINES = (
     ("start/wheel", "first_use_seconds"),
 )
 """The rows (cell, number) of the page that is meant to be read."""
-SHORTEST = HEADLINES[2:4] + HEADLINES[5:6] + HEADLINES[9:11]
-"""Those of them that the README shows."""
 
 
 def details(records: Records, cells: list[Cell], rows: list[Row]) -> str:
@@ -46,9 +44,9 @@ def details(records: Records, cells: list[Cell], rows: list[Row]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def summary(records: Records, rows: list[Row], shown: Sequence[tuple[str, str]] = HEADLINES) -> str:
+def summary(records: Records, rows: list[Row]) -> str:
     """Return a short table: some rows, and how many targets are missed."""
-    chosen = [row for row in rows if (row.cell, row.number) in shown and _known(records, row)]
+    chosen = [row for row in rows if (row.cell, row.number) in HEADLINES and _known(records, row)]
     missed = []
     for kind, record in records.items():
         judged = [row for row in rows if row.cell in record["cells"] and _target(record["cells"], row) is not None]
@@ -58,19 +56,6 @@ def summary(records: Records, rows: list[Row], shown: Sequence[tuple[str, str]] 
         f"{_main_table(records, chosen, short=True)}\n\n"
         f"1 x is a plain `np.take` of the same rows, or a plain row store; obs40 is an image of 40x40x3 bytes. "
         f"Missed targets: {', '.join(missed)}.\n"
-    )
-
-
-def headlines(records: Records, rows: list[Row]) -> str:
-    """Return what the README shows."""
-    places = []
-    for record in records.values():
-        machine = record["machine"]
-        latest = max(cell.get("date", machine["date"]) for cell in record["cells"].values())
-        places.append(f"{latest}, {processor(machine)}")
-    return (
-        f"{summary(records, rows, SHORTEST)}Measured on {'; '.join(places)}. "
-        "More, with a chart: [docs/performance.md](docs/performance.md).\n"
     )
 
 

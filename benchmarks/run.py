@@ -22,10 +22,11 @@ from typing import Any
 from backsweep.lab.report.marked_text import rewrite_between
 from benchmarks import machine
 from benchmarks.chart import chart
+from benchmarks.comparison import comparison
 from benchmarks.libraries import OURS
 from benchmarks.plan import Cell, plan, scaled_down
 from benchmarks.records import TITLES, Block, Records, file_of, keep, kind_here, read
-from benchmarks.report import captions, details, headlines, summary
+from benchmarks.report import captions, details, summary
 
 ROOT = Path(__file__).resolve().parent.parent
 ONE_THREAD = dict.fromkeys(
@@ -45,7 +46,7 @@ def page(records: Records) -> str:
 BLOCKS = (
     Block(NAME, ROOT / "docs" / "performance.md", BEGIN, END, page),
     Block(NAME, ROOT / "docs" / "performance-details.md", BEGIN, END, lambda records: details(records, *plan())),
-    Block(NAME, ROOT / "README.md", BEGIN, END, lambda records: headlines(records, plan()[1])),
+    Block(NAME, ROOT / "README.md", BEGIN, END, comparison),
 )
 
 

@@ -1,6 +1,6 @@
-"""How soon each method solves each MiniGrid task, from the records: the picture and the table of README.md.
+"""How soon each method solves each MiniGrid task, from the records: the picture and the tables.
 
-python -m benchmarks.soonest            draws docs/images/soonest.png and renews the table in README.md
+python -m benchmarks.soonest    draws docs/images/soonest.png, renews the tables in README.md and docs/results.md
 """
 
 from __future__ import annotations
@@ -29,6 +29,21 @@ def read_runs(results: Path) -> SolvingTimes:
     return found
 
 
+def summary(found: SolvingTimes) -> str:
+    """Return a line for each method of the picture, the soonest first, over all tasks."""
+    lines = [
+        "| | steps until solved, mean of all runs | runs that get there | tasks solved with every seed |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for method in sorted(found.drawn, key=found.mean):
+        reached = [found.reached(task, method) for task in found.tasks]
+        solved, runs = (sum(numbers) for numbers in zip(*reached, strict=True))
+        whole = sum(done == count for done, count in reached)
+        steps = f"{found.mean(method) / 1000:.0f},000"
+        lines.append(f"| {_title(method)} | {steps} | {solved} of {runs} | {whole} of {len(found.tasks)} |")
+    return "\n".join(lines)
+
+
 def table(found: SolvingTimes) -> str:
     """Return the median over seeds of the steps until solved, in thousands, and how many seeds get there."""
     lines = ["| | " + " | ".join(map(task_title, found.tasks)) + " |", "| --- " * (1 + len(found.tasks)) + "|"]
@@ -39,18 +54,21 @@ def table(found: SolvingTimes) -> str:
             solved, runs = found.reached(task, method)
             cell = f"{median / 1000:.0f}k" if np.isfinite(median) else "-"
             cells.append(cell if solved == runs else f"{cell} ({solved} of {runs})")
-        title = "**graph values** (ours)" if method == "graph" else title_of(method)
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_title(method)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
+def _title(method: str) -> str:
+    return "**graph values** (ours)" if method == "graph" else title_of(method)
+
+
 def main() -> None:
-    """Draw the picture and rewrite the table."""
+    """Draw the picture and rewrite the tables."""
     found = read_runs(ROOT / "results")
     draw(soonest_chart(found), ROOT / "docs" / "images" / "soonest.png")
-    text = table(found)
-    print(text)
-    rewrite_between(ROOT / "README.md", BEGIN, END, text)
+    for page, text in ((ROOT / "README.md", summary(found)), (ROOT / "docs" / "results.md", table(found))):
+        print(text)
+        rewrite_between(page, BEGIN, END, text)
 
 
 if __name__ == "__main__":

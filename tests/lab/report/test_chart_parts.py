@@ -198,7 +198,9 @@ def test_who_is_first_is_read_from_the_runs_of_the_question(tmp_path: Path) -> N
 def test_the_median_is_the_one_that_rules_use() -> None:
     """With an even number of seeds it is the step by which half of them are done, not one between two runs."""
     steps = {("minigrid/doorkey", "graph"): {0: 100.0, 1: 200.0}, ("minigrid/doorkey", "ter"): {0: 300.0, 1: np.inf}}
-    assert SolvingTimes(steps, 1_000).medians("minigrid/doorkey") == {"graph": 100.0, "ter": 300.0}
+    found = SolvingTimes(steps, 1_000)
+    assert found.medians("minigrid/doorkey") == {"graph": 100.0, "ter": 300.0}
+    assert (found.mean("graph"), found.mean("ter")) == (150.0, 650.0)  # who does not get there counts with the budget
 
 
 def test_one_method_alone_is_no_comparison(tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ class SolvingTimes:
         found = list(self.steps[task, method].values())
         return int(np.isfinite(found).sum()), len(found)
 
+    def mean(self, method: str) -> float:
+        """Return the mean over tasks of the mean over seeds; a run that does not get there counts with its budget."""
+        seeds = [np.minimum(list(self.steps[task, method].values()), self.budget) for task in self.tasks]
+        return float(np.mean([steps.mean() for steps in seeds]))
+
 
 def read_soonest(evidence: Evidence, question: Question) -> SolvingTimes | None:
     """Return when a question's runs solve its tasks; None with fewer than two methods.
