@@ -20,6 +20,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 # A thread that waits for another sleeps at once: spinning takes a core from the thread it waits for.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Stable-Baselines3 makes a folder for each model, and leaves it among the machine's temporary files.
+os.environ.setdefault("SB3_LOGDIR", str(ROOT / ".pytest_cache" / "stable-baselines3"))
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
