@@ -15,6 +15,7 @@ pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: make t
 import torch
 from stable_baselines3 import DQN, SAC, TD3
 from stable_baselines3.common import buffers as theirs
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize, VecTransposeImage
 from torch.nn import functional
 
@@ -297,11 +298,11 @@ def test_hooks_do_what_a_weighted_loss_does() -> None:
     hooked, by_hand = make(), make()
     callback = ReplayCallback()
     callback.init_callback(hooked)
-    callback._on_training_start()
+    callback.on_training_start({}, {})
     for _ in range(12):
         hooked.train(gradient_steps=1, batch_size=16)
         weighted_update(by_hand, 16)
-    callback._on_training_end()
+    callback.on_training_end()
     moved = make()
     for found, expected, before in zip(
         hooked.q_net.parameters(), by_hand.q_net.parameters(), moved.q_net.parameters(), strict=True
@@ -311,6 +312,65 @@ def test_hooks_do_what_a_weighted_loss_does() -> None:
     rows = np.arange(100)
     priorities = [model.replay_buffer.replay.machinery.sampler.priorities(rows) for model in (hooked, by_hand)]
     np.testing.assert_allclose(*priorities, rtol=1e-3)
+
+
+class Interrupt(BaseCallback):
+    """A notebook's stop button, pressed after some steps."""
+
+    def _on_step(self) -> bool:
+        if self.n_calls == 40:
+            raise KeyboardInterrupt
+        return True
+
+
+def hooks_on(model: Any) -> int:
+    return len(model.q_net._forward_hooks) + len(model.q_net_target._forward_hooks)
+
+
+def test_an_interrupted_learn_leaves_no_second_weights() -> None:
+    options = {"replay_buffer_class": ReplayBuffer, "replay_buffer_kwargs": {"sampler": Prioritized()}}
+    model = DQN("MlpPolicy", corridors(1), train_freq=1, batch_size=8, **options, **small())
+    first = ReplayCallback()
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(100, callback=[first, Interrupt()])
+    assert hooks_on(model) == 2
+    reported: list[int] = []
+    buffer = model.replay_buffer
+    assert isinstance(buffer, ReplayBuffer)
+    report = buffer.update_priorities
+    buffer.update_priorities = lambda error: reported.append(len(error)) or report(error)  # type: ignore[method-assign]
+    # Another callback takes the place of the first one.
+    model.learn(10, callback=ReplayCallback(), reset_num_timesteps=False)
+    assert (reported, hooks_on(model)) == ([8] * 10, 0)
+    # Without a callback nothing is weighted any more.
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(100, callback=[ReplayCallback(), Interrupt()], reset_num_timesteps=False)
+    reported.clear()
+    model.learn(10, reset_num_timesteps=False)
+    assert (reported, hooks_on(model)) == ([], 0)
+
+
+def test_the_same_callback_reports_to_a_buffer_that_was_loaded(tmp_path: Path) -> None:
+    options = {"replay_buffer_class": ReplayBuffer, "replay_buffer_kwargs": {"sampler": Prioritized()}}
+    model = DQN("MlpPolicy", corridors(1), train_freq=1, batch_size=8, **options, **small())
+    callback = ReplayCallback()
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(100, callback=[callback, Interrupt()])
+    model.save_replay_buffer(tmp_path / "buffer")
+    model.load_replay_buffer(tmp_path / "buffer")
+    model.learn(10, callback=callback, reset_num_timesteps=False)
+    assert model.replay_buffer._unreported == 0  # type: ignore[union-attr]
+
+
+def test_the_callback_refuses_what_it_cannot_do() -> None:
+    for name, value in (("save_every", 0), ("stats_every", -1), ("save_every", 0.5)):
+        with pytest.raises(ValueError, match=rf"{name} must be an int of . or more, got {value}"):
+            ReplayCallback(**{name: value})
+    contrib = pytest.importorskip("sb3_contrib", reason="TQC is in sb3-contrib")
+    model = contrib.TQC("MlpPolicy", corridors(1, discrete=False), replay_buffer_class=ReplayBuffer, **small())
+    with pytest.raises(TypeError, match=r"DQN, QR-DQN, SAC, TD3 and DDPG, got TQC; use weights=False"):
+        model.learn(10, callback=ReplayCallback())
+    model.learn(30, callback=ReplayCallback(weights=False))
 
 
 def test_the_callback_logs_and_saves_and_mistakes_are_named(tmp_path: Path) -> None:
@@ -401,7 +461,26 @@ def test_topological_dqn_learns_the_corridor_from_planned_targets() -> None:
     assert actions == [1] * 6
 
 
+def test_topological_dqn_plans_with_its_own_gamma(tmp_path: Path) -> None:
+    model = TopologicalDQN("MlpPolicy", corridors(1), 1e-3, gamma=0.5, **small())
+    assert model.replay_buffer.replay.gamma == 0.5  # type: ignore[union-attr]
+    model.save(tmp_path / "model")
+    again = TopologicalDQN.load(tmp_path / "model", env=corridors(1), gamma=0.9)
+    assert again.replay_buffer.replay.gamma == 0.9  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match=r"gamma must be the same for .*, got 0.99 and 0.5"):
+        TopologicalDQN("MlpPolicy", corridors(1), replay_buffer_kwargs={"gamma": 0.5}, **small())
+    again.save_replay_buffer(tmp_path / "buffer")
+    model.load_replay_buffer(tmp_path / "buffer")
+    with pytest.raises(ValueError, match=r"gamma must be the same for .*, got 0.5 and 0.9"):
+        model.learn(10)
+
+
 def test_what_topological_dqn_refuses() -> None:
+    with pytest.raises(ValueError, match=r"bounds must be finite, the lowest first, got \(1.0, 0.0\)"):
+        TopologicalDQN("MlpPolicy", corridors(1), bounds=(1.0, 0.0), **small())
+    for other, said in ((None, "None"), (theirs.ReplayBuffer, "ReplayBuffer")):
+        with pytest.raises(TypeError, match=rf"replay_buffer_class must be backsweep's ReplayBuffer, got .*{said}"):
+            TopologicalDQN("MlpPolicy", corridors(1), replay_buffer_class=other, **small())
     model = TopologicalDQN("MlpPolicy", VecNormalize(corridors(1)), target_update_interval=30, **small())
     with pytest.raises(ValueError, match="norm_reward=False"):
         model.learn(80)

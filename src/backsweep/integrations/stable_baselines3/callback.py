@@ -11,17 +11,22 @@ from __future__ import annotations
 
 import os
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from stable_baselines3 import TD3
+from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from torch.utils.hooks import RemovableHandle
 
+from backsweep.checks import is_int
 from backsweep.integrations.stable_baselines3.buffers import ReplayBuffer
 from backsweep.integrations.stable_baselines3.topological_dqn import TopologicalDQN
 
 NETWORKS = (("q_net", "q_net_target"), ("quantile_net", "quantile_net_target"))
+
+_hooks: WeakKeyDictionary[OffPolicyAlgorithm, list[RemovableHandle]] = WeakKeyDictionary()
+"""The hooks on each model's networks: an interrupted `learn` leaves them, and the next one replaces them."""
 
 
 class ReplayCallback(BaseCallback):
@@ -52,12 +57,14 @@ class ReplayCallback(BaseCallback):
         save_every: int = 100_000,
         verbose: int = 0,
     ) -> None:
+        for name, value, least in (("stats_every", stats_every, 0), ("save_every", save_every, 1)):
+            if not is_int(value) or value < least:
+                raise ValueError(f"{name} must be an int of {least} or more, got {value!r}")
         super().__init__(verbose)
         self._weights = weights
         self._stats_every = stats_every
         self._save_folder = save_folder
         self._save_every = save_every
-        self._handles: list[RemovableHandle] = []
 
     @property
     def buffer(self) -> ReplayBuffer:
@@ -78,10 +85,10 @@ class ReplayCallback(BaseCallback):
                 f"replay_buffer_kwargs: gamma must be the algorithm's, {gamma}, with n_steps={buffer.n_steps}, "
                 f"got {buffer.replay.gamma}"
             )
-        does_it_itself = isinstance(self.model, TopologicalDQN)
-        if self._weights and not does_it_itself and not self._handles:
-            assert isinstance(self.model, OffPolicyAlgorithm)
-            self._handles = install_weights(self.model, buffer)
+        assert isinstance(self.model, OffPolicyAlgorithm)
+        remove_weights(self.model)
+        if self._weights and not isinstance(self.model, TopologicalDQN):  # which does it itself
+            install_weights(self.model, self)
 
     def _on_step(self) -> bool:
         if self._stats_every and self.n_calls % self._stats_every == 0:
@@ -92,35 +99,55 @@ class ReplayCallback(BaseCallback):
         return True
 
     def _on_training_end(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        assert isinstance(self.model, OffPolicyAlgorithm)
+        remove_weights(self.model)
         if self._save_folder is not None:
             self.buffer.replay.save(self._save_folder)
 
 
-def install_weights(model: OffPolicyAlgorithm, buffer: ReplayBuffer) -> list[RemovableHandle]:
-    """Apply the weights of `buffer` to the model's value network, and report TD errors to it."""
+def install_weights(model: OffPolicyAlgorithm, callback: ReplayCallback) -> None:
+    """Apply the weights of the model's buffer to its value network, and report TD errors to it."""
     for online, target in NETWORKS:
         if hasattr(model, online):
-            hooks = ValueHooks(model, buffer)
-            return [
+            hooks = ValueHooks(callback)
+            _hooks[model] = [
                 getattr(model, target).register_forward_hook(hooks.after_target),
                 getattr(model, online).register_forward_hook(hooks.after_online),
             ]
-    if hasattr(model, "critic"):
-        # Half the mean squared error has the TD error as its gradient; TD3's whole one has twice that.
-        scale = 0.5 if isinstance(model, TD3) else 1.0
-        return [model.critic.register_forward_hook(CriticHooks(buffer, scale).after_critic)]
-    raise TypeError(f"weights: {type(model).__name__} has none of q_net, quantile_net and critic; use weights=False")
+            return
+    if not isinstance(model, (SAC, TD3)):
+        raise TypeError(
+            "weights: ReplayCallback applies them to DQN, QR-DQN, SAC, TD3 and DDPG, "
+            f"got {type(model).__name__}; use weights=False"
+        )
+    # Half the mean squared error has the TD error as its gradient; TD3's whole one has twice that.
+    critic = CriticHooks(callback, 0.5 if isinstance(model, TD3) else 1.0)
+    _hooks[model] = [model.critic.register_forward_hook(critic.after_critic)]
+
+
+def remove_weights(model: OffPolicyAlgorithm) -> None:
+    """Remove the hooks from the model's networks."""
+    for handle in _hooks.pop(model, []):
+        handle.remove()
+
+
+def buffer_of(callback: ReplayCallback) -> ReplayBuffer | None:
+    """Return the buffer that the model learns from now; None, and no hooks any more, if it learns without `callback`.
+
+    The callback sees every step. If it missed some, its `learn` was interrupted and another one runs.
+    """
+    assert isinstance(callback.model, OffPolicyAlgorithm)
+    if callback.num_timesteps == callback.model.num_timesteps:
+        return callback.buffer
+    remove_weights(callback.model)
+    return None
 
 
 class ValueHooks:
     """For networks with a value (or quantiles of one) for each action: DQN, QR-DQN."""
 
-    def __init__(self, model: OffPolicyAlgorithm, buffer: ReplayBuffer) -> None:
-        self._model = model
-        self._buffer = buffer
+    def __init__(self, callback: ReplayCallback) -> None:
+        self._callback = callback
         self._next: torch.Tensor | None = None
 
     def after_target(self, module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
@@ -129,15 +156,18 @@ class ValueHooks:
 
     def after_online(self, module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
         """Report TD errors, and weight rows in the backward pass."""
-        batch, samples, following = self._buffer.last_batch, self._buffer.last_samples, self._next
-        if not output.requires_grad or batch is None or samples is None or following is None:
+        if not output.requires_grad or self._next is None:
             return  # acting, not learning
-        self._next = None
-        discounts = self._model.gamma if samples.discounts is None else samples.discounts
+        following, self._next = self._next, None
+        buffer, model = buffer_of(self._callback), self._callback.model
+        if buffer is None or (batch := buffer.last_batch) is None or (samples := buffer.last_samples) is None:
+            return
+        assert isinstance(model, OffPolicyAlgorithm)
+        discounts = model.gamma if samples.discounts is None else samples.discounts
         best = following.max(dim=1, keepdim=True).values
         target = samples.rewards + (1 - samples.dones) * discounts * best
         value = _mean_over_quantiles(output.detach()).gather(1, samples.actions.long())
-        self._buffer.update_priorities(target - value)
+        buffer.update_priorities(target - value)
         weights = _weights(batch.weight, output)
         output.register_hook(lambda gradient: gradient * weights)
 
@@ -145,23 +175,24 @@ class ValueHooks:
 class CriticHooks:
     """For critics of continuous actions: `train` keeps their targets, so TD errors are read from gradients."""
 
-    def __init__(self, buffer: ReplayBuffer, scale: float) -> None:
-        self._buffer = buffer
+    def __init__(self, callback: ReplayCallback, scale: float) -> None:
+        self._callback = callback
         self._scale = scale
 
     def after_critic(self, module: torch.nn.Module, inputs: Any, output: tuple[torch.Tensor, ...]) -> None:
         """Weight rows and report TD errors in the backward pass."""
-        batch = self._buffer.last_batch
-        actions = inputs[1]
         # The actor's loss goes through the critic too, with actions that have a gradient.
-        if batch is None or not output[0].requires_grad or actions.requires_grad:
+        if not output[0].requires_grad or inputs[1].requires_grad:
+            return
+        buffer = buffer_of(self._callback)
+        if buffer is None or (batch := buffer.last_batch) is None:
             return
         errors: list[torch.Tensor] = []
 
         def weigh(gradient: torch.Tensor) -> torch.Tensor:
             errors.append(gradient.detach().abs() * (len(gradient) * self._scale))
             if len(errors) == len(output):
-                self._buffer.update_priorities(torch.stack(errors).mean(dim=0))
+                buffer.update_priorities(torch.stack(errors).mean(dim=0))
             return gradient * _weights(batch.weight, gradient)
 
         for values in output:

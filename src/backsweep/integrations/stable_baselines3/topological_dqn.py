@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from backsweep.integrations.stable_baselines3.buffers import ReplayBuffer
 from backsweep.planning import GraphValues
+from backsweep.planning.planner import checked_bounds
 from backsweep.samplers import Mixture, Topological, Uniform
 
 SAMPLER = Mixture([(0.5, Topological(roots=8, predecessors=1)), (0.5, Uniform())])
@@ -22,7 +23,7 @@ class TopologicalDQN(DQN):
 
     Parameters
     ----------
-    policy, env, options
+    policy, env, learning_rate, options
         As for DQN. `target_update_interval` is 1,000 by default: graph values are renewed with the target network.
     replay_buffer_kwargs
         Arguments of the replay buffer. By default `sampler` is half a narrow sweep and half uniform, and `values` is
@@ -42,6 +43,7 @@ class TopologicalDQN(DQN):
         self,
         policy: Any,
         env: Any,
+        learning_rate: Any = 1e-4,
         *,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         bounds: tuple[float, float] | None = None,
@@ -50,15 +52,24 @@ class TopologicalDQN(DQN):
     ) -> None:
         if explore not in ("graph", "uniform"):
             raise ValueError(f"explore must be 'graph' or 'uniform', got {explore!r}")
-        self.bounds, self.explore = bounds, explore
-        defaults = {"sampler": SAMPLER, "values": GraphValues(), "gamma": options.get("gamma", 0.99)}
+        kind = options.setdefault("replay_buffer_class", ReplayBuffer)
+        if not (isinstance(kind, type) and issubclass(kind, ReplayBuffer)):
+            raise TypeError(f"replay_buffer_class must be backsweep's ReplayBuffer, got {kind!r}")
+        self.bounds = None if bounds is None else checked_bounds(bounds)
+        self.explore = explore
         chosen: dict[str, Any] = {
             "target_update_interval": 1_000,
-            "replay_buffer_class": ReplayBuffer,
-            "replay_buffer_kwargs": {**defaults, **(replay_buffer_kwargs or {})},
+            "replay_buffer_kwargs": {"sampler": SAMPLER, "values": GraphValues(), **(replay_buffer_kwargs or {})},
             **options,
         }
-        super().__init__(policy, env, **chosen)
+        super().__init__(policy, env, learning_rate, **chosen)
+
+    def _setup_model(self) -> None:
+        given = self.replay_buffer_kwargs
+        self.replay_buffer_kwargs = {"gamma": self.gamma, **given}
+        super()._setup_model()
+        self.replay_buffer_kwargs = given
+        self._buffer()
 
     def _on_step(self) -> None:
         super()._on_step()
@@ -81,6 +92,11 @@ class TopologicalDQN(DQN):
         if not isinstance(self.replay_buffer, ReplayBuffer):
             raise TypeError(
                 f"replay_buffer_class must be backsweep's ReplayBuffer, got {type(self.replay_buffer).__name__}"
+            )
+        if self.replay_buffer.replay.gamma != self.gamma:
+            raise ValueError(
+                "gamma must be the same for the algorithm and its replay buffer, "
+                f"got {self.gamma} and {self.replay_buffer.replay.gamma}"
             )
         return self.replay_buffer
 
