@@ -33,12 +33,12 @@ args = parser.parse_args()
 torch.set_num_threads(1)
 torch.manual_seed(args.seed)
 rng = np.random.default_rng(args.seed)
-envs = gym.make_vec(args.env, args.num_envs, vectorization_mode="sync")
-num_actions = int(envs.single_action_space.n)
-size = int(np.prod(envs.single_observation_space.shape))
-q_net = nn.Sequential(
-    nn.Flatten(), nn.Linear(size, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, num_actions)
-)
+flat = gym.wrappers.FlattenObservation  # one vector, whatever the observations are; numbers of states become one-hot
+envs = gym.make_vec(args.env, args.num_envs, vectorization_mode="sync", wrappers=[flat])
+if not isinstance(envs.single_action_space, gym.spaces.Discrete):
+    parser.error(f"--env must have discrete actions, {args.env} has {envs.single_action_space}")
+num_actions, (size,) = int(envs.single_action_space.n), envs.single_observation_space.shape
+q_net = nn.Sequential(nn.Linear(size, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, num_actions))
 target_net = copy.deepcopy(q_net)
 optimizer = torch.optim.Adam(q_net.parameters(), lr=args.learning_rate)
 replay = Replay.for_envs(envs, args.capacity, Prioritized(), values=GraphValues(), gamma=args.gamma, seed=args.seed)

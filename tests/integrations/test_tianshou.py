@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("tianshou", reason="needs tianshou: make test-integrations installs it")
+import tianshou.data as theirs
 import torch
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
@@ -115,3 +118,66 @@ def test_one_environment_dictionaries_and_the_edges_of_sampling() -> None:
     assert other.sample_indices(8).tolist() == buffer.sample_indices(8).tolist()
     buffer.reset()
     assert len(buffer.picker) == 0
+
+
+def walked(buffer: Any, steps: int, offset: float = 0.0) -> Any:
+    """Fill a buffer with episodes of seven steps."""
+    for step in range(steps):
+        place = step % 7
+        buffer.add(
+            Batch(
+                obs=np.array([offset + place]),
+                act=0,
+                rew=1.0,
+                terminated=place == 6,
+                truncated=False,
+                obs_next=np.array([offset + place + 1]),
+                info={},
+            )
+        )
+    return buffer
+
+
+@pytest.mark.parametrize("options", [{}, {"ignore_obs_next": True}, {"stack_num": 3}])
+def test_transitions_of_another_buffer_are_drawn_too(options: dict[str, Any]) -> None:
+    buffer = walked(ReplayBuffer(60, sampler=Prioritized(), seed=0, **options), 14)
+    places = buffer.update(walked(theirs.ReplayBuffer(100, **options), 20, offset=100.0))
+    assert places.tolist() == list(range(14, 34))
+    walked(buffer, 7)
+    drawn = {int(place) for _ in range(40) for place in buffer.sample_indices(40)}
+    # What followed the last step is not known if it is not stored; such a step has no target.
+    assert set(range(41)) - drawn == ({33} if "ignore_obs_next" in options else set())
+    assert len(buffer.picker.replay.graph.terminal_vertices) == 2
+    full = ReplayBuffer(10, sampler=Topological(), seed=0)
+    full.update(walked(theirs.ReplayBuffer(100), 20))
+    assert len(full) == len(full.picker) == 10
+
+
+def test_data_that_were_never_added_step_by_step(tmp_path: Path) -> None:
+    flags = np.arange(20) % 5 == 4
+    columns = {
+        "obs": np.arange(20.0)[:, None],
+        "act": np.zeros(20),
+        "rew": np.ones(20),
+        "terminated": flags,
+        "truncated": np.zeros(20, np.bool_),
+        "done": flags,
+        "obs_next": np.arange(20.0)[:, None] + 1,
+    }
+    buffer = ReplayBuffer.from_data(**columns)
+    assert len(buffer.picker) == 20
+    buffer.save_hdf5(str(tmp_path / "ours"))
+    assert len(ReplayBuffer.load_hdf5(str(tmp_path / "ours")).picker) == 20
+    walked(theirs.ReplayBuffer(100), 20).save_hdf5(str(tmp_path / "theirs"))
+    with pytest.raises(ValueError, match="theirs was saved by another buffer, without a sampler"):
+        ReplayBuffer.load_hdf5(str(tmp_path / "theirs"))
+
+
+def test_options_that_would_be_ignored_are_refused() -> None:
+    for make in (partial(ReplayBuffer, 30), partial(VectorReplayBuffer, 30, 2)):
+        with pytest.raises(TypeError, match=r"options must be among sampler, .*, got 'smapler'"):
+            make(smapler=Prioritized())
+        with pytest.raises(ValueError, match="sample_avail must be False, got True"):
+            make(stack_num=4, sample_avail=True)
+    with pytest.raises(ValueError, match="batch_size must be at most the buffer's size, 10, got 64"):
+        walked(ReplayBuffer(10), 10).sample(64)

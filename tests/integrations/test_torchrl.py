@@ -13,7 +13,7 @@ pytest.importorskip("torchrl", reason="needs torchrl: make test-integrations ins
 
 import torch
 from tensordict import TensorDict
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.data import LazyTensorStorage, ListStorage, ReplayBuffer, TensorDictReplayBuffer
 
 from backsweep import Mixture, Prioritized, Topological
 from backsweep.integrations.torchrl import BacksweepSampler
@@ -129,3 +129,82 @@ def test_what_cannot_be_read_is_said() -> None:
     buffer.extend(steps(0, 5, None))
     with pytest.raises(KeyError, match=r"BacksweepSampler needs .*pixels"):
         buffer.sample()
+
+
+def test_rows_that_were_never_read_and_running_trajectories_are_saved(tmp_path: Path) -> None:
+    buffer, _ = buffer_with(Topological(), lanes=4)
+    buffer.extend(torch.cat([steps(0, 3, trajectory) for trajectory in range(3)]))
+    buffer.sample()
+    buffer.extend(torch.cat([steps(3, 3, trajectory) for trajectory in range(3)]))
+    buffer.dumps(tmp_path / "buffer")
+    again, ours = buffer_with(Topological(), lanes=4)
+    again.loads(tmp_path / "buffer")
+    assert again.sample()["index"].tolist() == buffer.sample()["index"].tolist()
+    stats = ours.picker.replay.stats()
+    assert (len(ours.picker), stats["episodes_broken_off"], stats["terminal_vertices"]) == (18, 0, 3)
+
+
+def test_a_save_with_damaged_lanes_leaves_the_sampler_as_it_was(tmp_path: Path) -> None:
+    buffer, _ = buffer_with(None, lanes=4)
+    buffer.extend(torch.cat([steps(0, 3, trajectory) for trajectory in range(3)]))
+    buffer.sample()
+    buffer.dumps(tmp_path / "buffer")
+    fewer, ours = buffer_with(None, lanes=2)
+    fewer.extend(steps(0, 2, None))
+    fewer.sample()
+    with pytest.raises(ValueError, match="lanes"):
+        ours.loads(tmp_path / "buffer" / "sampler")
+    assert len(ours.picker) == 2
+    assert len(ours._lanes.of) == 1
+
+
+def test_what_a_writer_dropped_is_not_read() -> None:
+    buffer, ours = buffer_with(None)
+    buffer.extend(steps(0, 5, None))
+    ours.extend(torch.tensor([-1, -1]))
+    ours.add(None)
+    buffer.sample()
+    assert len(ours.picker) == 5
+
+
+def test_a_list_of_steps_is_a_storage_too() -> None:
+    ours = BacksweepSampler(100, Topological(), seed=0)
+    buffer = ReplayBuffer(storage=ListStorage(100), sampler=ours, batch_size=16, collate_fn=torch.stack)
+    buffer.extend(list(steps(0, 30, None)))
+    batch = buffer.sample()
+    np.testing.assert_array_equal(batch["next", "observation"].numpy(), batch["observation"].numpy() + 1)
+    assert len(ours.picker) == 30
+
+
+def test_nested_observations_and_several() -> None:
+    def nested(first: int) -> TensorDict:
+        data = steps(first, 20, None)
+        data["agent", "place"] = data["observation"]
+        data["next", "agent", "place"] = data["next", "observation"]
+        return data.exclude("observation", ("next", "observation"))
+
+    for keys in (("agent", "place"), [("agent", "place"), "action"]):
+        buffer, ours = buffer_with(Topological(), observation=keys)
+        data = nested(0)
+        data["next", "action"] = data["action"]
+        buffer.extend(data)
+        buffer.sample()
+        assert len(ours.picker) == 20
+    buffer, _ = buffer_with(None, observation=("agent", "positions"))
+    buffer.extend(nested(0))
+    with pytest.raises(KeyError, match=r"needs .*agent.*positions.* in the storage"):
+        buffer.sample()
+
+
+def test_mistakes_that_would_stay_unnoticed() -> None:
+    small = BacksweepSampler(10, seed=0)
+    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100), sampler=small, batch_size=4)
+    buffer.extend(steps(0, 30, None))
+    with pytest.raises(ValueError, match="max_capacity must be the storage's size, at least 30, got 10"):
+        buffer.sample()
+    buffer, _ = buffer_with(Prioritized())
+    buffer.extend(steps(0, 30, None))
+    batch = buffer.sample()
+    batch["td_error"] = torch.full((16,), float("nan"))
+    with pytest.raises(ValueError, match="td_error"):
+        buffer.update_tensordict_priority(batch)

@@ -141,6 +141,8 @@ class RowPicker:
 
     def pick(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return `count` places and their importance weights."""
+        if count > self.replay.capacity:
+            raise ValueError(f"batch_size must be at most the buffer's size, {self.replay.capacity}, got {count}")
         picks = self.replay.pick(count)
         rows, weights = picks.row.copy(), np.array(picks.weight, np.float32)
         places = self._places(rows)

@@ -9,7 +9,7 @@ collector = Collector(algorithm, train_envs, buffer)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 try:
     import tianshou  # noqa: F401
@@ -31,6 +31,10 @@ from backsweep.integrations.row_picker import RowPicker
 from backsweep.samplers import Sampler
 
 __all__ = ["DQN", "ReplayBuffer", "VectorReplayBuffer"]
+
+
+OPTIONS = ("stack_num", "ignore_obs_next", "save_only_last_obs", "sample_avail", "random_seed")
+"""The options of Tianshou's buffers."""
 
 
 class PickedRows:
@@ -56,6 +60,19 @@ class PickedRows:
         )
         return answer
 
+    def _read_stored(self, places: NDArray[np.int64]) -> None:
+        """Tell the sampler of transitions that were stored without `add`, one after the other."""
+        following = places if self._save_obs_next else self.next(places)  # type: ignore[attr-defined]
+        key = "obs_next" if self._save_obs_next else "obs"  # type: ignore[attr-defined]
+        now, after = self.get(places, "obs", stack_num=1), self.get(following, key, stack_num=1)  # type: ignore[attr-defined]
+        # Without stored successors those of last steps are not known.
+        known = np.full(len(places), True) if following is places else following != places
+        for i, place in enumerate(places.tolist()):
+            reward, terminated, truncated = (getattr(self, name)[place] for name in ("rew", "terminated", "truncated"))
+            truncated |= not (known[i] or terminated)
+            now_here, after_here = [_plain(now[i])], [_plain(after[i])]
+            self.picker.add([place], [0], now_here, reward, after_here, terminated, truncated, [known[i]])
+
     def sample_indices(self, batch_size: int | None) -> Any:
         """Return places; all of them for 0, none for a negative number, as in Tianshou."""
         if batch_size is None or batch_size <= 0 or len(self.picker) == 0:
@@ -73,6 +90,17 @@ class PickedRows:
         """Report TD errors; algorithms call this after each update."""
         self.picker.update(index, new_weight)
 
+    @classmethod
+    def load_hdf5(cls, path: str, device: str | None = None) -> Any:
+        """Return a buffer that `save_hdf5` of this class wrote."""
+        found = super().load_hdf5(path, device)  # type: ignore[misc]
+        if not isinstance(found.__dict__.get("picker"), RowPicker):
+            raise ValueError(
+                f"path: {path} was saved by another buffer, without a sampler; load it with that class, "
+                "and pass it to update of a ReplayBuffer from here"
+            )
+        return found
+
     def reset(self, keep_statistics: bool = False) -> None:
         """Remove all transitions."""
         super().reset(keep_statistics)  # type: ignore[misc]
@@ -86,7 +114,7 @@ class ReplayBuffer(PickedRows, TianshouBuffer):
     Parameters
     ----------
     size, options
-        As in Tianshou.
+        As in Tianshou, without `sample_avail`.
     sampler
         By default `Uniform()`.
     seed
@@ -94,8 +122,23 @@ class ReplayBuffer(PickedRows, TianshouBuffer):
     """
 
     def __init__(self, size: int, *, sampler: Sampler | None = None, seed: int | None = None, **options: Any) -> None:
+        _check_names(options)
         TianshouBuffer.__init__(self, size, **options)
         self.picker = RowPicker(size, 1, sampler, seed_from_numpy() if seed is None else seed)
+
+    def update(self, buffer: TianshouBuffer) -> NDArray[np.int64]:
+        """Copy all transitions of another buffer into this one; return their places."""
+        places = super().update(buffer)
+        _, last = np.unique(places[::-1], return_index=True)  # of a place that was written twice the last content
+        self._read_stored(places[np.sort(len(places) - 1 - last)])
+        return places
+
+    @classmethod
+    def from_data(cls, *columns: Any, **named: Any) -> Self:
+        """Return a buffer with these transitions and a uniform sampler; `update` copies them into another one."""
+        made = super().from_data(*columns, **named)
+        made._read_stored(np.arange(len(made)))
+        return made
 
 
 class VectorReplayBuffer(PickedRows, TianshouVectorBuffer):
@@ -118,6 +161,7 @@ class VectorReplayBuffer(PickedRows, TianshouVectorBuffer):
         seed: int | None = None,
         **options: Any,
     ) -> None:
+        _check_names(options)
         TianshouVectorBuffer.__init__(self, total_size, buffer_num, **options)
         self.picker = RowPicker(self.maxsize, buffer_num, sampler, seed_from_numpy() if seed is None else seed)
 
@@ -138,6 +182,15 @@ class DQN(tianshou_dqn.DQN[Any]):
         batch.weight = returns - values
         self.optim.step(loss)
         return SimpleLossTrainingStats(loss=loss.item())
+
+
+def _check_names(options: dict[str, Any]) -> None:
+    """Refuse options that Tianshou's buffer does not have, which it would ignore, and one that samplers cannot have."""
+    for name, value in options.items():
+        if name not in OPTIONS:
+            raise TypeError(f"options must be among sampler, seed, {', '.join(OPTIONS)}, got {name!r}")
+        if name == "sample_avail" and value:
+            raise ValueError("sample_avail must be False, got True: a sampler draws steps whose stack is not full, too")
 
 
 def _each(observations: Any, count: int, stacked: bool) -> list[Any]:

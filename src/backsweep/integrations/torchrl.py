@@ -9,9 +9,9 @@ buffer = TensorDictReplayBuffer(storage=storage, sampler=sampler, batch_size=64)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 try:
     import torchrl  # noqa: F401
@@ -26,10 +26,17 @@ from torchrl.data.replay_buffers.storages import TensorStorage
 from backsweep.integrations import LanePool, seed_from_numpy
 from backsweep.integrations.row_picker import RowPicker
 from backsweep.samplers import Sampler
+from backsweep.saving import NOT_OURS
+from backsweep.snapshot import SnapshotError, read_snapshot, write_snapshot
+from backsweep.snapshot.contents import ContentsError, need, need_within
 
 __all__ = ["BacksweepSampler"]
 
+Key: TypeAlias = str | tuple[str, ...]
 TRAJECTORY = ("collector", "traj_ids")
+NO_ERROR = float("-inf")
+"""The priority of a row that has no TD error yet; a NaN is a mistake in the loss."""
+UNREAD, KIND, VERSION = "unread", "backsweep sampler of TorchRL", 1
 
 
 def _index_of(places: np.ndarray[Any, Any], storage: Any) -> Any:
@@ -52,7 +59,7 @@ class BacksweepSampler(PrioritizedSampler):
     sampler
         By default `Uniform()`.
     observation
-        The key of observations, or several keys.
+        The key of observations: a str, or a tuple for a nested one. A list of them if there are several.
     lanes
         Number of trajectories that may run at the same time: at least the collector's number of environments.
         Trajectories are identified by ``("collector", "traj_ids")``, which collectors write. Without it, all data is
@@ -66,14 +73,15 @@ class BacksweepSampler(PrioritizedSampler):
         max_capacity: int,
         sampler: Sampler | None = None,
         *,
-        observation: str | Sequence[str] = "observation",
+        observation: Key | list[Key] = "observation",
         lanes: int = 64,
         seed: int | None = None,
     ) -> None:
         # The parent's __init__ would build its trees, which are not needed.
         self._max_capacity = max_capacity
         self.reduction = "max"  # how the buffer reduces several priorities to one
-        self._keys = [observation] if isinstance(observation, str) else list(observation)
+        keys = observation if isinstance(observation, list) else [observation]
+        self._keys = [(key,) if isinstance(key, str) else tuple(key) for key in keys]
         self._lanes = LanePool(min(lanes, max_capacity))
         self._pending: list[np.ndarray[Any, Any]] = []
         seed = seed_from_numpy() if seed is None else seed
@@ -90,10 +98,13 @@ class BacksweepSampler(PrioritizedSampler):
 
     def extend(self, index: Any) -> None:
         """Called after places were written; they are read before the next sample."""
+        if index is None:
+            return  # the writer kept nothing
         places = np.asarray(torch.as_tensor(index).cpu(), np.int64)
         if places.ndim > 1:
             raise ValueError(f"storage must have one dimension, got places of shape {places.shape}; use ndim=1")
-        self._pending.append(places.reshape(-1))
+        places = places.reshape(-1)
+        self._pending.append(places[places >= 0])
 
     def sample(self, storage: Any, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
         """Return places, and importance weights as ``info["priority_weight"]`` (and ``"_weight"``)."""
@@ -109,8 +120,8 @@ class BacksweepSampler(PrioritizedSampler):
     def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
         """Report TD errors (or other priorities) by place."""
         errors = torch.as_tensor(priority).detach().cpu().reshape(-1).double().numpy()
-        if np.isnan(errors).all():
-            return  # a new row without a TD error
+        if (errors == NO_ERROR).all():
+            return  # a new row
         if storage is not None:
             self._add_new(storage)
         places = np.asarray(torch.as_tensor(index).cpu(), np.int64).reshape(-1)
@@ -122,7 +133,7 @@ class BacksweepSampler(PrioritizedSampler):
     @property
     def default_priority(self) -> float:
         """None: the sampler chooses the priority of new rows."""
-        return float("nan")
+        return NO_ERROR
 
     def _empty(self) -> None:
         self.picker.clear()
@@ -140,9 +151,14 @@ class BacksweepSampler(PrioritizedSampler):
         if len(places) > 1:  # of a place that was written twice only the last content is left
             _, last = np.unique(places[::-1], return_index=True)
             places = places[np.sort(len(places) - 1 - last)]
-        data = storage.get(_index_of(places, storage))
+        if places.max() >= self._max_capacity:
+            raise ValueError(
+                f"max_capacity must be the storage's size, at least {places.max() + 1}, got {self._max_capacity}"
+            )
+        data: Any = storage.get(_index_of(places, storage))
+        data = torch.stack(data) if isinstance(data, list) else data
         now = [self._column(data, key) for key in self._keys]
-        following = [self._column(data, ("next", key)) for key in self._keys]
+        following = [self._column(data, ("next", *key)) for key in self._keys]
         reward = self._column(data, ("next", "reward")).reshape(len(places), -1).sum(axis=1)
         terminated = self._flags(data, "terminated", len(places))
         done = self._flags(data, "done", len(places)) | self._flags(data, "truncated", len(places))
@@ -160,10 +176,11 @@ class BacksweepSampler(PrioritizedSampler):
                 done[i] & ~terminated[i],
             )
 
-    def _column(self, data: Any, key: Any) -> np.ndarray[Any, Any]:
+    def _column(self, data: Any, key: tuple[str, ...]) -> np.ndarray[Any, Any]:
         found = data.get(key, None)
         if found is None:
-            raise KeyError(f"BacksweepSampler needs {key!r} in the storage, got {sorted(map(str, data.keys(True)))}")
+            named = key[0] if len(key) == 1 else key
+            raise KeyError(f"BacksweepSampler needs {named!r} in the storage, got {sorted(map(str, data.keys(True)))}")
         column: np.ndarray[Any, Any] = found.detach().cpu().numpy()
         return column
 
@@ -191,10 +208,39 @@ class BacksweepSampler(PrioritizedSampler):
         self._lanes.of, self._pending = lanes, pending
 
     def dumps(self, path: Any) -> None:
-        """Save to a folder; nothing is pickled. Lanes and unread places are not saved."""
+        """Save to a folder; nothing is pickled."""
         self.picker.save(Path(path))
+        arrays = {
+            "places": np.concatenate([np.zeros(0, np.int64), *self._pending]),
+            "trajectories": np.array(list(self._lanes.of.items()), np.int64).reshape(-1, 2),
+        }
+        write_snapshot(Path(path, UNREAD), arrays, {}, kind=KIND, version=VERSION)
 
     def loads(self, path: Any) -> None:
-        """Restore what `dumps` saved."""
+        """Restore what `dumps` saved; after an error everything is as it was."""
+        pending: np.ndarray[Any, Any] = np.zeros(0, np.int64)
+        lanes: dict[Any, int] = {}
+        if Path(path, UNREAD).exists():  # saves of the first releases have none
+            arrays = read_snapshot(Path(path, UNREAD), kind=KIND, versions={VERSION}).arrays
+            pending, lanes = _checked(arrays, self._max_capacity, self._lanes.count, Path(path, UNREAD))
         self.picker.load(Path(path))
-        self._pending, self._lanes.of = [], {}
+        self._pending, self._lanes.of = [pending], lanes
+
+
+def _checked(
+    arrays: Mapping[str, np.ndarray[Any, Any]], places: int, lanes: int, folder: Path
+) -> tuple[np.ndarray[Any, Any], dict[Any, int]]:
+    """Return the unread places and the lanes of trajectories that were saved."""
+    nothing = np.zeros(0)
+    unread, trajectories = arrays.get("places", nothing), arrays.get("trajectories", nothing)
+    try:
+        need(unread.dtype == np.int64 and unread.ndim == 1, "places must be numbers")
+        pairs = trajectories.dtype == np.int64 and trajectories.shape[1:] == (2,)
+        need(pairs, "trajectories must be pairs of numbers")
+        need_within(unread, 0, places, "unread places")
+        need_within(trajectories[:, 1], 0, lanes, "lanes of trajectories")
+        of = dict(trajectories.tolist())
+        need(len(set(of.values())) == len(trajectories), "a trajectory or lane is named twice")
+    except ContentsError as error:
+        raise SnapshotError(folder, str(error), NOT_OURS) from error
+    return unread, of
