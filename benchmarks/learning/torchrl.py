@@ -38,7 +38,6 @@ class Agent:
             loss_function="smooth_l1",
             delay_value=True,
             double_dqn=True,
-            reduction="none",
             action_space="categorical",
         )
         self._loss.make_value_estimator(gamma=corridor.GAMMA)
@@ -67,13 +66,12 @@ class Agent:
     def update(self) -> None:
         """Take one step of learning."""
         batch = self._buffer.sample()
-        loss = self._loss(batch)["loss"]
-        weight = batch.get("priority_weight", None)
-        (loss if weight is None else loss * weight).mean().backward()
+        self._loss(batch)["loss"].backward()  # it applies "priority_weight" and takes the mean
         self._optimizer.step()
         self._optimizer.zero_grad()
         self._target.step()
-        if weight is not None:
+        if batch.get("priority_weight", None) is not None:
+            batch["td_error"] = batch["td_error"].sqrt()  # the loss writes squared errors
             self._buffer.update_tensordict_priority(batch)
 
 

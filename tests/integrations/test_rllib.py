@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,45 +108,115 @@ def test_what_is_refused() -> None:
         buffer.add(episode)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_dqn_trains_and_its_checkpoints_hold_the_replay(tmp_path: Path) -> None:
+def test_options_without_effect_and_large_batches_are_refused() -> None:
+    for name in ("n_step", "gamma", "values"):
+        with pytest.raises(TypeError, match=f"{name} must not be among the buffer's options, got 3"):
+            EpisodeReplay(10, **{name: 3})
+    with pytest.raises(ValueError, match=r"must be at most the capacity, 100, got 128"):
+        filled().sample(num_items=128)
+
+
+def test_actions_outside_of_the_bounds_are_stored() -> None:
+    """A module's outputs lie in -1..1, whatever the bounds are; the environment's side scales them."""
+    episode = piece("a", 0, 4)
+    bounds = gym.spaces.Box(10, 20, (1,), np.float32)
+    episode = SingleAgentEpisode(
+        observations=episode.get_observations(),
+        observation_space=BOX,
+        actions=[np.array([-0.5], np.float32)] * 4,
+        action_space=bounds,
+        rewards=[0.0] * 4,
+        len_lookback_buffer=0,
+    )
+    buffer = EpisodeReplay(10, seed=0)
+    buffer.add(episode)
+    other = EpisodeReplay(10, seed=0)
+    other.set_state(pickle.loads(pickle.dumps(buffer.get_state())))
+    for one in (buffer, other):
+        (drawn,) = one.sample(num_items=1)
+        assert drawn.action_space == bounds
+        assert drawn.get_actions()[0] == [-0.5]
+
+
+def test_a_restored_replay_with_other_settings_is_said() -> None:
+    state = filled(Prioritized()).get_state()
+    other = EpisodeReplay(200, seed=0)
+    with pytest.warns(UserWarning, match="the restored replay's") as warned:
+        other.set_state(state)
+    said = [str(warning.message) for warning in warned]
+    assert "capacity is 100, not 200 as configured" in said[0]
+    assert "sampler is Prioritized" in said[1]
+    assert other.capacity == 100
+
+
+@pytest.fixture(scope="module")
+def local_ray() -> Iterator[None]:
     import ray
+
+    ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def small(config: Any, environment: str, **options: Any) -> Any:
+    """Return a configuration of a short training with our buffer."""
+    return (
+        config.environment(environment)
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=2)
+        .training(
+            train_batch_size_per_learner=16,
+            n_step=2,
+            num_steps_sampled_before_learning_starts=50,
+            replay_buffer_config={
+                "type": "backsweep.integrations.rllib.EpisodeReplay",
+                "capacity": 2_000,
+                "sampler": Prioritized(),
+                "seed": 3,
+                **options,
+            },
+        )
+        .reporting(min_sample_timesteps_per_iteration=200)
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["DQN", "SAC"])
+def test_training_and_checkpoints_hold_the_replay(name: str, tmp_path: Path, local_ray: None) -> None:
+    from ray.rllib.algorithms.dqn import DQNConfig
+
+    from backsweep.integrations.rllib import DQN, SACConfig
+
+    config: Any = DQNConfig(algo_class=DQN) if name == "DQN" else SACConfig()
+    config = small(config, "CartPole-v1" if name == "DQN" else "Pendulum-v1")
+    algorithm = config.build_algo()
+    algorithm.train()
+    buffer = algorithm.local_replay_buffer
+    assert isinstance(buffer, EpisodeReplay)
+    assert len(buffer) >= 200
+    stats = buffer.replay.stats()  # type: ignore[union-attr]
+    assert stats["mean_priority"] != 1.0
+    assert stats["episodes_broken_off"] == 0
+    checkpoint = algorithm.save_to_path(str(tmp_path / "checkpoint"))
+    again = config.build_algo()
+    again.restore_from_path(checkpoint)
+    whole = type(algorithm).from_checkpoint(checkpoint)
+    expected = buffer.replay.pick(16).row.tolist()  # type: ignore[union-attr]
+    for restored in (again, whole):
+        assert restored.local_replay_buffer.replay.pick(16).row.tolist() == expected
+        restored.stop()
+    algorithm.stop()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_checkpoint_for_another_buffer_is_said(tmp_path: Path, local_ray: None) -> None:
     from ray.rllib.algorithms.dqn import DQNConfig
 
     from backsweep.integrations.rllib import DQN
 
-    ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True, log_to_driver=False)
-    try:
-        config = (
-            DQNConfig(algo_class=DQN)
-            .environment("CartPole-v1")
-            .env_runners(num_env_runners=0, num_envs_per_env_runner=2)
-            .training(
-                train_batch_size_per_learner=16,
-                n_step=2,
-                num_steps_sampled_before_learning_starts=50,
-                replay_buffer_config={
-                    "type": "backsweep.integrations.rllib.EpisodeReplay",
-                    "capacity": 2_000,
-                    "sampler": Prioritized(),
-                    "seed": 3,
-                },
-            )
-            .reporting(min_sample_timesteps_per_iteration=200)
-        )
-        algorithm = config.build_algo()
-        algorithm.train()
-        buffer = algorithm.local_replay_buffer
-        assert isinstance(buffer, EpisodeReplay)
-        assert len(buffer) >= 200
-        stats = buffer.replay.stats()  # type: ignore[union-attr]
-        assert stats["mean_priority"] != 1.0
-        assert stats["episodes_broken_off"] == 0
-        checkpoint = algorithm.save_to_path(str(tmp_path / "checkpoint"))
-        again = config.build_algo()
-        again.restore_from_path(checkpoint)
-        assert again.local_replay_buffer.replay.pick(16).row.tolist() == buffer.replay.pick(16).row.tolist()  # type: ignore[union-attr]
-        algorithm.stop()
-        again.stop()
-    finally:
-        ray.shutdown()
+    algorithm = small(DQNConfig(algo_class=DQN), "CartPole-v1").build_algo()
+    state = algorithm.get_state()
+    other = DQNConfig(algo_class=DQN).environment("CartPole-v1").env_runners(num_env_runners=0).build_algo()
+    with pytest.warns(UserWarning, match="the configured PrioritizedEpisodeReplayBuffer cannot take"):
+        other.set_state(state)
+    algorithm.stop()
+    other.stop()

@@ -2,10 +2,12 @@
 
 buffer = {"type": "backsweep.integrations.rllib.EpisodeReplay", "capacity": 50_000, "sampler": Prioritized()}
 config = DQNConfig(algo_class=backsweep.integrations.rllib.DQN).training(replay_buffer_config=buffer)
+config = backsweep.integrations.rllib.SACConfig().training(replay_buffer_config=buffer)
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 try:
@@ -13,6 +15,7 @@ try:
 except ImportError as error:
     raise ImportError("backsweep.integrations.rllib needs Ray with RLlib: pip install 'backsweep[rllib]'") from error
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from ray.rllib.algorithms import dqn, sac
@@ -26,14 +29,15 @@ from ray.rllib.utils.spaces.space_utils import batch as batched
 from backsweep.integrations import LanePool, seed_from_numpy
 from backsweep.jit.random_streams import named_generator
 from backsweep.replay import Replay
-from backsweep.samplers import Sampler
+from backsweep.samplers import Sampler, Uniform
 from backsweep.store.layout import host_array
 from backsweep.trees import map_tree
 from backsweep.types import Batch
 
-__all__ = ["DQN", "SAC", "EpisodeReplay"]
+__all__ = ["DQN", "SAC", "EpisodeReplay", "SACConfig"]
 
 STATE = "backsweep_replay"
+NAME = "backsweep.integrations.rllib.EpisodeReplay"
 
 
 class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
@@ -50,15 +54,16 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
     seed
         By default derived from numpy's global random state.
     options
-        Other arguments of `Replay`. RLlib's own settings (`alpha`, `beta`, ...) are ignored: the sampler has them.
+        Other arguments of `Replay`, such as `encoder`. RLlib's own settings (`alpha`, `beta`, ...) are ignored: the
+        sampler has them.
 
-    Examples
-    --------
-    >>> buffer = {"type": EpisodeReplay, "capacity": 50_000, "sampler": Prioritized()}  # doctest: +SKIP
-    >>> config = DQNConfig(algo_class=DQN).training(replay_buffer_config=buffer)  # doctest: +SKIP
+    Notes
+    -----
+    In a configuration its type must be the name above, a str: RLlib looks into names only.
     """
 
     IGNORED = ("alpha", "beta", "batch_length_T", "type", "storage_unit")
+    WITHOUT_EFFECT = ("n_step", "gamma", "values")
 
     def __init__(
         self,
@@ -79,12 +84,19 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
             batch_length_T=1,
             metrics_num_episodes_for_smoothing=metrics_num_episodes_for_smoothing,
         )
+        for name in self.WITHOUT_EFFECT:
+            if name in options:
+                raise TypeError(
+                    f"{name} must not be among the buffer's options, got {options[name]!r}: the algorithm makes "
+                    "targets itself; n_step and gamma are its settings"
+                )
         self._seed = seed_from_numpy() if seed is None else seed
         self._generator = named_generator(self._seed, "n steps")
         self._options = {name: value for name, value in options.items() if name not in self.IGNORED}
         self._sampler = sampler
         self._lanes = LanePool(min(lanes, capacity))
         self._last_rows: NDArray[np.int64] | None = None
+        self._action_space: gym.Space[Any] | None = None
         self.replay: Replay | None = None
         """Made with the spaces of the first episode."""
 
@@ -93,9 +105,10 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
             for name in ("observation_space", "action_space"):
                 if getattr(episode, name) is None:
                     raise ValueError(f"episodes must know their {name}, got None")
+            self._action_space = episode.action_space
             self.replay = Replay(
                 episode.observation_space,
-                episode.action_space,
+                _stored_as(episode.action_space),
                 self.capacity,
                 self._sampler,
                 num_envs=self._lanes.count,
@@ -155,6 +168,11 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         if self.replay is None or len(self.replay) == 0:
             raise ValueError("cannot sample from an empty replay: add episodes first")
         size = num_items or batch_size_B or self.batch_size_B
+        if size > self.capacity:
+            raise ValueError(
+                f"the batch size (num_items, train_batch_size_per_learner) must be at most the capacity, "
+                f"{self.capacity}, got {size}"
+            )
         picks = self.replay.pick(size)
         assert picks.weight is not None
         wanted = (
@@ -178,7 +196,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
             observations=[_at(batch.observation, i), _at(batch.next_observation, i)],
             observation_space=self.replay.observation_space,
             actions=[batch.action[i].copy()],
-            action_space=self.replay.action_space,
+            action_space=self._action_space or self.replay.action_space,
             rewards=[batch.reward[i]],
             terminated=bool(batch.terminated[i]),
             truncated=False,
@@ -206,6 +224,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         """Return the whole state; the replay is pickled as the files of a save."""
         return {
             "replay": self.replay,
+            "action_space": self._action_space,
             "lanes": dict(self._lanes.of),
             "generator": self._generator.bit_generator.state,
             "added": self._num_timesteps_added,
@@ -213,12 +232,30 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what `get_state` returned; after an error everything is as it was."""
+        """Restore what `get_state` returned, its capacity and sampler included; warn if they differ from the own ones.
+
+        After an error everything is as it was.
+        """
         replay, lanes, added, sampled = state["replay"], dict(state["lanes"]), state["added"], state["sampled"]
+        if replay is not None:
+            self._warn_of_other_settings(replay)
         self._generator.bit_generator.state = state["generator"]
-        self.replay, self._lanes.of = replay, lanes
+        self.replay, self._lanes.of, self._action_space = replay, lanes, state.get("action_space")
         self._num_timesteps_added, self.sampled_timesteps = added, sampled
         self._last_rows = None
+
+    def _warn_of_other_settings(self, restored: Replay) -> None:
+        own: Sampler = Uniform() if self._sampler is None else self._sampler
+        for name, here, there in (
+            ("capacity", self.capacity, restored.capacity),
+            ("sampler", str(own), str(restored.sampler)),
+        ):
+            if here != there:
+                warnings.warn(
+                    f"the restored replay's {name} is {there}, not {here} as configured; it continues as it was saved",
+                    stacklevel=4,
+                )
+        self.capacity = restored.capacity
 
 
 class ReplayInCheckpoints:
@@ -234,16 +271,57 @@ class ReplayInCheckpoints:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore what `get_state` returned."""
         super().set_state(state)  # type: ignore[misc]
-        if STATE in state:
-            self.local_replay_buffer.set_state(state[STATE])  # type: ignore[attr-defined]
+        if STATE not in state:
+            return
+        buffer = self.local_replay_buffer  # type: ignore[attr-defined]
+        if isinstance(buffer, EpisodeReplay):
+            buffer.set_state(state[STATE])
+        else:
+            warnings.warn(
+                f"the checkpoint holds a replay of {NAME}, which the configured {type(buffer).__name__} cannot take: "
+                "it starts empty",
+                stacklevel=3,
+            )
 
 
 class DQN(ReplayInCheckpoints, dqn.DQN):
     """RLlib's DQN with its replay in checkpoints: ``DQNConfig(algo_class=DQN)``."""
 
 
+class SACConfig(sac.SACConfig):
+    """RLlib's `SACConfig`, which also takes `EpisodeReplay` and makes the `SAC` of this module."""
+
+    def __init__(self, algo_class: Any = None) -> None:
+        super().__init__(algo_class=algo_class or SAC)
+
+    def validate(self) -> None:
+        """Check all settings."""
+        own = self.replay_buffer_config
+        if own["type"] != NAME:
+            super().validate()
+            return
+        # RLlib accepts only its own names here. Ours is a subclass of the buffer with this one.
+        self.replay_buffer_config = {**own, "type": "PrioritizedEpisodeReplayBuffer"}
+        try:
+            super().validate()
+        finally:
+            self.replay_buffer_config = own
+
+
 class SAC(ReplayInCheckpoints, sac.SAC):
-    """RLlib's SAC with its replay in checkpoints: ``SACConfig(algo_class=SAC)``."""
+    """RLlib's SAC with its replay in checkpoints; `SACConfig` makes it."""
+
+    @classmethod
+    def get_default_config(cls) -> Any:
+        """Return the configuration that takes `EpisodeReplay`."""
+        return SACConfig(algo_class=cls)
+
+
+def _stored_as(actions: gym.Space[Any]) -> gym.Space[Any]:
+    """Return the space of stored actions: episodes hold a module's outputs, which RLlib scales to the bounds later."""
+    if not isinstance(actions, gym.spaces.Box) or actions.dtype is None or actions.dtype.kind != "f":
+        return actions
+    return gym.spaces.Box(-np.inf, np.inf, actions.shape, actions.dtype.type)
 
 
 def _stacked(values: Any) -> Any:
