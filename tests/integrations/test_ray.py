@@ -180,6 +180,8 @@ def test_errors_say_what_to_do(cluster: Any, tmp_path: Path) -> None:
         SharedReplay(SPACE, ACTIONS, 0)
     with pytest.raises(ValueError, match="min_size must be at most the capacity, 10, got 20"):
         SharedReplay(SPACE, ACTIONS, 10, lanes=2, limiter=RateLimiter(min_size=20))
+    with pytest.raises(ValueError, match=r"capacity must be at least shards \* lanes = 4 \* 64.*, got 100"):
+        SharedReplay(SPACE, ACTIONS, 100, shards=4)
     with pytest.raises(SnapshotError, match="Name a folder that SharedReplay saved to"):
         SharedReplay.load(tmp_path / "nothing")
     shared = SharedReplay(SPACE, ACTIONS, 100, lanes=2, journal=tmp_path / "journal", actor_options=SHARD)
@@ -204,7 +206,7 @@ def test_errors_say_what_to_do(cluster: Any, tmp_path: Path) -> None:
             np.zeros((2, 2), np.float32), [0, 0], [0.0, 0.0], np.zeros((2, 2), np.float32), [False] * 2, [False] * 2
         )
     shared.close()
-    with pytest.raises(SharedReplayError, match="With journal=FOLDER it restarts"):
+    with pytest.raises(SharedReplayError, match="the shared replay was closed"):
         shared.sample(4)
     bare = SharedReplay(SPACE, ACTIONS, 100, actor_options=SHARD)
     os.kill(int(bare.stats()[0]["process"]), signal.SIGKILL)
@@ -226,4 +228,51 @@ def test_a_limiter_holds_writers_back_until_somebody_samples(cluster: Any) -> No
     assert done == [1_000]
     # Off by no more than the buffer, a chunk and the batches that were asked for when it ended.
     assert numbers["rows_drawn"] == pytest.approx(2.0 * (1_000 - 50), abs=100 + 2 * 20 + 100)
+    shared.close()
+
+
+def test_a_start_that_fails_says_why_and_leaves_nothing(cluster: Any, tmp_path: Path) -> None:
+    limiter = RateLimiter(min_size=5, samples_per_insert=4.0)
+    shared = SharedReplay(SPACE, ACTIONS, 100, shards=2, lanes=4, limiter=limiter, actor_options=SHARD)
+    shared.save(tmp_path / "good")
+    shared.save(tmp_path / "bad")
+    shared.close()
+    for path in (tmp_path / "bad" / "shard-001").rglob("*"):
+        if path.is_file() and path.name != "manifest.json":  # which is read before the shards start
+            path.write_bytes(b"damaged")
+    journal = tmp_path / "journal"
+    with pytest.raises(SharedReplayError, match=r"a shard could not start: .*SnapshotError"):
+        SharedReplay.load(tmp_path / "bad", journal=journal, actor_options=SHARD)
+    assert not list(journal.glob("*"))
+    again = SharedReplay.load(tmp_path / "good", journal=journal, actor_options=SHARD)
+    again.close()
+    assert SharedReplay.load(journal, journal=journal, actor_options=SHARD)._limiter == limiter
+    (journal / "shared.json").unlink()
+    with pytest.raises(ValueError, match="holds parts of a shared replay that never started"):
+        SharedReplay(SPACE, ACTIONS, 100, shards=2, lanes=4, journal=journal, actor_options=SHARD)
+
+
+def test_an_error_next_to_the_environments_frees_the_lanes(cluster: Any) -> None:
+    shared = SharedReplay(SPACE, ACTIONS, 100, lanes=2, actor_options=SHARD)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), shared.writer(2):
+            raise ZeroDivisionError
+    (numbers,) = shared.stats()
+    assert numbers["writers"] == 0
+    shared.close()
+
+
+def test_batches_that_nobody_received_do_not_count(cluster: Any) -> None:
+    limiter = RateLimiter(min_size=10, samples_per_insert=1.0, error_buffer=1_000.0)
+    shared = SharedReplay(SPACE, ACTIONS, 1_000, lanes=2, limiter=limiter, actor_options=SHARD)
+    collect(shared, 0, 50)
+    for _ in range(3):
+        batches = shared.batches(10, prefetch=4, timeout=60)
+        next(batches)
+        batches.close()
+    for _ in range(100):
+        (numbers,) = shared.stats()
+        if numbers["rows_drawn"] == 30:
+            break
+    assert numbers["rows_drawn"] == 30
     shared.close()

@@ -254,6 +254,39 @@ def test_a_writer_of_the_same_name_takes_over() -> None:
     assert rewards(shard) == list(range(15))
 
 
+def test_late_chunks_of_a_writer_that_left_are_recognised(tmp_path: Path) -> None:
+    shard = shard_in(tmp_path / "shard")
+    for expected in (1, 2):
+        _, turn = shard.register("one", 1)
+        assert turn == expected
+        shard.unregister("one", turn)
+    crashed(shard)
+    again = shard_in(tmp_path / "shard")
+    assert again.register("one", 1)[1] == 3
+    with pytest.raises(ValueError, match="has lost its lanes"):
+        now(again.add("one", 2, 1, next(chunks(0, 1))))
+
+
+def test_a_writer_that_waits_keeps_its_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backsweep.integrations.ray.shard.FORGET_AFTER", 0.0)
+    shard = shard_in(None, RateLimiter(min_size=5, samples_per_insert=1.0, error_buffer=1.0), lanes=1)
+    _, turn = shard.register("one", 1)
+
+    async def play() -> None:
+        sent = list(chunks(0, 3))
+        waiting = [asyncio.create_task(shard.add("one", turn, n, arrays)) for n, arrays in enumerate(sent, 1)]
+        await asyncio.sleep(0.01)
+        assert not waiting[-1].done()
+        with pytest.raises(ValueError, match="num_envs must be at most the 0 lanes"):
+            shard.register("two", 1)
+        while not waiting[-1].done():
+            await shard.sample(10, None)
+            await asyncio.sleep(0)
+
+    now(play())
+    assert shard.register("two", 1)[0] == [0]
+
+
 # -- the limiter --------------------------------------------------------------------------------------------------
 
 

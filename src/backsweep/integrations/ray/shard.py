@@ -31,10 +31,12 @@ class Sender:
 
     lanes: NDArray[np.int64]
     turn: int
-    """How often a writer of this name has registered; a new one replaces the old one."""
+    """The number of its registration, so that late chunks of an earlier writer of its name are recognised."""
     sequence: int = 0
     """The number of its last chunk that was added."""
     seen: float = field(default_factory=time.monotonic)
+    waiting: int = 0
+    """The number of its chunks that wait for the limiter or for an earlier chunk."""
 
 
 class Shard:
@@ -67,6 +69,7 @@ class Shard:
         journal_bytes: int,
     ) -> None:
         self._senders: dict[str, Sender] = {}
+        self._turns = 0
         self._waiting: list[asyncio.Future[None]] = []
         self._limiter = limiter.share(shards)
         self._journal_bytes = journal_bytes
@@ -95,7 +98,8 @@ class Shard:
         before = self._senders.pop(name, None)
         taken = {lane for sender in self._senders.values() for lane in sender.lanes.tolist()}
         free = [lane for lane in range(self._replay.num_envs) if lane not in taken]
-        for other in sorted(self._senders, key=lambda each: self._senders[each].seen):
+        silent = [each for each, sender in self._senders.items() if not sender.waiting]
+        for other in sorted(silent, key=lambda each: self._senders[each].seen):
             if len(free) >= num_envs or time.monotonic() - self._senders[other].seen < FORGET_AFTER:
                 break
             free += self._senders.pop(other).lanes.tolist()
@@ -107,7 +111,8 @@ class Shard:
                 f"writers that are done, or make the SharedReplay with more lanes than {self._replay.num_envs}"
             )
         lanes = np.asarray(sorted(free[:num_envs]), np.int64)
-        self._senders[name] = Sender(lanes, 1 if before is None else before.turn + 1)
+        self._turns += 1
+        self._senders[name] = Sender(lanes, self._turns)
         self._write({"kind": "writers", **self._state()}, {})
         return lanes.tolist(), self._senders[name].turn
 
@@ -134,7 +139,11 @@ class Shard:
                 return self._replay.total
             if sequence == sender.sequence + 1 and self._limiter.may_insert():
                 break
-            await self._change()
+            sender.waiting += 1
+            try:
+                await self._change()
+            finally:
+                sender.waiting -= 1
         if self._disk_error is not None:
             raise self._disk_error
         chunk, before = Chunk(**arrays), self._replay.total
@@ -167,6 +176,11 @@ class Shard:
         self._wake()
         return batch
 
+    def not_used(self, batches: list[Batch]) -> None:
+        """Take these batches, which nobody got to see, out of the limiter's count."""
+        self._limiter.sampled -= sum(len(batch) for batch in batches)
+        self._wake()
+
     def update_priorities(self, row: NDArray[np.int64], values: NDArray[Any], name: str) -> None:
         """Update priorities from TD errors or priorities."""
         self._replay.update_priorities(row, **{name: values})
@@ -194,7 +208,7 @@ class Shard:
         """Save this shard to another folder, from which a new one can start."""
         place = ShardFolder(Path(folder), sync=True)
         try:
-            place.begin(self._replay, {"writers": {}, "sampled": self._limiter.sampled})
+            place.begin(self._replay, {"writers": {}, "turns": self._turns, "sampled": self._limiter.sampled})
         finally:
             place.close()
 
@@ -227,7 +241,7 @@ class Shard:
             name: {"lanes": sender.lanes.tolist(), "turn": sender.turn, "sequence": sender.sequence}
             for name, sender in self._senders.items()
         }
-        return {"writers": writers, "sampled": self._limiter.sampled}
+        return {"writers": writers, "turns": self._turns, "sampled": self._limiter.sampled}
 
     def _apply(self, data: dict[str, Any]) -> None:
         """Apply a record of the journal, whose rows are already in the replay."""
@@ -240,6 +254,8 @@ class Shard:
                 name: Sender(np.asarray(entry["lanes"], np.int64), int(entry["turn"]), int(entry["sequence"]))
                 for name, entry in data["writers"].items()
             }
+            # Journals of the first releases do not hold the number.
+            self._turns = max([int(data.get("turns", 0)), *(sender.turn for sender in self._senders.values())])
 
     # -- waiting --------------------------------------------------------------------------------------------------
 

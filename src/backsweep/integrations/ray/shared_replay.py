@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import uuid
 import zlib
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,11 @@ class SharedReplay:
             "num_envs": positive_int("lanes", lanes),
             "check_autoreset": "off",
         }
+        if whole["capacity"] < lanes:
+            raise ValueError(
+                f"capacity must be at least shards * lanes = {count} * {lanes}, since each shard has a part of it and "
+                f"each lane a row, got {capacity}"
+            )
         Replay(**{**whole, "file": None})  # invalid options raise here rather than in the shards
         if limiter is not None and limiter.min_size > capacity:
             raise ValueError(f"limiter: min_size must be at most the capacity, {capacity}, got {limiter.min_size}")
@@ -114,8 +121,6 @@ class SharedReplay:
                 f"journal: {folder} already holds a shared replay; continue it with "
                 f"SharedReplay.load({str(folder)!r}, journal={str(folder)!r}), or name an empty folder"
             )
-        if folder is not None:
-            _describe(folder, count)
         each = [{**whole, "seed": seed * count + shard} for shard in range(count)]
         self._start(each, limiter, folder, None, sync, journal_bytes, actor_options)
 
@@ -142,16 +147,17 @@ class SharedReplay:
             Folder of the journal, as for a new shared replay.
         sampler, encoder
             Needed only for user-defined classes.
-        limiter, sync, journal_bytes, actor_options
+        limiter
+            By default the one that it was saved with.
+        sync, journal_bytes, actor_options
             As for a new shared replay.
         """
         source = Path(folder)
-        count = _described(source)
+        count, saved_limiter = _described(source)
+        limiter = saved_limiter if limiter is None else limiter
         goes_on = journal is not None and Path(journal).resolve() == source.resolve()
-        if journal is not None and not goes_on:
-            if (Path(journal) / DESCRIPTION).exists():
-                raise ValueError(f"journal: {journal} already holds a shared replay; name an empty folder")
-            _describe(Path(journal), count)
+        if journal is not None and not goes_on and (Path(journal) / DESCRIPTION).exists():
+            raise ValueError(f"journal: {journal} already holds a shared replay; name an empty folder")
         each = [_settings(source, shard, sampler, encoder) for shard in range(count)]
         shared = cls.__new__(cls)
         place = None if journal is None else Path(journal)
@@ -171,22 +177,41 @@ class SharedReplay:
         self.observation_space, self.action_space = each[0]["observation_space"], each[0]["action_space"]
         self._builder_options = {name: each[0][name] for name in BUILDER_OPTIONS if name in each[0]}
         self._next_shard = 0
+        self._limiter = limiter or RateLimiter()
+        places = [] if folder is None else [_shard_folder(folder.absolute(), shard) for shard in range(len(each))]
+        new = [place for place in places if not place.exists()]
+        if folder is not None and len(new) < len(places) and not (folder / DESCRIPTION).exists():
+            raise ValueError(
+                f"journal: {folder} holds parts of a shared replay that never started; remove them, or name an "
+                "empty folder"
+            )
         # Without a journal a restarted shard would silently be empty.
         restarts = {"max_restarts": -1, "max_task_retries": -1} if folder is not None else {"max_restarts": 0}
         actor: Any = ray.remote(Shard).options(**{"max_concurrency": 10_000, **restarts, **(actor_options or {})})
         self._shards = [
             actor.remote(
                 options,
-                limiter or RateLimiter(),
+                self._limiter,
                 len(each),
-                None if folder is None else str(_shard_folder(folder.absolute(), shard)),
+                str(places[shard]) if places else None,
                 None if source is None else str(_shard_folder(source.absolute(), shard)),
                 sync,
                 positive_int("journal_bytes", journal_bytes),
             )
             for shard, options in enumerate(each)
         ]
-        self.stats()  # raises the error of a shard that failed to start
+        try:
+            self.stats()  # raises the error of a shard that failed to start
+            if folder is not None:
+                _describe(folder, len(each), self._limiter)
+        except BaseException:
+            for shard in self._shards:
+                with contextlib.suppress(Exception):  # one that has not started yet would write after its end
+                    ray.get(shard.stats.remote(), timeout=5)
+            self.close()
+            for place in new:
+                shutil.rmtree(place, ignore_errors=True)
+            raise
 
     @property
     def shards(self) -> list[Any]:
@@ -273,10 +298,14 @@ class SharedReplay:
         """
         asked: deque[tuple[Any, int]] = deque()
         prefetch, group = positive_int("prefetch", prefetch), positive_int("group", group)
-        while True:
-            while len(asked) < prefetch:
-                asked.append(self._ask(batch_size, group, timeout))
-            yield from self._received(*asked.popleft())
+        try:
+            while True:
+                while len(asked) < prefetch:
+                    asked.append(self._ask(batch_size, group, timeout))
+                yield from self._received(*asked.popleft())
+        finally:
+            for reference, shard in asked:  # the rate limiter counts only what somebody received
+                self._shards[shard].not_used.remote(reference)
 
     def _ask(self, batch_size: int, group: int, timeout: float | None) -> tuple[Any, int]:
         shard, self._next_shard = self._next_shard, (self._next_shard + 1) % len(self._shards)
@@ -340,7 +369,7 @@ class SharedReplay:
         """
         place = Path(folder).absolute()
         answers([actor.save.remote(str(_shard_folder(place, shard))) for shard, actor in enumerate(self._shards)])
-        _describe(place, len(self._shards))
+        _describe(place, len(self._shards), self._limiter)
 
     def checkpoint(self) -> None:
         """Let the shards save their replays and clear their journals."""
@@ -372,23 +401,25 @@ def _settings(folder: Path, shard: int, sampler: Sampler | None, encoder: Any) -
         raise SnapshotError(place, f"its settings cannot be used ({error})", saving.NOT_OURS) from error
 
 
-def _describe(folder: Path, shards: int) -> None:
+def _describe(folder: Path, shards: int, limiter: RateLimiter) -> None:
     files.make_folder(folder)
-    text = json.dumps({"kind": KIND, "version": VERSION, "shards": shards}).encode()
+    text = json.dumps({"kind": KIND, "version": VERSION, "shards": shards, "limiter": asdict(limiter)}).encode()
     files.stage(folder / DESCRIPTION, text)
     files.publish(folder / DESCRIPTION)
     files.force_folder(folder)
 
 
-def _described(folder: Path) -> int:
+def _described(folder: Path) -> tuple[int, RateLimiter | None]:
+    """Return the number of shards and the limiter; None in saves of the first releases."""
     path = folder / DESCRIPTION
     advice = "Name a folder that SharedReplay saved to, or that it had its journal in"
     try:
         found = json.loads(files.read_whole(path))
         shards = found["shards"]
         good = found["kind"] == KIND and found["version"] == VERSION and type(shards) is int and 0 < shards <= 10_000
+        limiter = RateLimiter(**found["limiter"]) if "limiter" in found else None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SnapshotError(path, f"it cannot be read ({error})", advice) from error
     if not good:
         raise SnapshotError(path, "it does not describe a shared replay of this release", advice)
-    return int(shards)
+    return int(shards), limiter

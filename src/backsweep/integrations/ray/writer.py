@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections import deque
 from types import TracebackType
 from typing import Any, Self
@@ -26,10 +28,21 @@ def answer(reference: Any) -> Any:
             raise cause from None
         raise
     except ray.exceptions.RayActorError as error:
-        raise SharedReplayError(
-            f"a shard of the shared replay is lost ({str(error).splitlines()[0]}). With journal=FOLDER it restarts "
-            "automatically and loses no acknowledged row; without, its rows were only in memory"
-        ) from error
+        raise SharedReplayError(_why_lost(error)) from error
+
+
+def _why_lost(error: ray.exceptions.RayActorError) -> str:
+    said = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    if error.actor_init_failed:
+        # Ray keeps only the text of what the shard raised, at the end of a traceback.
+        raised = list(re.finditer(r"^[\w.]+: ", said, re.MULTILINE))
+        return f"a shard could not start: {said[raised[-1].start() :].strip() if raised else said}"
+    if "`ray.kill`" in said:
+        return "the shared replay was closed; SharedReplay.load continues one that had a journal or was saved"
+    return (
+        f"a shard of the shared replay is lost ({said.splitlines()[0]}). With journal=FOLDER it restarts "
+        "automatically and loses no acknowledged row; without, its rows were only in memory"
+    )
 
 
 def answers(references: list[Any]) -> list[Any]:
@@ -42,7 +55,7 @@ class Writer:
 
     `add` returns at once while at most `in_flight` chunks are unacknowledged, and otherwise waits for the oldest, which
     may itself wait for the rate limiter. Steps are safe once their chunk is acknowledged: `flush` waits for that. A
-    ``with`` block flushes and closes the writer at its end.
+    ``with`` block flushes and closes the writer at its end; after an error in the block it only releases the lanes.
     """
 
     def __init__(self, shard: Any, name: str, builder: ChunkBuilder, *, in_flight: int) -> None:
@@ -109,8 +122,11 @@ class Writer:
         """Flush, and release the lanes."""
         if not self._closed:
             self.flush()
-            self._closed = True
-            answer(self._shard.unregister.remote(self.name, self._turn))
+            self._release()
+
+    def _release(self) -> None:
+        self._closed = True
+        answer(self._shard.unregister.remote(self.name, self._turn))
 
     def __enter__(self) -> Self:
         return self
@@ -120,3 +136,6 @@ class Writer:
     ) -> None:
         if kind is None:
             self.close()
+        elif not self._closed:
+            with contextlib.suppress(Exception):  # the error of the block is the one to see
+                self._release()
