@@ -56,13 +56,12 @@ def checked_errors(values: ArrayLike, rows: Rows, name: str) -> NDArray[np.float
     return np.ascontiguousarray(errors.reshape(-1), dtype=np.float64)
 
 
-def refuse_update(rows: Rows, errors: NDArray[np.float64], name: str, total: int) -> NoReturn:
+def refuse_update(rows: Rows, errors: NDArray[np.float64], name: str, total: int, *, plans: bool) -> NoReturn:
     """Raise an error that says what is wrong with a priority update."""
     if not np.isfinite(errors).all():
-        raise ValueError(
-            f"{name} must be finite, got {errors[~np.isfinite(errors)][0]} (batch.target is NaN for rows that are "
-            "newer than the last renew_values: use your own target there)"
-        )
+        found = errors[~np.isfinite(errors)][0]
+        hint = " (batch.target is NaN for rows that are newer than the last renew_values: use your own target there)"
+        raise ValueError(f"{name} must be finite, got {found}{hint if plans and np.isnan(found) else ''}")
     if rows.min() < 0 or rows.max() >= total:
         raise ValueError(f"row must hold serial numbers from 0 to {total - 1}, got {rows.min()} to {rows.max()}")
     raise ValueError(f"{name} must be 0 or more, got {errors.min()}")

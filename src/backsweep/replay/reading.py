@@ -174,7 +174,7 @@ class Reading(ReplayComponents):
             oldest = total - self._counters[LIVE]
             late = reading_kernels.check_updates(rows, errors, oldest, total, priority is not None)
             if late < 0:
-                refuse_update(rows, errors, name, total)
+                refuse_update(rows, errors, name, total, plans=self._planner is not None)
             if late > 0:
                 self._stale_updates += late
                 live = self._store.are_live(rows)
