@@ -18,7 +18,7 @@ from backsweep.jit.kernel_cache import COMPILED
 SOURCE = Path(__file__).parent.parent / "src" / "backsweep"
 
 LAYERS = [
-    *("trees", "types", "checks", "cores", "machine_memory", "run_files"),
+    *("trees", "types", "checks", "cores", "machine_memory", "run_files", "signals"),
     *("jit", "snapshot", "record_files", "encoding", "store", "graph", "store.ingest_kernels", "store.ingest", "sweep"),
     *("planning", "samplers"),
     *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection", "view"),

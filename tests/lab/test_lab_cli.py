@@ -10,19 +10,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from backsweep.agent import RunConfig
+from backsweep.agent import RunConfig, RunError
+from backsweep.agent.session.folder import locked
 from backsweep.cli import main
 from backsweep.lab import cli
 from backsweep.lab.claims.evidence import ADDED_LATER, configuration_key
 from backsweep.lab.claims.question import Grid, Variant
 from backsweep.lab.runs import jobs
-from backsweep.lab.runs.engine import run_jobs, shares_of
+from backsweep.lab.runs.engine import run_jobs, shares_of, terminated_like_interrupted
 from backsweep.lab.runs.progress import JobProgress, duration
+from backsweep.lab.runs.worker import work
 from trainer_helpers import paper_config
 
 
@@ -94,8 +97,6 @@ def test_fleets_share_runs_with_processes_and_interrupted_runs_go_on(tmp_path: P
     plan = small_grid("fleet", tmp_path)
     (job,) = plan.jobs
     assert job.runs == 2
-    from backsweep.lab.runs.worker import work
-
     assert work(job.order) == 0
     assert small_grid("process", tmp_path).finished == 2
 
@@ -127,14 +128,13 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGTERM
     (resumed,) = [entry for entry in small_grid("process", tmp_path, **long).jobs if entry.resumed]
     before = records.read_bytes()
-    from backsweep.lab.runs.worker import work
-
     assert work(resumed.order) == 0
     assert records.read_bytes().startswith(before)
     assert small_grid("process", tmp_path, **long).finished == 1
 
 
-def test_terminating_the_command_stops_its_jobs_in_good_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_ending_the_command_stops_its_jobs_in_good_order(ending: signal.Signals, tmp_path: Path) -> None:
     long = {"steps": 50_000, "epsilon_steps": 1_000, "evaluation_interval": 50_000}
     code = (
         "import json, sys; from pathlib import Path; from backsweep.lab.runs.engine import run_jobs; "
@@ -151,10 +151,68 @@ def test_terminating_the_command_stops_its_jobs_in_good_order(tmp_path: Path) ->
     while not all(records.exists() and records.stat().st_size > 100 for records in watched):
         assert process.poll() is None
         time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(ending)
     process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == (-ending if ending == signal.SIGKILL else 130)
+    wait_until_free(path.parent for path in watched)  # the jobs of a killed command end after it
     assert [job.resumed for job in small_grid("process", tmp_path, **long).jobs] == [True, True]
+
+
+def wait_until_free(folders: Iterable[Path]) -> None:
+    """Return when no process trains in these folders."""
+    deadline = time.monotonic() + 60
+    for folder in folders:
+        while True:
+            try:
+                with locked(folder):
+                    break
+            except RunError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+
+def test_a_program_that_outlives_its_terminal_ignores_its_end() -> None:
+    with pytest.raises(KeyboardInterrupt), terminated_like_interrupted():
+        signal.raise_signal(signal.SIGHUP)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with terminated_like_interrupted():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_run_that_another_process_trains_is_not_removed(tmp_path: Path) -> None:
+    (job,) = [each for each in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in each.name]
+    folder = Path(job.order["folder"])
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(job.order["configs"]["."]))
+    (again,) = [each for each in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in each.name]
+    assert again.order["removed"] == [str(folder)]
+    with locked(folder), pytest.raises(RunError, match="is being trained by another process"):
+        work(again.order)
+    assert (folder / "config.json").exists()
+    assert work(again.order) == 0
+
+
+def test_killed_in_its_first_checkpoint_a_run_starts_again(tmp_path: Path) -> None:
+    (job,) = [each for each in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in each.name]
+    folder = Path(job.order["folder"])
+    (folder / "checkpoints" / "a" / "replay-0").mkdir(parents=True)
+    (folder / "checkpoints" / "a" / "state").mkdir()
+    (folder / "config.json").write_text(json.dumps(job.order["configs"]["."]))
+    (again,) = [each for each in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in each.name]
+    assert (again.resumed, again.order["removed"]) == (False, [str(folder)])
+    assert work(again.order) == 0
+    # A damaged one is an error instead: it may be all that is left of a long run.
+    (folder / "finished.json").unlink()
+    state = folder / "checkpoints" / "a" / "state"
+    state.mkdir(parents=True)
+    (state / "manifest.json").write_text("{}")
+    (again,) = [each for each in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in each.name]
+    assert again.resumed
+    with pytest.raises(RunError, match="no checkpoint can be used"):
+        work(again.order)
 
 
 def test_runs_recorded_before_an_option_existed_are_known(tmp_path: Path) -> None:

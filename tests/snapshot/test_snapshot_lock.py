@@ -46,6 +46,22 @@ def test_a_second_writer_is_refused_while_the_first_one_writes(tmp_path: Path) -
     assert_same(load(tmp_path).arrays, NEW)
 
 
+def test_a_lock_that_was_removed_before_it_was_held_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who removed it may hold another one of its name by now."""
+    fcntl = pytest.importorskip("fcntl")
+    original = fcntl.flock
+
+    def late(handle: int, how: int) -> None:
+        (tmp_path / LOCK_NAME).unlink()
+        monkeypatch.setattr(fcntl, "flock", original)
+        original(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(SnapshotError, match="another process removed this folder"):
+        save(tmp_path, NEW)
+    save(tmp_path, NEW)
+
+
 def test_a_save_inside_a_save_is_refused_and_the_outer_one_succeeds(tmp_path: Path) -> None:
     refused = []
 

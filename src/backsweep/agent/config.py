@@ -261,8 +261,8 @@ class SessionConfig:
     back. auto takes the fastest on this processor by a short measurement, which is kept. Results differ by rounding
     alone; a resumed run keeps what it started with."""
     engine: Literal["auto", "compiled", "plain"] = "auto"
-    """How runs are stepped: together by compiled code and threads, or one by one by plain calls. The results are the
-    same. auto uses compiled code for fleets of the project's own tasks."""
+    """How runs are stepped: together by compiled code and threads, or one by one by plain calls. Results differ
+    by rounding alone. auto uses compiled code for fleets of the project's own tasks."""
     fleet_threads: int | None = None
     """Threads that step the runs of a fleet; by default one per core."""
     groups: int = 2

@@ -49,6 +49,8 @@ def writer_lock(folder: Path) -> Iterator[None]:
             # A file system without locks: the lock is advisory, so save without it.
             if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK):
                 raise
+        if not _is_there(folder / LOCK_NAME, handle):
+            raise WriterError(folder, "another process removed this folder just now", "Try again")
         try:
             yield
         finally:
@@ -57,3 +59,11 @@ def writer_lock(folder: Path) -> Iterator[None]:
                 fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)
+
+
+def _is_there(path: Path, handle: int) -> bool:
+    """Return whether a path still leads to an open file: who removed it may have made another one since."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from backsweep.agent.session.checkpoint import newest_replay
 from backsweep.agent.session.cli import parse_training
 from backsweep.cli import main
 from trainer_helpers import command, comparable_records
@@ -52,6 +54,27 @@ def test_from_an_empty_folder_to_an_agent_on_film(tmp_path: Path) -> None:
     assert main(["watch", str(run), "--out", str(tmp_path / "episode.gif")]) == 0
     with Image.open(tmp_path / "episode.gif") as film:
         assert film.n_frames > 5
+
+
+def test_a_closed_terminal_stops_training_with_a_checkpoint(tmp_path: Path) -> None:
+    screen, terminal = os.openpty()
+    started = subprocess.Popen(
+        [sys.executable, "-m", "backsweep.cli", "train", "nchain-10", "--steps", "200_000", "--folder", "run"],
+        cwd=tmp_path,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    records = tmp_path / "run" / "records.jsonl"
+    while not (records.exists() and records.stat().st_size):
+        assert started.poll() is None
+        assert os.read(screen, 10_000)
+    started.send_signal(signal.SIGHUP)
+    os.close(screen)  # what is still written there is an error
+    assert started.wait(120) == 128 + signal.SIGHUP
+    last = json.loads((tmp_path / "run" / "sessions.jsonl").read_text().splitlines()[-1])
+    assert last["event"] == "stopped"
+    assert newest_replay(tmp_path / "run").step == last["step"]
 
 
 def test_two_processes_give_the_same_records(tmp_path: Path) -> None:

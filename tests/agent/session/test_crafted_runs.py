@@ -87,7 +87,7 @@ STATES: dict[str, tuple[str, Change, str]] = {
         set_state("explorer", {"bit_generator": "PCG64", "state": {"state": -1, "inc": 2**200}}),
         "cannot be",
     ),
-    "a run twice": ("fleet", same_name, "names a run twice"),
+    "a run twice": ("fleet", same_name, "runs must have different names"),
 }
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from backsweep.agent import RunConfig, RunError, resume, train
+from backsweep.agent import RunConfig, RunError, resume, train, train_fleet
 from backsweep.agent.fleet.run import stored_frames
 from backsweep.agent.session import checkpoint as checkpoints
+from backsweep.agent.session.records import RecordWriter
 from backsweep.agent.session.session import Session
 from backsweep.snapshot import SnapshotError, files
 from trainer_helpers import chain, check_same_records, comparable_records, grid, paper_config
@@ -179,6 +180,22 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_loads(
     assert comparable_records(folder) == comparable_records(tmp_path / "whole")
 
 
+def test_the_checkpoint_after_a_damaged_one_never_replaces_the_only_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _stopped(tmp_path, monkeypatch)
+    (_, newest, _), (_, older, _) = checkpoints._slots(folder)
+    segment = next((newest / "state" / "segments").iterdir())
+    segment.write_bytes(segment.read_bytes()[:-1])
+    loaded = checkpoints.load(folder, device="cpu", warn=print)
+    assert checkpoints._next_slot(folder) == newest
+    assert [slot for _, slot, _ in checkpoints._slots(folder)] == [older]
+    assert loaded.fleet.step == 700
+    (result,) = resume(folder, quiet=True)
+    assert result.finished
+    assert [path.name for path in (folder / "checkpoints").iterdir()] in (["a"], ["b"])
+
+
 def test_a_checkpoint_torn_between_replay_and_state_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,6 +242,56 @@ def test_a_full_disk_is_said_plainly_and_the_checkpoint_before_loads(
     assert result.finished
     train(config, tmp_path / "whole", quiet=True)
     assert comparable_records(tmp_path / "run") == comparable_records(tmp_path / "whole")
+
+
+def test_a_full_disk_while_records_are_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = chain(method="ter")
+    original = RecordWriter.write
+
+    class Full:
+        """A file on a full disk."""
+
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def write(self, line: bytes) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def close(self) -> None:
+            if not self.file.closed:
+                self.file.close()
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def write(self: RecordWriter, record: Any) -> None:
+        if record.step >= 900:
+            self._file = Full(self._file)
+        original(self, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordWriter, "write", write)
+        with pytest.raises(
+            ValueError, match=r"records\.jsonl cannot be written: No space left on device.*resume the run"
+        ):
+            train(config, tmp_path / "run", quiet=True, checkpoint_interval=100)
+    (result,) = resume(tmp_path / "run", quiet=True)
+    assert result.finished
+    train(config, tmp_path / "whole", quiet=True)
+    assert comparable_records(tmp_path / "run") == comparable_records(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["../one"], "a run must be named by a folder inside of"),
+        (["one", "./one"], "runs must have different names"),
+        (["one", "checkpoints"], "a run must not be named like a file of its fleet, got 'checkpoints'"),
+        (["fleet.json"], "a run must not be named like a file of its fleet"),
+    ],
+)
+def test_names_of_runs_that_could_not_be_resumed_are_refused(names: list[str], why: str, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=why):
+        train_fleet({name: chain(seed=seed) for seed, name in enumerate(names)}, tmp_path / "fleet", quiet=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_records_that_went_missing_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ def test_a_checkpoint_cannot_name_a_folder_elsewhere(
 
     for slot in (tmp_path / "run" / "checkpoints").iterdir():
         rewrite_snapshot(slot / "state", checkpoints.KIND, change)
-    with pytest.raises(RunError, match="names a run outside of it"):
+    with pytest.raises(RunError, match="a run must be named by a folder inside of"):
         resume(tmp_path / "run", quiet=True)
     assert (victim / "agent" / "manifest.json").read_text() == (victim / "records.jsonl").read_text() == "precious"
 

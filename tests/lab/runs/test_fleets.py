@@ -10,6 +10,8 @@ import pytest
 
 from backsweep.agent import RunConfig
 from backsweep.agent.fleet import fleet
+from backsweep.agent.fleet.plain_engine import retire
+from backsweep.agent.session.session import Session
 from backsweep.lab.claims.question import Grid
 from backsweep.lab.claims.questions import find_question
 from backsweep.lab.claims.questions.shared import MINIGRID, WITH_SHUFFLED, variant
@@ -140,6 +142,45 @@ def test_a_run_that_failed_begins_again_and_takes_nobody_with_it(tmp_path: Path)
     assert work(again.order) == 0
     assert not run.exists()
     assert len(list(place.glob("*/finished.json"))) == 3
+    assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
+
+
+def test_a_run_that_failed_after_the_newest_checkpoint_goes_on_with_its_fleet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fleet's checkpoint needs its records, so it must not begin again elsewhere and lose them."""
+    (job,) = plan(tmp_path, minigrid())
+    original = Session._failed
+    failing = "unlock-uer-seed-100"
+
+    def fail(self: Session) -> None:
+        if self.fleet.step == 60 and len(self.files) == 4:
+            index = [files.name for files in self.files].index(failing)
+            self._hand_back()
+            self._drop_engine()
+            retire(self.fleet, index, RuntimeError("made up"), self._failed)
+        move(self)
+
+    def killed(self: Session, run: Any, error: Exception) -> None:
+        original(self, run, error)
+        raise KeyboardInterrupt  # before the next checkpoint
+
+    move = Session._move
+    job.order["session"] = {"checkpoint_interval": 30}
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_move", fail)
+        patch.setattr(Session, "_failed", killed)
+        with pytest.raises(KeyboardInterrupt):
+            work(job.order)
+    (again,) = plan(tmp_path, minigrid())
+    assert (again.runs, again.resumed) == (4, True)
+    with monkeypatch.context() as patch:  # this time nothing kills it
+        patch.setattr(Session, "_move", fail)
+        assert work({**again.order, "session": {"checkpoint_interval": 30}}) == 1
+    (last,) = plan(tmp_path, minigrid())
+    assert (last.runs, last.resumed) == (1, False)
+    assert [Path(path).name for path in last.order["removed"]] == [failing]
+    assert work(last.order) == 0
     assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
 
 

@@ -25,6 +25,8 @@ from backsweep.lab.runs import jobs
 from backsweep.lab.runs.packing import compact, pack, thinned
 from backsweep.lab.runs.worker import work
 from backsweep.record_files import without_digest
+from backsweep.snapshot.errors import WriterError
+from backsweep.snapshot.lock import writer_lock
 from trainer_helpers import paper_config
 
 OPTIONS: dict[str, Any] = {
@@ -190,7 +192,7 @@ def test_a_python_without_lzma_is_named(runs: Path, tmp_path: Path, monkeypatch:
         list(read_archive(file))
     with pytest.raises(ValueError, match="this Python was built without lzma"):
         pack([runs / "alone"], tmp_path / "b")
-    assert not [path for path in (tmp_path / "b").rglob("*") if path.is_file()]
+    assert [path.name for path in (tmp_path / "b").rglob("*") if path.is_file()] == ["writer.lock"]
 
 
 def test_an_archive_that_cannot_be_read_is_never_written_over(runs: Path, tmp_path: Path) -> None:
@@ -213,6 +215,14 @@ def test_an_archive_that_cannot_be_read_is_never_written_over(runs: Path, tmp_pa
         pack([runs / "fleet"], tmp_path)
     assert read_evidence(tmp_path / "runs").torn == {"nchain-6.paper.runs.jsonl.xz": 1}
     assert "line 1 cannot be read" in pack([tmp_path / "runs"], tmp_path / "other").refused[0]
+
+
+def test_two_packings_at_once_lose_nothing(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "results" / "runs").mkdir(parents=True)
+    with writer_lock(tmp_path / "results" / "runs"), pytest.raises(WriterError, match="another writer"):
+        pack([runs], tmp_path / "results")
+    assert not archives_below(tmp_path / "results")
+    assert pack([runs], tmp_path / "results").packed
 
 
 def test_packing_again_changes_nothing(runs: Path, tmp_path: Path) -> None:

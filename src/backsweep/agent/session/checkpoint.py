@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.folder import RunError, check_import
+from backsweep.agent.session.folder import SINGLE, RunError, check_import, check_run_names
 from backsweep.agent.session.records import RecordWriter, checked_digest
 from backsweep.checks import is_number
 from backsweep.record_files import RecordsError
@@ -35,6 +35,7 @@ from backsweep.snapshot import SnapshotError, files, read_metadata, read_snapsho
 from backsweep.snapshot.saved_component import arrays_below
 
 SLOTS = ("a", "b")
+DAMAGED = ".damaged"
 RUNS, RUN = "lanes", "lane"
 """What the runs of a fleet are called on disk; earlier releases called them lanes."""
 KIND, AGENT_KIND = "backsweep training", "backsweep agent"
@@ -84,7 +85,8 @@ def _newest_replay(folder: Path, name: str | None) -> SavedReplay:
     if name is None and len(names) > 1:
         raise RunError(f"{folder} holds {len(names)} runs: name one of {', '.join(names)}")
     if name is not None and name not in names:
-        raise RunError(f"{folder} has no run {name!r} in its checkpoint; it has {', '.join(names)}")
+        there = "it holds a single run, so name none" if names == [SINGLE] else f"it has {', '.join(names)}"
+        raise RunError(f"{folder} has no run {name!r} in its checkpoint; {there}")
     index = 0 if name is None else names.index(name)
     return SavedReplay(Replay.load(slot / f"replay-{index}"), _config_of(slot, runs[index]), step)
 
@@ -129,12 +131,15 @@ def _load_newest(folder: Path, device: str, warn: Callable[[str], None], allow_i
             f"{folder} has no checkpoint yet: the run stopped before its first one. Start it again with the command "
             "that started it and --restart, which renames the old folder"
         )
-    reasons = []
+    reasons: list[str] = []
     for step, slot, reason in slots:
         try:
             if reason is not None:
                 raise reason
-            return _load_slot(folder, slot, device, allow_import)
+            loaded = _load_slot(folder, slot, device, allow_import)
+            for _, damaged, _ in slots[: len(reasons)]:
+                _set_aside(damaged)
+            return loaded
         except (SnapshotError, RecordsError, OSError) as error:
             reasons.append(f"{slot.name}: {error}")
             if len(reasons) < len(slots):
@@ -143,15 +148,38 @@ def _load_newest(folder: Path, device: str, warn: Callable[[str], None], allow_i
     raise RunError("no checkpoint can be used:\n  " + "\n  ".join(reasons))
 
 
+def _set_aside(slot: Path) -> None:
+    """Rename a damaged slot: it would count as the newest, and the next checkpoint would replace the complete one."""
+    aside = slot.with_name(slot.name + DAMAGED)
+    shutil.rmtree(aside, ignore_errors=True)
+    slot.rename(aside)
+
+
 def keep_newest(folder: Path) -> None:
-    """Delete the older slot of a finished run."""
-    for _, slot, _ in _slots(folder)[1:]:
-        shutil.rmtree(slot, ignore_errors=True)
+    """Delete all but the newest slot of a finished run."""
+    newest = [slot for _, slot, _ in _slots(folder)[:1]]
+    for slot in (folder / CHECKPOINTS).iterdir():
+        if slot not in newest:
+            shutil.rmtree(slot, ignore_errors=True)
 
 
 def exists(folder: Path) -> bool:
     """Return whether there is a checkpoint to resume from."""
     return any(reason is None for _, _, reason in _slots(folder))
+
+
+def holds(folder: Path, name: str) -> bool:
+    """Return whether resuming the session in a folder would continue a run.
+
+    A damaged checkpoint counts, because whoever resumes it is told what is wrong with it.
+    """
+    with _refused(folder / CHECKPOINTS):
+        slots = _slots(folder)
+        whole = [slot for _, slot, reason in slots if reason is None]
+        if not whole:
+            return bool(slots)
+        runs = read_metadata(whole[0] / STATE, kind=KIND, versions={VERSION})[RUNS]
+        return name in [run["name"] for run in runs]
 
 
 def remove(folder: Path) -> None:
@@ -242,12 +270,10 @@ def _config_of(slot: Path, run: Mapping[str, Any]) -> RunConfig:
 
 def _check_names(folder: Path, names: Sequence[Any]) -> None:
     """Refuse a run outside the folder: its records would be truncated, and its agent replaced."""
-    root = folder.resolve()
-    for name in names:
-        if not isinstance(name, str) or not (folder / name).resolve().is_relative_to(root):
-            raise RunError(f"the checkpoint in {folder} names a run outside of it, {name!r}: do not resume it")
-    if len({(folder / name).resolve() for name in names}) < len(names):
-        raise RunError(f"the checkpoint in {folder} names a run twice: do not resume it")
+    try:
+        check_run_names(folder, names)
+    except ValueError as error:
+        raise RunError(f"the checkpoint in {folder} is not to be resumed: {error}") from error
 
 
 def _check_counts(*counts: Any) -> None:
@@ -262,7 +288,7 @@ def _slots(folder: Path) -> list[tuple[int, Path, SnapshotError | None]]:
     found: list[tuple[int, Path, SnapshotError | None]] = []
     for name in SLOTS:
         slot = folder / CHECKPOINTS / name
-        if not (slot / STATE).exists():
+        if not (slot / STATE / MANIFEST).exists():  # the first one was being written
             continue
         try:
             metadata = read_metadata(slot / STATE, kind=KIND, versions={VERSION})

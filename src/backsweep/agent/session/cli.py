@@ -93,8 +93,8 @@ def add_commands(subparsers: Any) -> None:
 
 def train_command(arguments: Sequence[str]) -> int:
     """Parse the options of `train`, and train."""
-    from backsweep.agent.session.folder import default_folder, usual_folder
-    from backsweep.agent.session.training import SINGLE, start
+    from backsweep.agent.session.folder import SINGLE, default_folder, usual_folder
+    from backsweep.agent.session.training import start
 
     if arguments and set(arguments) <= {"-h", "--help"}:
         print(TRAIN_HELP, end="")

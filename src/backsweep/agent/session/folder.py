@@ -20,9 +20,9 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from backsweep.agent.config import RunConfig
@@ -30,8 +30,11 @@ from backsweep.record_files import json_object
 from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, MACHINE, MANIFEST, SESSIONS, STATE
 from backsweep.snapshot import SnapshotError, files
 from backsweep.snapshot.errors import WriterError
-from backsweep.snapshot.lock import writer_lock
+from backsweep.snapshot.lock import LOCK_NAME, writer_lock
 
+SINGLE = "."
+"""The name of the only run of a session, whose folder is the session's."""
+OWN_NAMES = [(name,) for name in (CHECKPOINTS, FLEET, LOCK_NAME)]
 PACKAGES = ("backsweep", "torch", "numpy", "numba", "gymnasium")
 
 
@@ -63,10 +66,30 @@ def refuse_old_run(folder: Path) -> None:
         )
 
 
-def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
-    """Make a run's folder; `machine` is noted with versions and machine."""
+def check_run_names(folder: Path, names: Sequence[Any]) -> None:
+    """Raise a ValueError if a run of a fleet would lie outside the fleet's folder, or two at the same place."""
+    root = folder.resolve()
+    for name in names:
+        if not isinstance(name, str) or not (folder / name).resolve().is_relative_to(root):
+            raise ValueError(f"a run must be named by a folder inside of {folder}, got {name!r}")
+        if PurePath(name).parts[:1] in OWN_NAMES:
+            raise ValueError(f"a run must not be named like a file of its fleet, got {name!r}")
+    if len({(folder / name).resolve() for name in names}) < len(names):
+        raise ValueError(f"runs must have different names, got {', '.join(map(repr, names))}")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for a run or a fleet, if there is none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
+    """Make a run's folder; `machine` is noted with versions and machine."""
+    make_folder(folder)
+    try:
         write_json(folder / CONFIG, config.to_json())
         write_json(folder / MACHINE, {**describe_machine(), **machine})
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -203,8 +204,16 @@ class RecordWriter:
     def write(self, record: Record) -> None:
         """Append one record and flush it to the operating system."""
         line = record.to_json().encode() + b"\n"
-        self._file.write(line)
-        self._file.flush()
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            with contextlib.suppress(OSError):  # it would try to write the rest again
+                self._file.close()
+            raise RecordsError(
+                f"{self.path} cannot be written: {error.strerror}. When that is solved, resume the run: it continues "
+                "from its last checkpoint"
+            ) from error
         self._digest.update(line)
         self._position += len(line)
         for sink in self._sinks:

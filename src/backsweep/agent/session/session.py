@@ -31,6 +31,7 @@ from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import EvaluationRecord, RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
 from backsweep.record_files import described
 from backsweep.run_files import FINISHED
+from backsweep.signals import endings, leave_terminal
 
 MOST_STEPS_UNSEEN = 1_000
 """The largest number of steps before the display is updated and signals are handled."""
@@ -100,6 +101,8 @@ class Session:
     _timed_updates: int = 0
     _timed_steps: int = 0
     _engine: Engine | PlainEngine | None = None
+    _some_left: bool = False
+    """Whether a run has failed that the newest checkpoint still holds."""
 
     def run(self) -> list[RunResult]:
         """Run until every run is finished or a signal stops it."""
@@ -218,7 +221,7 @@ class Session:
         interval = self.config.checkpoint_interval
         if ending:
             self._finish(ending)
-        elif interval and fleet.passes(interval):
+        elif (interval and fleet.passes(interval)) or self._some_left:
             self._checkpoint()
         self.progress.step(fleet, [(files.shown, files.last) for files in self.files])
         if self.live is not None and fleet.runs and self.live.wants_frame(fleet.step):
@@ -311,6 +314,7 @@ class Session:
             whole = checkpoint.exists(self.folder)
             way_out = "The previous one is complete: free some space and resume" if whole else "It was the first"
             raise RunError(f"the checkpoint of step {fleet.step} could not be written: {error}. {way_out}.") from error
+        self._some_left = False
         self.clock.lap("checkpoint")
 
     def _finish(self, runs: list[int]) -> None:
@@ -341,6 +345,7 @@ class Session:
         files.writer.close()
         self.results.append(RunResult(files.folder, self.fleet.step, False, files.last, str(error)))
         self.progress.failed(files.shown, error)
+        self._some_left = checkpoint.exists(self.folder)
         if not self.fleet.runs:
             raise RunError(f"the run failed at step {self.fleet.step}: {type(error).__name__}: {error}") from error
 
@@ -357,7 +362,7 @@ class Session:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Turn Ctrl-C and SIGTERM into a checkpoint and a clean stop; a second one stops at once."""
+        """Turn Ctrl-C, SIGTERM and a closed terminal into a checkpoint and a clean stop; a second one stops at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -365,8 +370,10 @@ class Session:
         def ask(number: int, frame: FrameType | None) -> None:
             self.stopped_by = number
             signal.signal(number, old[number])
+            if number not in (signal.SIGINT, signal.SIGTERM):
+                leave_terminal()
 
-        old: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        old: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, *endings())}
         for number in old:
             signal.signal(number, ask)
         try:

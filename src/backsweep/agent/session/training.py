@@ -18,11 +18,14 @@ from backsweep.agent.session import checkpoint
 from backsweep.agent.session.checkpoint import Loaded
 from backsweep.agent.session.evaluation.exact_values import exact_evaluator
 from backsweep.agent.session.folder import (
+    SINGLE,
     RunError,
+    check_run_names,
     create_run,
     default_folder,
     is_finished,
     locked,
+    make_folder,
     move_aside,
     read_config,
     refuse_old_run,
@@ -42,8 +45,6 @@ from backsweep.agent.session.session import RunFiles, RunResult, Session
 from backsweep.jit.compilation import most_threads, threads_in_use, use_threads
 from backsweep.run_files import FLEET
 from backsweep.snapshot import SnapshotError
-
-SINGLE = "."  # the name of the only run, whose folder is the session's
 
 
 def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **session: Any) -> RunResult:
@@ -97,6 +98,10 @@ def train_fleet(configs: dict[str, RunConfig], folder: str | os.PathLike[str], *
 def start(folder: Path, configs: dict[str, RunConfig], session: SessionConfig) -> list[RunResult]:
     """Start the runs of a fleet."""
     check_session(session)
+    try:
+        check_run_names(folder, list(configs))
+    except ValueError as error:
+        raise RunError(str(error)) from error
     for name in configs if not session.restart else ():  # before anything is made
         refuse_old_run(folder / name)
     with torch_threads(session.threads):
@@ -119,14 +124,17 @@ def _begin(
     for place in (folder, *(folder / name for name in configs)) if session.restart else ():
         if (aside := move_aside(place)) is not None and not session.quiet:
             print(f"the previous run in {place} is now in {aside}", flush=True)
-    for name, config in configs.items():
-        create_run(folder / name, config, convolutions=fleet.learner.convolutions)
-    if not session.quiet:
-        print(f"run folder: {folder}", flush=True)
-    if list(configs) != [SINGLE]:
-        write_json(folder / FLEET, {"runs": list(configs)})
-    begun = Loaded(fleet, list(configs), [0] * len(configs), [None] * len(configs))
+    make_folder(folder)
     with locked(folder):
+        for name in configs:  # again: another process may have been as quick
+            refuse_old_run(folder / name)
+        for name, config in configs.items():
+            create_run(folder / name, config, convolutions=fleet.learner.convolutions)
+        if not session.quiet:
+            print(f"run folder: {folder}", flush=True)
+        if list(configs) != [SINGLE]:
+            write_json(folder / FLEET, {"runs": list(configs)})
+        begun = Loaded(fleet, list(configs), [0] * len(configs), [None] * len(configs))
         return _run_session(folder, begun, session, live)
 
 

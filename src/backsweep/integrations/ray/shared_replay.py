@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import uuid
 import zlib
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +18,25 @@ import numpy as np
 import ray
 from numpy.typing import ArrayLike
 
-from backsweep import saving
-from backsweep.configuration import space_from_json
 from backsweep.integrations.ray.limiter import RateLimiter
 from backsweep.integrations.ray.shard import Shard
-from backsweep.integrations.ray.storage import REPLAY
+from backsweep.integrations.ray.shared_folder import (
+    BUILDER_OPTIONS,
+    DESCRIPTION,
+    describe,
+    described,
+    settings_of,
+    shard_folder,
+)
 from backsweep.integrations.ray.writer import Writer, answer, answers
 from backsweep.replay import Replay
 from backsweep.replay.argument_checks import checked_rows, positive_int
 from backsweep.replay.autoreset import Check, Mode, options_of_envs
 from backsweep.replay.chunks import ChunkBuilder
 from backsweep.samplers import Sampler
-from backsweep.snapshot import SnapshotError, files, read_metadata
 from backsweep.store.layout import host_array
 from backsweep.types import Batch
 
-DESCRIPTION = "shared.json"
-KIND = "backsweep shared replay"
-VERSION = 1
-BUILDER_OPTIONS = ("n_step", "frame_stack", "cast")
 NOT_FOR_SHARDS = ("num_envs", "autoreset", "check_autoreset")
 
 
@@ -153,12 +152,12 @@ class SharedReplay:
             As for a new shared replay.
         """
         source = Path(folder)
-        count, saved_limiter = _described(source)
+        count, saved_limiter = described(source)
         limiter = saved_limiter if limiter is None else limiter
         goes_on = journal is not None and Path(journal).resolve() == source.resolve()
         if journal is not None and not goes_on and (Path(journal) / DESCRIPTION).exists():
             raise ValueError(f"journal: {journal} already holds a shared replay; name an empty folder")
-        each = [_settings(source, shard, sampler, encoder) for shard in range(count)]
+        each = [settings_of(source, shard, sampler, encoder) for shard in range(count)]
         shared = cls.__new__(cls)
         place = None if journal is None else Path(journal)
         shared._start(each, limiter, place, source, sync, journal_bytes, actor_options)
@@ -178,7 +177,7 @@ class SharedReplay:
         self._builder_options = {name: each[0][name] for name in BUILDER_OPTIONS if name in each[0]}
         self._next_shard = 0
         self._limiter = limiter or RateLimiter()
-        places = [] if folder is None else [_shard_folder(folder.absolute(), shard) for shard in range(len(each))]
+        places = [] if folder is None else [shard_folder(folder.absolute(), shard) for shard in range(len(each))]
         new = [place for place in places if not place.exists()]
         if folder is not None and len(new) < len(places) and not (folder / DESCRIPTION).exists():
             raise ValueError(
@@ -194,7 +193,7 @@ class SharedReplay:
                 self._limiter,
                 len(each),
                 str(places[shard]) if places else None,
-                None if source is None else str(_shard_folder(source.absolute(), shard)),
+                None if source is None else str(shard_folder(source.absolute(), shard)),
                 sync,
                 positive_int("journal_bytes", journal_bytes),
             )
@@ -203,7 +202,7 @@ class SharedReplay:
         try:
             self.stats()  # raises the error of a shard that failed to start
             if folder is not None:
-                _describe(folder, len(each), self._limiter)
+                describe(folder, len(each), self._limiter)
         except BaseException:
             for shard in self._shards:
                 with contextlib.suppress(Exception):  # one that has not started yet would write after its end
@@ -368,8 +367,8 @@ class SharedReplay:
         Each part is a consistent snapshot, but the parts are not from the same moment while writers add rows.
         """
         place = Path(folder).absolute()
-        answers([actor.save.remote(str(_shard_folder(place, shard))) for shard, actor in enumerate(self._shards)])
-        _describe(place, len(self._shards), self._limiter)
+        answers([actor.save.remote(str(shard_folder(place, shard))) for shard, actor in enumerate(self._shards)])
+        describe(place, len(self._shards), self._limiter)
 
     def checkpoint(self) -> None:
         """Let the shards save their replays and clear their journals."""
@@ -379,47 +378,3 @@ class SharedReplay:
         """Stop the shards; their journals remain."""
         for shard in self._shards:
             ray.kill(shard)
-
-
-def _shard_folder(folder: Path, shard: int) -> Path:
-    return folder / f"shard-{shard:03d}"
-
-
-def _settings(folder: Path, shard: int, sampler: Sampler | None, encoder: Any) -> dict[str, Any]:
-    """Return the settings of a saved shard that writers need; the shard reads the rest."""
-    place = _shard_folder(folder, shard) / REPLAY
-    metadata = read_metadata(place, kind=saving.KIND, versions={saving.VERSION})
-    try:
-        return {
-            "observation_space": space_from_json(metadata["observation_space"]),
-            "action_space": space_from_json(metadata["action_space"]),
-            "sampler": sampler,
-            "encoder": encoder,
-            **{name: metadata[name] for name in BUILDER_OPTIONS},
-        }
-    except (KeyError, TypeError, ValueError) as error:
-        raise SnapshotError(place, f"its settings cannot be used ({error})", saving.NOT_OURS) from error
-
-
-def _describe(folder: Path, shards: int, limiter: RateLimiter) -> None:
-    files.make_folder(folder)
-    text = json.dumps({"kind": KIND, "version": VERSION, "shards": shards, "limiter": asdict(limiter)}).encode()
-    files.stage(folder / DESCRIPTION, text)
-    files.publish(folder / DESCRIPTION)
-    files.force_folder(folder)
-
-
-def _described(folder: Path) -> tuple[int, RateLimiter | None]:
-    """Return the number of shards and the limiter; None in saves of the first releases."""
-    path = folder / DESCRIPTION
-    advice = "Name a folder that SharedReplay saved to, or that it had its journal in"
-    try:
-        found = json.loads(files.read_whole(path))
-        shards = found["shards"]
-        good = found["kind"] == KIND and found["version"] == VERSION and type(shards) is int and 0 < shards <= 10_000
-        limiter = RateLimiter(**found["limiter"]) if "limiter" in found else None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SnapshotError(path, f"it cannot be read ({error})", advice) from error
-    if not good:
-        raise SnapshotError(path, "it does not describe a shared replay of this release", advice)
-    return int(shards), limiter

@@ -17,6 +17,7 @@ from typing import Any
 
 from backsweep.lab.runs.jobs import Job
 from backsweep.lab.runs.progress import JobProgress
+from backsweep.signals import endings
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 PATIENCE = 0.2
@@ -57,8 +58,8 @@ def run_jobs(
 
     Fleets share the `cores`: each steps its runs with its share of threads; networks use one thread.
 
-    A failing job does not stop the others. Ctrl-C and SIGTERM stop every job cleanly: training writes a checkpoint,
-    from which the same command resumes.
+    A failing job does not stop the others. Ctrl-C, SIGTERM and a closed terminal stop every job cleanly: training
+    writes a checkpoint, from which the same command resumes.
     """
     logs.mkdir(parents=True, exist_ok=True)
     waiting, failures = list(jobs), []
@@ -92,15 +93,21 @@ def run_jobs(
 
 @contextlib.contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM raise KeyboardInterrupt: the jobs have their own process groups and would continue without us."""
+    """Let SIGTERM, and the end of the terminal, raise KeyboardInterrupt.
+
+    The jobs have their own process groups and would continue without us.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {number: signal.getsignal(number) for number in endings()}
+    for number in before:
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def shares_of(cores: int, workers: int) -> list[int]:
@@ -110,7 +117,9 @@ def shares_of(cores: int, workers: int) -> list[int]:
 
 def _start(job: Job, logs: Path, threads: int) -> Running:
     log = logs / job.log_name
-    return Running(job, worker_process(job.order, log, job.runs, threads), log, threads, time.monotonic())
+    # If this process is killed, its jobs stop as if interrupted; otherwise the next attempt would meet them.
+    order = {**job.order, "parent": os.getpid(), "parent_lost": signal.SIGTERM}
+    return Running(job, worker_process(order, log, job.runs, threads), log, threads, time.monotonic())
 
 
 def worker_process(order: dict[str, Any], log: Path, runs: int, threads: int) -> subprocess.Popen[bytes]:

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from backsweep.lab.claims.evidence import configuration_key
 from backsweep.lab.claims.question import Grid, PlannedRun, Study
 from backsweep.lab.records import archives_below, last_step, read_archive
-from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, RECORDS, SESSIONS
+from backsweep.run_files import CONFIG, FINISHED, FLEET, RECORDS
 from backsweep.tasks.environments import is_gymnasium_id
 
 MOST_RUNS = 128
@@ -312,20 +312,14 @@ def _resumed_job(place: Path, runs: dict[Path, Member], device: str) -> Job:
 def _resume_folder(folder: Path) -> Path | None:
     """Return the folder with the checkpoint of an unfinished run or of its fleet.
 
-    None if the run has to restart: killed before the first checkpoint, or failed and dropped from its fleet.
+    None if the run has to restart: killed before the first checkpoint, or failed and left by its fleet since.
     """
-    place = folder.parent if (folder.parent / FLEET).exists() else folder
-    if not any((place / CHECKPOINTS).glob("*")) or (place != folder and _failed(folder)):
-        return None
-    return place
+    from backsweep.agent.session import checkpoint
+    from backsweep.agent.session.folder import SINGLE
 
-
-def _failed(folder: Path) -> bool:
-    try:
-        last = (folder / SESSIONS).read_text().splitlines()[-1]
-        return bool(json.loads(last).get("event") == "failed")
-    except (OSError, ValueError, IndexError):
-        return False
+    alone = not (folder.parent / FLEET).exists()
+    place, name = (folder, SINGLE) if alone else (folder.parent, folder.name)
+    return place if checkpoint.holds(place, name) else None
 
 
 def _archived_runs(root: Path) -> set[str]:

@@ -38,6 +38,7 @@ from backsweep.record_files import (
 )
 from backsweep.run_files import CONFIG, FINISHED, FLEET
 from backsweep.snapshot import files
+from backsweep.snapshot.lock import writer_lock
 
 MOST_RECORDS = 40
 NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
@@ -73,14 +74,20 @@ class RefusedError(Exception):
 
 def pack(sources: Sequence[Path], results: Path) -> Packing:
     """Copy every finished run below `sources` into a results folder; what cannot be packed is reported."""
-    result = Packing()
-    held: dict[Path, dict[str, ArchivedRun]] = {}
-    changed: set[Path] = set()
     for source in sources:
         if not source.is_dir():
             raise ValueError(f"{source} is not a folder of runs")
         if source.resolve().is_relative_to(results.resolve()):
             raise ValueError(f"{source} is inside {results}: packing copies runs from elsewhere")
+    files.make_folder(results / "runs")
+    with writer_lock(results / "runs"):  # who packs at the same time would write over it
+        return _pack(sources, results)
+
+
+def _pack(sources: Sequence[Path], results: Path) -> Packing:
+    result = Packing()
+    held: dict[Path, dict[str, ArchivedRun]] = {}
+    changed: set[Path] = set()
     for source in sources:
         for name, run in _runs_below(source, results, result):
             path = archive_of(results, run.config)

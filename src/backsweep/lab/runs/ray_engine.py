@@ -77,7 +77,7 @@ def _run(order: dict[str, Any], log: Path, assignment: Assignment, look: Callabl
     """Run the worker to its end; when cancelled, let it write a checkpoint first."""
     log.parent.mkdir(parents=True, exist_ok=True)
     # The worker dies with its parent, so that a retry never overlaps with it.
-    order = {**order, "again": True, "parent": os.getpid()}
+    order = {**order, "again": True, "parent": os.getpid(), "parent_lost": signal.SIGKILL}
     process = worker_process(order, log, assignment.runs, assignment.threads)
     try:
         while process.poll() is None:

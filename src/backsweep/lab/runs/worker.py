@@ -6,7 +6,6 @@ import ctypes
 import json
 import os
 import shutil
-import signal
 import sys
 import time
 from pathlib import Path
@@ -87,26 +86,35 @@ def _what_is_left(folder: Path, configs: dict[str, Any]) -> tuple[str, dict[str,
     return "train", left
 
 
-def die_with(parent: int) -> None:
-    """Let the system kill this process when its parent dies, because a retry will replace it."""
+def die_with(parent: int, number: int) -> None:
+    """Let the system send this process a signal when its parent dies."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), number)
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove an unfinished run, and its fleet's folder if no other run is left in it."""
-    if not folder.exists() or (folder / FINISHED).exists():
+    """Remove an unfinished run, and its fleet's folder if no other run is left in it.
+
+    Another process may be training it: that raises an error, and nothing is removed.
+    """
+    from backsweep.agent.session.folder import locked
+
+    if not folder.exists():
         return
-    shutil.rmtree(folder)
-    fleet = folder.parent
-    if (fleet / FLEET).exists() and not any(fleet.glob(f"*/{CONFIG}")):
-        shutil.rmtree(fleet)
+    in_fleet = (folder.parent / FLEET).exists()
+    place = folder.parent if in_fleet else folder
+    with locked(place):
+        if (folder / FINISHED).exists():
+            return
+        shutil.rmtree(folder)
+        if in_fleet and not any(place.glob(f"*/{CONFIG}")):
+            shutil.rmtree(place)
 
 
 if __name__ == "__main__":
     order = json.loads(sys.argv[1])
     if "parent" in order:
-        die_with(order["parent"])
+        die_with(order["parent"], order["parent_lost"])
     sys.exit(work(order))
