@@ -192,6 +192,25 @@ def test_a_lane_in_the_middle_of_an_autoreset_comes_back(tmp_path: Path) -> None
     assert_same_state(state_of(other), state_of(replay))
 
 
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_clearing_before_and_after_a_save_changes_nothing(name: str, tmp_path: Path) -> None:
+    stream = list(long_stream(7, 100, 1, states=20, terminals=3))
+    replay = Replay(WORLDS["discrete"].space, ACTIONS["discrete"].space, 200, SAMPLERS[name], seed=3)
+
+    def refill(each: Replay) -> None:
+        each.clear()
+        for steps in stream:
+            add_to(each, steps)
+
+    refill(replay)
+    replay.save(tmp_path)
+    other = Replay.load(tmp_path)
+    for each in (replay, other):
+        refill(each)
+    assert_same_batch(replay.sample(50), other.sample(50))
+    assert_same_state(state_of(other), state_of(replay))
+
+
 def test_saves_to_two_folders_in_turn_do_not_get_in_each_others_way(tmp_path: Path) -> None:
     twin = Twin(sampler=Topological(), capacity=300, world=WORLDS["uint8"])
     stream = long_stream(4, 2000, 1, states=100)

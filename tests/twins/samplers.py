@@ -222,6 +222,7 @@ class ReferenceTopological(_Memoryless):
     ) -> None:
         super().__init__(store, generator)
         self.config = config
+        word = self.word()
         self.sweep = ReferenceSweep(
             store,
             graph,
@@ -232,10 +233,10 @@ class ReferenceTopological(_Memoryless):
             separate_trees=config.trees == "separate",
             by_visits=config.draw == "visits",
             stitch=config.stitch,
-            word=self.word(),
+            word=word,
         )
         self.window: list[int] = []
-        self.shuffle_generator = generator.spawn(1)[0]
+        self.shuffle_generator = named_generator(word, "shuffle")
 
     def pick(self, count: int) -> list[Pick]:
         """Choose `count` live rows."""

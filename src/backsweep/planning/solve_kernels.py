@@ -99,7 +99,7 @@ def renew_candidate(
         successor, rows = arcs[link - 1, SUCCESSOR], arcs[link - 1, ROWS]
         if successor == vertex:
             loop += rows
-        else:
+        elif discount > 0.0:  # 0 times the -inf of an unsolved successor would be NaN
             value = numbers[successor, VALUE]
             total += discount * rows * (-np.inf if np.isnan(value) else value)
         link = arcs[link - 1, NEXT_OF_PAIR]

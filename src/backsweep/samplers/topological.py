@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from backsweep.checks import is_int, need_choice, need_fields, need_flags
 from backsweep.graph.graph import Graph, GraphDraws
-from backsweep.jit.random_streams import generator_state, random_word, restore_generator
+from backsweep.jit.random_streams import generator_state, named_generator, random_word, restore_generator
 from backsweep.samplers.base import Experience, LiveSampler, SamplerState
 from backsweep.samplers.uniform import fill_up
 from backsweep.snapshot.contents import need, need_within
@@ -94,11 +94,13 @@ class LiveTopological(LiveSampler):
     def __init__(self, config: Topological, experience: Experience, generator: np.random.Generator) -> None:
         super().__init__(experience, generator)
         self.config = config
-        self.sweep = new_sweep(config, experience.store, experience.graph, random_word(generator))
+        word = random_word(generator)
+        self.sweep = new_sweep(config, experience.store, experience.graph, word)
         self.window = np.zeros(config.shuffle + 1, np.int64)
         self.held = 0
-        # The sweep has its own random stream, so that a shuffle does not change its rows.
-        self.shuffle_generator = generator.spawn(1)[0]
+        # The sweep has its own random stream, so that a shuffle does not change its rows. Not a spawned one: how many a
+        # generator has spawned is not saved, and `clear` would go on with another one after loading.
+        self.shuffle_generator = named_generator(int(word), "shuffle")
 
     def pick(self, count: int) -> Picks:
         """Choose `count` live rows."""
