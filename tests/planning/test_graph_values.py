@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,28 @@ def test_values_targets_and_action_values_are_those_of_the_twin(
             assert np.flatnonzero(~np.isnan(found)).tolist() == model.tried(state)
             for action in model.tried(state):
                 assert found[action] == pytest.approx(model.q_value(state, action, values, DISCOUNT), abs=1e-6)
+
+
+@pytest.mark.kernels
+@given(streams(), st.integers(3, 60), st.sampled_from(["network", "never"]), st.integers(0, 10_000))
+@settings(max_examples=examples(30))
+def test_without_a_future_a_value_is_the_best_mean_reward(
+    rounds: list[list[tuple[Row, bool]]], capacity: int, untried: str, seed: int
+) -> None:
+    replay = make(capacity, untried=untried, discount=0.0, gap=1.0)
+    network = np.random.default_rng(seed).normal(size=(STATES, ACTIONS)) * 4
+    live: list[Row] = []
+    for rows in rounds:
+        for row, truncated in rows:
+            add(replay, row, truncated)
+            live = [*live, row][-capacity:]
+        replay.renew_values(lambda states: network[states], bounds=BOUNDS)
+        model = PlainModel(live, ACTIONS)
+        values = model.solve(network, BOUNDS, 0.0, untried == "network")
+        assert values_of(replay) == pytest.approx(values, abs=1e-6)
+        q = [model.q_value(row.state, row.action, values, 0.0) for row in live]
+        expected = [widened(q, values[row.state], 1.0, math.inf) for q, row in zip(q, live, strict=True)]
+        assert replay.read(np.arange(replay.oldest, replay.total)).target == pytest.approx(expected, abs=1e-4)
 
 
 @given(streams(), st.integers(0, 10_000))
