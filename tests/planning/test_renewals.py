@@ -8,8 +8,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from backsweep import GraphValues, Quantized, Replay, Topological
+from backsweep.saving import KIND, VERSION
+from backsweep.snapshot import read_snapshot, write_snapshot
+from small_worlds import ACTIONS, STATES, add, make, streams
+from small_worlds import BOUNDS as SMALL_BOUNDS
+from strategies import examples
 from test_threads import in_threads
 from twins.planning import PlainModel, Row
 from worlds import WORLDS
@@ -128,6 +135,57 @@ def test_a_network_that_fails_leaves_targets_as_they_were() -> None:
     assert np.isnan(replay.graph.action_values(replay.graph.vertex(4))).all()
     replay.renew_values(lambda states: np.full((len(states), 2), 2.0), bounds=(-10.0, 10.0))
     assert replay.read(rows).target == pytest.approx([1 + 0.5 * 2.0, 1.0, 4.0, 4.0])
+
+
+@pytest.mark.kernels
+@given(streams(), st.integers(3, 60), st.integers(0, 10_000))
+@settings(max_examples=examples(30))
+def test_a_refused_renewal_and_exploring_change_no_target(
+    rounds: list[list[tuple[Row, bool]]], capacity: int, seed: int
+) -> None:
+    replay, disturbed = make(capacity), make(capacity)
+    for some in rounds:
+        for row, truncated in some:
+            for each in (replay, disturbed):
+                add(each, row, truncated)
+            disturbed.explore(row.state, 0.5)
+        with pytest.raises(ValueError, match="q_values must return shape"):
+            disturbed.renew_values(lambda states: np.zeros((len(states) + 1, 1)), batch_size=4)
+        live = np.arange(replay.oldest, replay.total)
+        np.testing.assert_array_equal(disturbed.read(live).target, replay.read(live).target)
+        planner = disturbed.machinery.planner
+        assert planner is not None
+        np.testing.assert_array_equal(planner.targets(live), replay.read(live).target)
+        newer = "rows_since_renewal"
+        assert disturbed.stats()[newer] == replay.stats()[newer] >= len(some)
+        network = np.random.default_rng(seed).normal(size=(STATES, ACTIONS)) * 4
+        for each in (replay, disturbed):
+            each.renew_values(lambda states, network=network: network[states], bounds=SMALL_BOUNDS)
+            assert each.stats()[newer] == 0
+        assert disturbed.read(live).target == pytest.approx(replay.read(live).target, abs=1e-4)
+
+
+def test_a_save_of_an_earlier_release_has_values_for_the_rows_in_its_model(tmp_path: Path) -> None:
+    """It did not count the rows of the last renewal apart from those that exploring added."""
+    replay = make()
+    for state in range(5):
+        add(replay, Row(state, 0, 1.0, state + 1, False))
+    replay.renew_values(lambda states: np.zeros((len(states), ACTIONS)), bounds=SMALL_BOUNDS)
+    add(replay, Row(0, 0, 3.0, 1, False))
+    replay.explore(0, 0.5)
+    replay.save(tmp_path / "new")
+    saved = read_snapshot(tmp_path / "new", kind=KIND, versions={VERSION})
+    assert saved.arrays["planner/counters"][-2:].tolist() == [0, 5]
+    earlier = saved.arrays | {"planner/counters": saved.arrays["planner/counters"][:-1]}
+    write_snapshot(tmp_path / "old", earlier, saved.metadata, kind=KIND, version=VERSION)
+    old, new = Replay.load(tmp_path / "old"), Replay.load(tmp_path / "new")
+    np.testing.assert_array_equal(new.read(np.arange(6)).target, replay.read(np.arange(6)).target)
+    assert [each.stats()["rows_since_renewal"] for each in (new, old)] == [1, 0]
+    old.save(tmp_path / "old")  # over the save that is shorter
+    np.testing.assert_array_equal(
+        Replay.load(tmp_path / "old").read(np.arange(6)).target, old.read(np.arange(6)).target
+    )
+    assert old.read([5]).target == old.read([0]).target != new.read([5]).target
 
 
 @pytest.mark.parametrize("world", ["uint8", "dict", "tuple", "multi discrete", "4 frames", "discrete from -5"])

@@ -118,7 +118,8 @@ FIRST_ACTION = 9  # actions are counted from here
 ENOUGH_TRIED = 10  # a vertex with this many tried actions needs no value from the network
 TURNS = 11  # the network evaluates each vertex again once in this many renewals
 NOISY = 12  # 1 if the last renewal found too much noise to plan
-MODEL_COUNTERS = 13
+SOLVED = 13  # what SYNCED was at the last renewal: rows from this one on have the value of their own outcome
+MODEL_COUNTERS = 14
 
 MASKED_ACTIONS = 64
 AHEAD = 16

@@ -37,6 +37,7 @@ from backsweep.planning.model_kernels import (
     PAIRS_LIVE,
     RENEWALS,
     SMALLEST_REWARD,
+    SOLVED,
     SYNCED,
     TURNS,
     VALUE,
@@ -196,7 +197,7 @@ class Planner(SavedComponent):
         self._move_limits()
         self.model.counters[NOISY] = self._found_noisy
         if self.is_noisy:
-            self.model.counters[RENEWALS] += 1
+            self._note_renewal()
             return Renewal(0, 0, int(self.model.counters[CHANGED_COUNT]))
         tolerance = self.config.tolerance * max(float(self.bounds[1] - self.bounds[0]), SMALLEST_RANGE)
         cautious = bool(self.config.cautious) and self.config.depth is None
@@ -204,13 +205,19 @@ class Planner(SavedComponent):
         if self.config.depth is not None:
             depth_kernels.start_from_network(vertices, values, self.bounds, self.model)
             updates = depth_kernels.look_ahead(int(self.config.depth), self.discount, vertices, self.model)
-            self.model.counters[RENEWALS] += 1
+            self._note_renewal()
             return Renewal(len(vertices), int(updates), 0)
         most = int(self.config.most_backups * max(self._graph.vertices_high, 1))
         places = self._span_at, self._model_at, self._queue_at
         updates = solve_kernels.solve_at(self.discount, tolerance, most, *places)
-        self.model.counters[RENEWALS] += 1
+        self._note_renewal()
         return Renewal(len(vertices), int(updates), int(self.model.counters[CHANGED_COUNT]))
+
+    def _note_renewal(self) -> None:
+        """Count a renewal that is complete: the rows in the model now have its values."""
+        counters = self.model.counters
+        counters[RENEWALS] += 1
+        counters[SOLVED] = counters[SYNCED]
 
     @property
     def noise(self) -> float:
@@ -336,7 +343,7 @@ class Planner(SavedComponent):
         return {
             "tried_actions": int(counters[PAIRS_LIVE]),
             "value_renewals": int(counters[RENEWALS]),
-            "rows_since_renewal": self._store.total - int(counters[SYNCED]),
+            "rows_since_renewal": self._store.total - int(counters[SOLVED]),
             "lowest_value": float(self.bounds[0]),
             "highest_value": float(self.bounds[1]),
             "noise": self.noise,
@@ -371,6 +378,11 @@ class Planner(SavedComponent):
             "changed": (model.changed, int(counters[CHANGED_COUNT])),
         }
 
+    def destinations(self) -> dict[str, NDArray[Any]]:
+        """Return the whole arrays that a save is read into."""
+        self.model.counters[SOLVED] = -1  # stays so if the save is of an earlier release, which did not count it
+        return super().destinations()
+
     def checks(self) -> tuple[CheckStep, ...]:
         """Return the steps of the check of loaded arrays."""
         return PlannerCheck(self, self._store, self._graph).steps()
@@ -381,5 +393,7 @@ class Planner(SavedComponent):
 
     def finish_loading(self) -> None:
         """Compute from the loaded bounds what depends on them."""
+        if self.model.counters[SOLVED] < 0:
+            self.model.counters[SOLVED] = self.model.counters[SYNCED]
         self.floor = self._floor_between(self.bounds)
         self._span.limits[:] = self._limits_around(self.bounds)

@@ -20,6 +20,7 @@ from backsweep.planning.model_kernels import (
     PAIRS_HIGH,
     PAIRS_LIVE,
     RENEWALS,
+    SOLVED,
     SYNCED,
 )
 from backsweep.planning.planner_check_kernels import model_fits
@@ -49,7 +50,12 @@ class PlannerCheck:
 
     def _check_sizes(self, loaded: Mapping[str, NDArray[Any]]) -> None:
         _check_counters(self._planner, self._store)
-        need_lengths(loaded, self._planner.all_arrays())
+        known, counters = self._planner.all_arrays(), self._planner.model.counters
+        if len(loaded.get("counters", counters)) == SOLVED:  # saved before renewals counted the rows they solve
+            known["counters"] = counters, SOLVED
+        else:
+            need(0 <= counters[SOLVED] <= counters[SYNCED], "the number of rows with values is out of range")
+        need_lengths(loaded, known)
 
     def _check_links(self, _: Mapping[str, NDArray[Any]]) -> None:
         planner, high, observations = self._planner, self._graph.vertices_high, self._store.observations_high

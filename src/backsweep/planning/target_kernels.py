@@ -22,7 +22,7 @@ from backsweep.planning.model_kernels import (
     RENEWALS,
     ROW_PAIR,
     SEEN,
-    SYNCED,
+    SOLVED,
     TRIED,
     TURNS,
     UNTRIED,
@@ -149,7 +149,7 @@ def widened(q_value: float, value: float, gap: float, floor: float) -> float:
 @inlined
 def find_pair(row: int, slot: int, model: Model) -> int:
     """Return the pair of a live row and prefetch its numbers; -1 if the row is newer than the last renewal."""
-    pair = np.int64(model.rows[slot, ROW_PAIR] - 1) if row < model.counters[SYNCED] else -1
+    pair = np.int64(model.rows[slot, ROW_PAIR] - 1) if row < model.counters[SOLVED] else -1
     if pair >= 0:
         prefetch(model.pair_numbers, pair)
     return pair
