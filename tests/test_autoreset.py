@@ -168,3 +168,38 @@ def test_unknown_successors_of_some_lanes(tmp_path: Any) -> None:
     np.testing.assert_array_equal(replay.read([0, 3]).next_observation, now[[0, 1]])
     replay.save(tmp_path)
     assert_same_state(state_of(Replay.load(tmp_path)), state_of(replay))
+
+
+def test_lanes_that_are_not_in_a_call_stay_where_they_are() -> None:
+    """A demonstration moves a lane on while its environment waits to be reset; another lane's step does not count."""
+    replay = Replay(STATES, ACTIONS, 100, num_envs=2, autoreset="next_step", check_autoreset="refuse")
+    replay.add([0, 10], [0, 0], [0.0, 0.0], [1, 11], [True, False], NO)  # lane 0 ends in 1
+    replay.extend([20, 21, 22], [0, 0], [0.0, 0.0], lane=0)
+    assert replay.add([11], [0], [0.0], [12], [False], [False], lanes=[1]).tolist() == [4]
+    assert replay.add([1], [0], [0.0], [5], [False], [False], lanes=[0]).tolist() == [-1]  # the call that resets
+    assert replay.add([5, 12], [0, 0], [0.0, 0.0], [6, 13], NO, NO).tolist() == [5, 6]
+
+
+def test_a_masked_lane_has_taken_its_step_and_one_without_a_step_is_no_lane_of_the_call() -> None:
+    def ended() -> Replay:
+        replay = Replay(STATES, ACTIONS, 100, num_envs=2, autoreset="next_step", check_autoreset="refuse")
+        replay.add([0, 10], [0, 0], [0.0, 0.0], [1, 11], [True, False], NO)
+        return replay
+
+    masked = ended()  # as in loops that leave the resetting step out themselves
+    assert masked.add([1, 11], [0, 0], [0.0, 0.0], [5, 12], NO, NO, mask=[False, True]).tolist() == [-1, 2]
+    assert masked.add([5, 12], [0, 0], [0.0, 0.0], [6, 13], NO, NO).tolist() == [3, 4]
+    waiting = ended()
+    assert waiting.add([11], [0], [0.0], [12], [False], [False], lanes=[1]).tolist() == [2]
+    assert waiting.add([1, 12], [0, 0], [0.0, 0.0], [5, 13], NO, NO).tolist() == [-1, 3]
+    assert waiting.add([5, 13], [0, 0], [0.0, 0.0], [6, 14], NO, NO).tolist() == [4, 5]
+
+
+@pytest.mark.parametrize("wrong", [5, "ab", {0: 1, 1: 2}, {1, 2}, np.array(3)])
+@pytest.mark.parametrize("ends", [False, True])
+def test_last_observations_that_are_no_list_are_refused(wrong: Any, ends: bool) -> None:
+    replay = Replay(STATES, ACTIONS, 20, num_envs=2, autoreset="same_step")
+    before = state_of(replay)
+    with pytest.raises(TypeError, match="final_observation must be a list, a tuple or an array with one entry per"):
+        replay.add([2, 12], [0, 0], [0.0, 0.0], [3, 0], [False, ends], NO, final_observation=wrong)
+    assert_same_state(state_of(replay), before)

@@ -13,7 +13,7 @@ last one of the finished episode.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import gymnasium as gym
@@ -77,11 +77,12 @@ class Autoreset:
         self.some_ended = False
         if self._watches or self.mode == "next_step":
             ends = store.staging.ends()
-            self._moved_on[:] = False
             if lanes is None:
                 self.ended = ends
+                self._moved_on[:] = False
             else:
                 self.ended[lanes] = ends[lanes]
+                self._moved_on[lanes] = False
             self.some_ended = bool(self.ended.any())
 
     def resume_from(self, ended: NDArray[np.bool_]) -> None:
@@ -172,6 +173,12 @@ def stage_transitions(
 def stage_finals(store: Stages, final_observation: Sequence[Any], lanes: NDArray[np.int64] | None) -> None:
     """Stage the true successors of lanes that have ended."""
     named = range(store.num_envs) if lanes is None else lanes.tolist()
+    no_list = isinstance(final_observation, (str, bytes, Mapping)) or not hasattr(final_observation, "__getitem__")
+    if no_list or getattr(final_observation, "shape", None) == ():
+        raise TypeError(
+            f"final_observation must be a list, a tuple or an array with one entry per lane ({len(named)}), "
+            f"got {final_observation!r:.200}"
+        )
     if len(final_observation) != len(named):
         raise ValueError(f"final_observation must have one entry per lane ({len(named)}), got {len(final_observation)}")
     ends = store.staging.ends()

@@ -52,7 +52,8 @@ class Filling(ReplayComponents):
             For vector environments in same-step autoreset mode, which return the next episode's first observation:
             ``infos.get("final_obs")``. The entry of a lane that has ended is its true successor.
         mask
-            Lanes with False add nothing.
+            Lanes with False add nothing, although their environments have taken this step: in next-step mode it may be
+            the call that resets one, which then is over. For environments that took no step use `lanes`.
         lanes
             Lane numbers, if the arrays do not hold all lanes in order. All the other
             arguments then have one entry for each of these lanes.
