@@ -196,6 +196,32 @@ def hub_of(edges: int, stitch: bool = True) -> Twin:
 
 
 @pytest.mark.kernels
+@pytest.mark.parametrize("trees", ["shared", "separate"])
+def test_a_root_without_predecessors_is_followed_by_another(trees: str) -> None:
+    """Of ten vertices with equal rewards every second one starts an episode: half of all sweeps have no rows."""
+    sampler = Topological(roots=1, start=PseudoTerminals(), trees=trees, fallback="error")  # type: ignore[arg-type]
+    twin = Twin(sampler=sampler, capacity=20)
+    for state in range(5):
+        twin.add([Step(state, 0, 0.0, 10 + state, False, True)])
+    for count in (1, 1, 1, 1, 1, 1, 9, 20):
+        twin.sample(count)
+    same_counts(twin)
+    assert twin.replay.stats()["sweep_restarts"] > 40
+
+
+@pytest.mark.kernels
+def test_a_sweep_gives_up_where_no_root_has_predecessors() -> None:
+    """Each step costs: the best vertex is always the episode's start."""
+    sampler = Topological(roots=2, start=PseudoTerminals(kappa=0.001), fallback="error")
+    twin = Twin(sampler=sampler, capacity=20)
+    for state in range(5):
+        twin.add([Step(state, 0, -1.0, state + 1, False, state == 4)])
+    with pytest.raises(RuntimeError, match="or none that was drawn has predecessors"):
+        twin.replay.sample(1)
+    assert twin.replay.stats()["sweep_restarts"] == 64
+
+
+@pytest.mark.kernels
 def test_a_vertex_with_many_predecessors_is_expanded_as_batches_need_it() -> None:
     """Whatever their number, one call follows no more edges than its rows and one part ask for."""
     twin = hub_of(100)

@@ -103,6 +103,7 @@ class ReferenceSweep:
         word: int = 0,
         edges_at_once: int = 256,
         long_queue: int = 8192,
+        most_empty_sweeps: int = 64,
     ) -> None:
         self.store = store
         self.graph = graph
@@ -120,15 +121,16 @@ class ReferenceSweep:
         self.waiting_roots: deque[ReferenceVertex] = deque()
         self.edges_at_once = edges_at_once
         self.long_queue = long_queue
+        self.most_empty_sweeps = most_empty_sweeps
         self.hub: ReferenceVertex | None = None
         self.hub_next = 0
         self.restarts = 0
         self.expansions = 0
 
     def advance(self, count: int) -> list[int]:
-        """Return the next `count` rows, or fewer if there is nowhere to start or a whole sweep found none."""
+        """Return the next `count` rows, or fewer if there is nowhere to start or many sweeps found none."""
         batch: list[int] = []
-        found_since_restart = True
+        found_since_restart, empty = True, 0
         while True:
             while self.batch_queue and len(batch) < count:
                 row = self.batch_queue.popleft()
@@ -148,7 +150,8 @@ class ReferenceSweep:
                 self.visited_vertex = set()
                 self.search_queue.append((self.waiting_roots.popleft(), None))
             else:
-                if not found_since_restart:
+                empty = 0 if found_since_restart else empty + 1
+                if empty == self.most_empty_sweeps:
                     return batch
                 found_since_restart = False
                 self.restarts += 1

@@ -46,7 +46,7 @@ class Topological:
     rows and loses the order. Meant as an ablation, but networks learned MiniGrid faster with it (docs/results.md), so
     try both."""
     fallback: Literal["uniform", "error"] = "uniform"
-    """What to do while there are no roots: return uniform rows, or raise an error."""
+    """What to do while there are no roots (or none with predecessors): return uniform rows, or raise an error."""
 
     needs_graph = True
 
@@ -115,7 +115,7 @@ class LiveTopological(LiveSampler):
     def _pick_rows(self, row: Rows) -> None:
         found = self.sweep.advance_into(row)
         if found < len(row):
-            fill_up(row, found, self.config.fallback, self, "there is no vertex to start a sweep from")
+            fill_up(row, found, self.config.fallback, self, "there is no vertex to start a sweep from, or none that was drawn has predecessors")
         if self.config.shuffle:
             row[:] = self._shuffled(row)
 

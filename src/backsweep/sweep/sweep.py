@@ -120,7 +120,7 @@ class Sweep:
         self._addresses = store.table[RING], graph.addresses, addresses_of(self.bundle)
 
     def advance(self, count: int) -> Rows:
-        """Return the next `count` rows, or fewer if there are no roots or a whole sweep found no rows."""
+        """Return the next `count` rows, or fewer if there are no roots or many sweeps in a row found no rows."""
         out = np.empty(count, np.int64)
         return out[: self.advance_into(out)]
 

@@ -90,6 +90,7 @@ VERTEX_AHEAD = 7
 LIST_AHEAD = 6
 EDGES_AHEAD = 4
 SOURCE_AHEAD = 2
+MOST_EMPTY_SWEEPS = 64  # in a row; then there may be no root with predecessors
 FEW_WAITING = 6  # while fewer vertices wait, what comes next is guessed
 DEFAULT_EDGES_AT_ONCE = 256
 DEFAULT_LONG_QUEUE = 8192
@@ -326,8 +327,9 @@ def draw_roots(graph: GraphArrays, sweep: SweepArrays, swapped: NDArray[np.int64
 
 @kernel
 def sweep_rows(ring_at: Addresses, graph_at: Addresses, sweep_at: Addresses, out: NDArray[np.int64]) -> int:
-    """Fill `out` with the next rows of the sweep; return how many there were (fewer only if a whole sweep has none).
+    """Fill `out` with the next rows of the sweep; return how many there were: fewer only if there are no roots, or sweeps have no rows.
 
+    Roots by accumulated reward may have no predecessors, and other roots are drawn then.
     The random state carries over from call to call, so the rows do not depend on batch sizes.
     """
     ring, graph, sweep = (
@@ -342,7 +344,7 @@ def sweep_rows(ring_at: Addresses, graph_at: Addresses, sweep_at: Addresses, out
     chosen = np.empty(max(predecessors, 1), np.int64)
     swapped = np.empty(max(predecessors, sweep.settings[NUM_ROOTS]), np.int64)
     filled = 0
-    since_restart = 1
+    since_restart, empty = 1, 0
     while True:
         while counters[PENDING_COUNT] > 0 and filled < out.shape[0]:
             row = pending[counters[PENDING_HEAD]]
@@ -360,7 +362,8 @@ def sweep_rows(ring_at: Addresses, graph_at: Addresses, sweep_at: Addresses, out
         if counters[QUEUE_COUNT] == 0:
             counters[QUEUE_HEAD] = 0
         if counters[QUEUE_COUNT] == 0 and counters[ROOTS_NEXT] == counters[ROOTS_COUNT]:
-            if since_restart == 0:
+            empty = empty + 1 if since_restart == 0 else 0
+            if empty == MOST_EMPTY_SWEEPS:
                 return filled
             since_restart = 0
             counters[RESTARTS] += 1
