@@ -318,7 +318,7 @@ def test_a_bad_construction_is_refused(changes: dict[str, Any], error: type[Exce
 
 
 CONFIGURATIONS: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: Topological(roots=0), ValueError, "roots must be an int of 1 or more, got 0"),
+    (lambda: Topological(roots=0), ValueError, "roots must be an int from 1 to 2147483647, got 0"),
     (lambda: Topological(roots=2.0), ValueError, "roots"),  # type: ignore[arg-type]
     (lambda: Topological(predecessors=0), ValueError, "predecessors must be an int of 1 or more, or None, got 0"),
     (lambda: Topological(start="terminals"), TypeError, "start"),  # type: ignore[arg-type]

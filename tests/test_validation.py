@@ -8,14 +8,28 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
+import numba
 import numpy as np
 import pytest
 
-from backsweep import EpisodicBackward, GraphValues, Prioritized, Replay, Topological, Uniform
+from backsweep import EpisodicBackward, GraphValues, Mixture, Prioritized, Quantized, Replay, Topological, Uniform
 from backsweep.integrations.row_picker import RowPicker
+from backsweep.samplers import sum_tree_kernels
 
 FLOATS = gym.spaces.Box(-math.inf, math.inf, (2,), np.float32)
 ZEROS = np.zeros(2, np.float32)
+PAIR = np.array(["a", "b"])
+
+
+def empty(**options: Any) -> Replay:
+    return Replay(gym.spaces.Discrete(9), gym.spaces.Discrete(2), 50, **options)
+
+
+def filled(**options: Any) -> Replay:
+    replay = empty(**options)
+    for state in range(6):
+        replay.add(state, 0, 1.0, state + 1, state == 5, False)
+    return replay
 
 
 @pytest.mark.parametrize(
@@ -27,15 +41,94 @@ ZEROS = np.zeros(2, np.float32)
         (lambda: Prioritized(clip=math.nan), "clip must be positive and finite"),
         (lambda: Prioritized(stratified=3), "stratified must be a bool, got 3"),
         (lambda: Topological(stitch="no"), "stitch must be a bool, got 'no'"),
-        (lambda: Topological(shuffle=1.5), "shuffle must be 0 or the size of a window, got 1.5"),
+        (lambda: Topological(shuffle=1.5), "shuffle must be 0 or the size of a window, at most 100000000, got 1.5"),
         (lambda: Topological(shuffle=math.nan), "shuffle must be 0 or the size of a window"),
         (lambda: EpisodicBackward(timeouts=2), "timeouts must be a bool, got 2"),
         (lambda: EpisodicBackward(running=None), "running must be a bool, got None"),
+        (lambda: Prioritized(beta_rows=10**400), "beta_rows must be 1 or more and finite, or None, got 1000"),
+        (lambda: Prioritized(beta=10**400), "beta must be 0 or more and finite"),
+        (lambda: Prioritized(epsilon=1e300, alpha=2), "epsilon \\*\\* alpha must not overflow, got 1e\\+300 \\*\\* 2"),
+        (lambda: Prioritized(epsilon=10**300, alpha=10**9), "epsilon \\*\\* alpha must not overflow"),
+        (lambda: Prioritized(normalise=PAIR), "normalise must be 'buffer' or 'batch', got array"),  # type: ignore
+        (lambda: Topological(trees=PAIR), "trees must be one of .*, got array"),  # type: ignore[arg-type]
+        (lambda: Topological(draw=PAIR), "draw must be one of .*, got array"),  # type: ignore[arg-type]
+        (lambda: Topological(fallback=PAIR), "fallback must be one of .*, got array"),  # type: ignore[arg-type]
+        (lambda: GraphValues(untried=PAIR), "untried must be one of .*, got array"),  # type: ignore[arg-type]
+        (lambda: empty(autoreset=PAIR), "autoreset must be None or one of .*, got array"),
+        (lambda: empty(check_autoreset=PAIR), "check_autoreset must be one of .*, got array"),
+        (lambda: Topological(roots=2**62), "roots must be an int from 1 to 2147483647, got 4611686018427387904"),
+        (lambda: Topological(shuffle=10**10), "shuffle must be 0 or the size of a window, at most 100000000, got 1000"),
+        (lambda: empty(n_step=2**63), "n_step must be at most 9223372036854775807, got 9223372036854775808"),
+        (lambda: empty(n_step=np.timedelta64(1)), "n_step must be an int, got timedelta64"),
+        (lambda: empty().read([0], n_step=10**30), "n_step must be at most 9223372036854775807"),
+        (lambda: Mixture(3), "Mixture: parts must be a list of pairs .*, got 3"),  # type: ignore[arg-type]
+        (lambda: Mixture("ab"), "Mixture: parts must be a list of pairs .*, got 'ab'"),  # type: ignore[arg-type]
+        (lambda: Quantized(step=None), "Quantized: step must be a number above 0, .*got None"),  # type: ignore[arg-type]
+        (lambda: Quantized(step=np.array(1.0)), "Quantized: step must be a number above 0"),  # type: ignore[arg-type]
+        (lambda: filled().view(title=3), "title must be a str, got 3"),  # type: ignore[arg-type]
+        (lambda: filled().view(action_names=3), "action_names must be a list of names or None, got 3"),  # type: ignore
+        (lambda: filled().view(action_names="up"), "action_names must be a list of names or None, got 'up'"),
+        (lambda: filled().extend(ZEROS, np.array(3), 0.0), "action must hold one action for each step, got ndarray"),
+        (lambda: filled().graph.transitions("x", 1), "vertex must be an int, got str"),  # type: ignore[arg-type]
+        (lambda: filled().graph.transitions(99, 1), "vertex 99 is not in the graph"),
+        (lambda: filled().graph.visits(np.timedelta64(1)), "vertex must be an int, got timedelta64"),  # type: ignore
+        (
+            lambda: filled(values=GraphValues()).renew_values(lambda seen: seen, progress=3),  # type: ignore[arg-type]
+            "progress must be a function of \\(done, total\\) or None, got 3",
+        ),
+        (lambda: Replay.load("nowhere", file=3), "^file must be a str or a Path, got 3"),  # type: ignore[arg-type]
     ],
 )
 def test_settings_that_mean_nothing_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_truncations_are_looked_for_as_far_as_the_episode_goes() -> None:
+    replay = empty()
+    for state in range(6):  # two episodes, cut off after three and after two steps; a third is running
+        replay.add(state, 0, 1.0, state + 1, False, state in (2, 4))
+    rows, ahead = np.arange(6), np.array([1, 2, 1, 1, 3, 9], np.int8)
+    assert replay.truncated(rows, ahead).tolist() == [False, True, True, False, True, False]
+    for most in (3, 10**6, 2**63 - 1, np.uint64(2**64 - 1)):  # at once, however many
+        assert replay.truncated(rows, most).tolist() == [True] * 5 + [False]
+    assert replay.truncated(rows[:0], rows[:0]).tolist() == []
+    for steps, message in (
+        (0, "steps must be 1 or more, got 0"),
+        (np.array([1, 1, 1, 1, 1, -1]), "steps must be 1 or more, got -1"),
+        ([1, 2], r"steps must be one number or have the shape of row, \(6,\), got \(2,\)"),
+        (1.0, "steps must hold integers, got dtype float64"),
+        (True, "steps must hold integers, got dtype bool"),
+        (2**64, "steps must hold integers, got dtype object"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            replay.truncated(rows, steps)
+
+
+@pytest.mark.parametrize("trees", ["shared", "separate"])
+@pytest.mark.parametrize("draw", ["uniform", "visits"])
+def test_more_predecessors_and_roots_than_there_can_be_are_all_of_them(trees: Any, draw: Any) -> None:
+    options = {"trees": trees, "draw": draw}
+    enough = filled(sampler=Topological(roots=100, predecessors=50, **options)).sample(20).row
+    many = filled(sampler=Topological(roots=2**31 - 1, predecessors=2**63, **options)).sample(20).row
+    np.testing.assert_array_equal(many, enough)
+
+
+def test_ints_among_the_settings_of_priorities_are_taken_as_floats() -> None:
+    """Kernels would be compiled again for ints, which takes a second."""
+    rows = []
+    for one in (1, 1.0):
+        sampler = Prioritized(alpha=one, beta=one, final_beta=one, epsilon=one, clip=one, beta_rows=10)
+        replay = filled(sampler=sampler)
+        batch = replay.sample(5)
+        replay.update_priorities(batch.row, batch.reward)
+        batch = replay.sample(5)
+        rows.append((batch.row.tolist(), batch.weight.tolist()))
+        assert type(replay.stats()["beta"]) is float
+    assert {form[3] for form in sum_tree_kernels.draw_prioritized.signatures} == {numba.float64}
+    assert {number for form in sum_tree_kernels.update_priorities.signatures for number in form[3:6]} == {numba.float64}
+    assert rows[0] == rows[1]
+    filled(sampler=Prioritized(beta=10**30)).sample(3)
 
 
 @pytest.mark.parametrize(

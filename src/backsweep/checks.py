@@ -10,15 +10,19 @@ from typing import Any, Literal, TypeGuard, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+LARGEST_FLOAT = int(np.finfo(np.float64).max)
+
 
 def is_int(value: object) -> TypeGuard[int]:
-    """Return whether a value is an int, of Python or numpy; a bool is none."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    """Return whether a value is an int, of Python or numpy; a bool is none, and neither is a time of numpy."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_number(value: Any) -> bool:
     """Return whether a value is a finite number; a bool is none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= LARGEST_FLOAT if isinstance(value, int) else math.isfinite(value)
 
 
 def need_fields(configuration: Any, holds: Callable[[Any], bool], expected: str, *names: str) -> None:
@@ -30,7 +34,7 @@ def need_fields(configuration: Any, holds: Callable[[Any], bool], expected: str,
 
 def need_choice(configuration: Any, name: str, *choices: str) -> None:
     """Refuse a field that is none of several words."""
-    need_fields(configuration, lambda value: value in choices, f"one of {choices}", name)
+    need_fields(configuration, lambda value: isinstance(value, str) and value in choices, f"one of {choices}", name)
 
 
 def need_choices(configuration: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,10 @@ class Quantized:
     """The cell width: one for all dimensions, or one for each number of the flattened observation."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.step, np.number):
+            object.__setattr__(self, "step", float(self.step))
+        if not isinstance(self.step, (int, float, Iterable)) or getattr(self.step, "shape", None) == ():
+            raise ValueError(f"Quantized: step must be a number above 0, or one for each entry, got {self.step!r}")
         steps = (self.step,) if isinstance(self.step, (int, float)) else tuple(self.step)
         numbers = all(isinstance(step, (int, float, np.number)) for step in steps)
         if not steps or not numbers or not all(math.isfinite(step) and step > 0 for step in steps):

@@ -335,8 +335,9 @@ class GraphView:
     def transitions(self, source: Vertex, target: Vertex) -> Rows:
         """Return the rows that lead from `source` to `target`, oldest first."""
         with self._locked():
-            for edge in self._graph.edges_into(self._checked(target)):
-                if self._graph.edges[edge, SOURCE] == self._checked(source):
+            start, end = self._checked(source), self._checked(target)
+            for edge in self._graph.edges_into(end):
+                if self._graph.edges[edge, SOURCE] == start:
                     return self._graph.rows_on(int(edge))
             return np.empty(0, np.int64)
 

@@ -9,19 +9,25 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from backsweep.checks import is_int
 from backsweep.store.layout import host_array
 from backsweep.types import Rows
 
 FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 """The dtypes that errors usually have: these are taken without the checks of all others, for speed."""
 
+LARGEST_INT = 2**63 - 1
+"""The largest int that a kernel takes."""
 
-def positive_int(name: str, value: Any) -> int:
-    """Return `value` as an int of 1 or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+
+def positive_int(name: str, value: Any, most: int | None = None) -> int:
+    """Return `value` as an int of 1 or more, and at most `most`."""
+    if not is_int(value):
         raise TypeError(f"{name} must be an int, got {type(value).__name__}")
     if value < 1:
         raise ValueError(f"{name} must be 1 or more, got {value}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most}, got {value}")
     return int(value)
 
 
@@ -42,6 +48,20 @@ def checked_rows(row: ArrayLike) -> Rows:
     if rows.ndim != 1:
         raise ValueError(f"row must have one axis, got shape {rows.shape}")
     return np.ascontiguousarray(rows, dtype=np.int64)
+
+
+def checked_steps(steps: ArrayLike, rows: Rows) -> NDArray[np.int64]:
+    """Return numbers of steps, one for each row or the same for all."""
+    array = host_array(steps, "steps")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"steps must hold integers, got dtype {array.dtype}")
+    if array.shape not in ((), rows.shape):
+        raise ValueError(f"steps must be one number or have the shape of row, {rows.shape}, got {array.shape}")
+    if array.size and array.min() < 1:
+        raise ValueError(f"steps must be 1 or more, got {array.min()}")
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(LARGEST_INT))
+    return array.astype(np.int64)
 
 
 def checked_errors(values: ArrayLike, rows: Rows, name: str) -> NDArray[np.float64]:

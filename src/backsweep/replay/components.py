@@ -22,7 +22,7 @@ from backsweep.jit.forks import guard
 from backsweep.jit.random_streams import checked_seed, named_generator
 from backsweep.planning import GraphValues
 from backsweep.planning.planner import Planner
-from backsweep.replay.argument_checks import checked_gamma, checked_path, positive_int
+from backsweep.replay.argument_checks import LARGEST_INT, checked_gamma, checked_path, positive_int
 from backsweep.replay.autoreset import (
     CHECKS,
     MODES,
@@ -92,11 +92,11 @@ class ReplayComponents:
         self._num_envs = positive_int("num_envs", num_envs)
         if self._num_envs > self._capacity:
             raise ValueError(f"capacity must be at least num_envs={num_envs}, got {capacity}")
-        self._n_step = positive_int("n_step", n_step)
+        self._n_step = positive_int("n_step", n_step, LARGEST_INT)
         self._gamma = checked_gamma(gamma)
-        if autoreset not in (None, *MODES):
+        if autoreset is not None and not (isinstance(autoreset, str) and autoreset in MODES):
             raise ValueError(f"autoreset must be None or one of {', '.join(map(repr, MODES))}, got {autoreset!r}")
-        if check_autoreset not in CHECKS:
+        if not isinstance(check_autoreset, str) or check_autoreset not in CHECKS:
             raise ValueError(f"check_autoreset must be one of {', '.join(map(repr, CHECKS))}, got {check_autoreset!r}")
         if not isinstance(cast, bool):
             raise TypeError(f"cast must be True or False, got {cast!r}")

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from backsweep.replay.argument_checks import checked_errors, checked_gamma, checked_rows, positive_int, refuse_update
+from backsweep.replay.argument_checks import (
+    LARGEST_INT,
+    checked_errors,
+    checked_gamma,
+    checked_rows,
+    checked_steps,
+    positive_int,
+    refuse_update,
+)
 from backsweep.replay.components import ReplayComponents
 from backsweep.samplers.episodic_backward_kernels import episode_rows
 from backsweep.store import reading_kernels
@@ -57,7 +65,7 @@ class Reading(ReplayComponents):
         `n_step` and `gamma` default to those of the replay.
         """
         rows = checked_rows(row)
-        steps = self._n_step if n_step is None else positive_int("n_step", n_step)
+        steps = self._n_step if n_step is None else positive_int("n_step", n_step, LARGEST_INT)
         discount = self._gamma if gamma is None else checked_gamma(gamma)
         with self._lock:
             live = self._store.are_live(rows)
@@ -124,19 +132,23 @@ class Reading(ReplayComponents):
     def truncated(self, row: ArrayLike, steps: ArrayLike = 1) -> NDArray[np.bool_]:
         """Return for each of the given live rows whether its episode was truncated there.
 
-        With ``batch.steps`` as `steps`: whether it was at the last of the steps that are folded into the row.
+        With ``batch.steps`` as `steps`: whether it was at the last of the steps that are folded into the row, or of
+        those that there are.
         """
         rows = checked_rows(row)
+        ahead = checked_steps(steps, rows) - 1
         with self._lock:
             if not self._store.are_live(rows).all():
                 raise ValueError(
                     f"row must hold live serial numbers, {self._store.oldest} to {self._store.total - 1}, got {rows}"
                 )
             table, last = self._store.rows, rows % self._capacity
-            ahead = np.broadcast_to(np.asarray(steps), last.shape) - 1
-            for step in range(int(ahead.max(initial=0))):
+            for step in range(min(int(ahead.max(initial=0)), len(self._store))):
                 following = table[last, NEXT]
-                last = np.where((step < ahead) & (following >= 0), following, last)
+                goes_on = (step < ahead) & (following >= 0)
+                if not goes_on.any():
+                    break
+                last = np.where(goes_on, following, last)
             cut: NDArray[np.bool_] = (table[last, FLAGS] & TRUNCATED) != 0
             return cut
 

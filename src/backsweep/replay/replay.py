@@ -136,6 +136,8 @@ class Replay(Filling, Reading):
         batch_size = positive_int("batch_size", batch_size)
         if bounds is not None:
             bounds = checked_bounds(bounds)
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress must be a function of (done, total) or None, got {progress!r:.200}")
         with self._lock:
             return self._planner.renew(q_values, bounds, batch_size, progress)
 
@@ -257,7 +259,8 @@ class Replay(Filling, Reading):
         """
         from backsweep.saving import load_replay
 
-        return load_replay(checked_path("folder", folder), sampler=sampler, encoder=encoder, file=file)
+        place, work = checked_path("folder", folder), None if file is None else checked_path("file", file)
+        return load_replay(place, sampler=sampler, encoder=encoder, file=work)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy through the files of `save`, for frameworks that checkpoint by pickle."""

@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,8 @@ class Mixture:
     """Pairs (share, sampler); shares add up to 1."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.parts, str) or not isinstance(self.parts, Iterable):
+            raise TypeError(f"Mixture: parts must be a list of pairs (share, sampler), got {self.parts!r}")
         for part in (parts := tuple(self.parts)):
             if not isinstance(part, (tuple, list)) or len(part) != 2:
                 raise TypeError(

@@ -55,15 +55,20 @@ class Prioritized:
     def __post_init__(self) -> None:
         need_fields(self, lambda v: is_number(v) and v >= 0, "0 or more and finite", "alpha", "beta", "final_beta")
         need_fields(self, lambda v: is_number(v) and v > 0, "positive and finite", "epsilon")
-        if self.epsilon**self.alpha == 0.0:
+        try:
+            smallest = float(self.epsilon) ** float(self.alpha)
+        except OverflowError:
+            smallest = math.inf
+        if not 0.0 < smallest < math.inf:
+            wrong = "vanish" if smallest == 0.0 else "overflow"
             raise ValueError(
-                f"Prioritized: epsilon ** alpha must not vanish, got {self.epsilon!r} ** {self.alpha!r} = 0.0"
+                f"Prioritized: epsilon ** alpha must not {wrong}, got {self.epsilon!r} ** {self.alpha!r} = {smallest}"
             )
         need_fields(self, lambda v: v is None or (is_number(v) and v > 0), "positive and finite, or None", "clip")
         whole = "1 or more and finite, or None"
         need_fields(self, lambda v: v is None or (is_number(v) and v >= 1), whole, "beta_rows")
         need_flags(self, "stratified")
-        need_fields(self, lambda v: v in ("buffer", "batch"), "'buffer' or 'batch'", "normalise")
+        need_fields(self, lambda v: isinstance(v, str) and v in ("buffer", "batch"), "'buffer' or 'batch'", "normalise")
 
     def build(self, experience: Experience, generator: np.random.Generator) -> LivePrioritized:
         """Return the live sampler."""
@@ -81,16 +86,19 @@ class LivePrioritized(LiveSampler):
         self._counters = experience.store.counters.data  # read faster than the array
         self._settled = 0
         """Rows from this serial number on get their priorities when the tree is next used."""
+        # As floats: kernels would be compiled again for ints.
         self._clip = math.inf if config.clip is None else float(config.clip)
+        self._alpha, self._epsilon = float(config.alpha), float(config.epsilon)
+        self._first_beta, self._final_beta = float(config.beta), float(config.final_beta)
 
     @property
     def beta(self) -> float:
         """The current exponent of the importance weights."""
         config = self.config
         if config.beta_rows is None:
-            return config.beta
+            return self._first_beta
         done = min(self.experience.total / config.beta_rows, 1.0)
-        return config.beta + done * (config.final_beta - config.beta)
+        return self._first_beta + done * (self._final_beta - self._first_beta)
 
     def settle(self) -> None:
         """Give the rows that were added the largest priority so far; to be called before that changes."""
@@ -142,13 +150,12 @@ class LivePrioritized(LiveSampler):
 
     def update(self, row: Rows, td_error: NDArray[np.float64]) -> None:
         """Set priorities from TD errors of live rows."""
-        config = self.config
         self.largest = sum_tree_kernels.update_priorities(
             row,
             td_error,
             self.experience.capacity,
-            config.alpha,
-            config.epsilon,
+            self._alpha,
+            self._epsilon,
             self._clip,
             self.largest,
             self.tree.addresses,

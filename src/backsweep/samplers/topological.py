@@ -19,6 +19,9 @@ from backsweep.sweep import window_kernels
 from backsweep.sweep.sweep import PseudoTerminals, Sweep, Terminals
 from backsweep.types import Picks, Rows
 
+MOST_ROOTS = 2**31 - 1
+LARGEST_WINDOW = 100_000_000
+
 
 @dataclass(frozen=True)
 class Topological:
@@ -51,12 +54,12 @@ class Topological:
     needs_graph = True
 
     def __post_init__(self) -> None:
-        whole = "an int of 1 or more"
-        need_fields(self, lambda v: is_int(v) and v >= 1, whole, "roots")
+        whole, window = "an int of 1 or more", f"0 or the size of a window, at most {LARGEST_WINDOW}"
+        need_fields(self, lambda v: is_int(v) and 1 <= v <= MOST_ROOTS, f"an int from 1 to {MOST_ROOTS}", "roots")
         need_fields(self, lambda v: v is None or (is_int(v) and v >= 1), f"{whole}, or None", "predecessors")
         if not isinstance(self.start, (Terminals, PseudoTerminals)):
             raise TypeError(f"Topological: start must be Terminals() or PseudoTerminals(), got {self.start!r}")
-        need_fields(self, lambda v: is_int(v) and v >= 0, "0 or the size of a window", "shuffle")
+        need_fields(self, lambda v: is_int(v) and 0 <= v <= LARGEST_WINDOW, window, "shuffle")
         need_flags(self, "stitch")
         need_choice(self, "trees", "shared", "separate")
         need_choice(self, "draw", "uniform", "visits")
@@ -115,7 +118,13 @@ class LiveTopological(LiveSampler):
     def _pick_rows(self, row: Rows) -> None:
         found = self.sweep.advance_into(row)
         if found < len(row):
-            fill_up(row, found, self.config.fallback, self, "there is no vertex to start a sweep from, or none that was drawn has predecessors")
+            fill_up(
+                row,
+                found,
+                self.config.fallback,
+                self,
+                "there is no vertex to start a sweep from, or none that was drawn has predecessors",
+            )
         if self.config.shuffle:
             row[:] = self._shuffled(row)
 

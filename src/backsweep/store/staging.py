@@ -125,7 +125,7 @@ class Staging:
 
     def trajectory(self, observation: Any, action: Any, reward: Any, terminated: Any, truncated: Any) -> Trajectory:
         """Check a trajectory: one more observation than steps, and an end only at the last step."""
-        if not np.ndim(action) and not hasattr(action, "__len__"):
+        if not hasattr(action, "__len__") or getattr(action, "shape", None) == ():
             raise TypeError(f"action must hold one action for each step, got {type(action).__name__}")
         steps = len(action)
         if steps == 0:

@@ -93,8 +93,11 @@ class Sweep:
         pseudo = isinstance(start, PseudoTerminals)
         kappa = start.kappa if isinstance(start, PseudoTerminals) else 1.0
         candidates = start.candidates if isinstance(start, Terminals) else 1
-        most = sweep_kernels.ALL_PREDECESSORS if predecessors is None else predecessors
+        # No vertex has more predecessors than there are rows, and the kernel makes room for as many as are followed.
+        most = sweep_kernels.ALL_PREDECESSORS if predecessors is None else min(predecessors, store.capacity)
         most_vertices = len(graph.vertices)
+        if not pseudo and candidates == 1:
+            roots = min(roots, most_vertices)  # drawn without replacement
         self._queue = reserve((most_vertices, sweep_kernels.QUEUE_COLUMNS), np.int64)
         self._visited = reserve((most_vertices,), np.int64, READ_ALL_OVER)
         self._pending = reserve((store.capacity + 1,), np.int64)

@@ -327,7 +327,7 @@ def draw_roots(graph: GraphArrays, sweep: SweepArrays, swapped: NDArray[np.int64
 
 @kernel
 def sweep_rows(ring_at: Addresses, graph_at: Addresses, sweep_at: Addresses, out: NDArray[np.int64]) -> int:
-    """Fill `out` with the next rows of the sweep; return how many there were: fewer only if there are no roots, or sweeps have no rows.
+    """Fill `out` with the next rows of the sweep; return how many: fewer only if there are no roots, or none leads on.
 
     Roots by accumulated reward may have no predecessors, and other roots are drawn then.
     The random state carries over from call to call, so the rows do not depend on batch sizes.

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,10 @@ def graph_page(
     for name, number in (("most_states", most_states), ("height", height)):
         if not is_int(number) or number < 1:
             raise ValueError(f"{name} must be an int of 1 or more, got {number!r}")
+    if not isinstance(title, str):
+        raise TypeError(f"title must be a str, got {title!r:.200}")
+    if action_names is not None and (isinstance(action_names, str) or not isinstance(action_names, Iterable)):
+        raise TypeError(f"action_names must be a list of names or None, got {action_names!r:.200}")
     if not len(replay):
         raise ValueError("the replay is empty, so there is no graph to view")
     scene = make_scene(replay, title=title, action_names=action_names, most_states=most_states)
