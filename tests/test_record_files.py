@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import re
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import xxhash
 from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.records import read_archive
 from backsweep.lab.report.cli import report_command
+from backsweep.lab.report.markdown import BEGIN, END
 from backsweep.lab.runs.packing import pack
 from backsweep.record_files import RecordsError, check_finished_records, described, record_lines, without_digest
 from result_folders import write_run
@@ -76,28 +78,39 @@ def test_every_change_is_noticed(packed: bool, tmp_path: Path) -> None:
             assert "Restore the file from a copy" in message
 
 
-def test_a_changed_digit_stops_the_report_and_the_packing(tmp_path: Path) -> None:
+def test_a_changed_run_is_left_out_of_the_report_and_the_packing(tmp_path: Path) -> None:
     folder = finished_run(tmp_path / "results")
     finished_run(tmp_path / "results", seed=101)
     assert len(read_evidence(tmp_path / "results").runs) == 2
     path = folder / "records.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"mean_return":0.5', b'"mean_return":0.6'))
-    with pytest.raises(
-        RecordsError, match=r"seed-100/records\.jsonl: its contents are not what the finished run wrote"
-    ):
-        read_evidence(tmp_path / "results")
+    evidence = read_evidence(tmp_path / "results")
+    assert [run.seed for run in evidence.runs] == [101]
+    (damaged,) = evidence.damaged
+    assert "seed-100/records.jsonl: its contents are not what the finished run wrote" in damaged
     result = pack([tmp_path / "results"], tmp_path / "packed")
     assert (result.packed, result.damaged) == (1, 1)
     assert "seed-100/records.jsonl: its contents are not what the finished run wrote" in result.refused[0]
 
 
-def test_the_report_command_names_the_file(tmp_path: Path) -> None:
+def test_the_report_command_names_the_file_goes_on_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished_run(tmp_path / "results", seed=101)
     folder = finished_run(tmp_path / "results")
     (folder / "records.jsonl").write_bytes(b"")
-    asked = Namespace(results=tmp_path / "results", out=tmp_path / "report.html", markdown=None)
-    with pytest.raises(ValueError, match=r"records\.jsonl: it holds 0 bytes, the finished run wrote \d+\. Restore"):
-        report_command(asked)
-    assert not (tmp_path / "report.html").exists()
+    verdicts = tmp_path / "verdicts.md"
+    verdicts.write_text(f"{BEGIN}\nold\n{END}\n")
+    asked = Namespace(results=tmp_path / "results", out=tmp_path / "report.html", markdown=verdicts)
+    assert report_command(asked) == 1
+    said = capsys.readouterr().err
+    assert re.search(r"left out: .*records\.jsonl: it holds 0 bytes, the finished run wrote \d+\. Restore", said)
+    assert "reading" in said
+    assert "from 1 run ..." in said
+    page = (tmp_path / "report.html").read_text()
+    assert "records.jsonl: it holds 0 bytes" in page
+    assert "The page uses 1 training run and 0 other records" in page
+    assert "old" in verdicts.read_text(), "a page of the documentation is not made from a part of the records"
 
 
 def test_a_damaged_end_is_named(tmp_path: Path) -> None:
@@ -140,7 +153,8 @@ def test_a_damaged_archive_is_never_used(tmp_path: Path) -> None:
         else:
             refused += 1
             assert archive.name in message
-            assert refusal(lambda: read_evidence(tmp_path / "packed")) == message
+            evidence = read_evidence(tmp_path / "packed")
+            assert (evidence.runs, evidence.damaged) == ([], [message])
             assert pack([tmp_path / "packed"], tmp_path / "again").damaged == 1
     assert refused > 250
 
@@ -155,5 +169,5 @@ def test_a_pipe_that_never_ends_is_refused(name: str, tmp_path: Path) -> None:
     if name == "config.json":
         assert "it is not a regular file" in read_evidence(tmp_path).left_out[0]
     else:
-        assert "it is not a regular file" in (refusal(lambda: read_evidence(tmp_path)) or "")
+        assert "it is not a regular file" in read_evidence(tmp_path).damaged[0]
     assert "it is not a regular file" in pack([tmp_path], tmp_path / "packed").refused[0]

@@ -76,7 +76,7 @@ def test_few_seeds_and_missing_methods_decide_nothing(tmp_path: Path) -> None:
     write_run(tmp_path / "alone", TASKS[0], "ter", 100, 0.9)
     alone = verdict(tmp_path / "alone", "C3")
     assert alone.outcome == "not run"
-    assert alone.summary == "There are 1 runs of ter, none of uer, per, ebu, discor."
+    assert alone.summary == "There is 1 run of ter, none of uer, per, ebu, discor."
     for seed, method in enumerate(("ter", *BASELINES)):
         write_run(tmp_path / "unpaired", TASKS[0], method, 100 + seed, 0.9)
     assert verdict(tmp_path / "unpaired", "C3").outcome == "inconclusive"

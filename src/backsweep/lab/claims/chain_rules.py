@@ -170,10 +170,11 @@ class ThirtyBackups:
         )
         del medians["ter-shuffled"]
         first, *others = sorted(medians, key=lambda method: medians[method].estimate)
+        names = [title_of(method) for method in medians if method != first]
         rest = " and ".join(dict.fromkeys(plain(medians[method].estimate) for method in (others[0], others[-1])))
         short = (
-            f"{title_of(first)} solves the chain in {plain(medians[first].estimate)} backups, the other methods need "
-            f"between {rest}."
+            f"{title_of(first)} solves the chain in {plain(medians[first].estimate)} backups; "
+            f"{', '.join(names[:-1])} and {names[-1]} need between {rest}."
         )
         return all_checks(checks, summary, table, count_of(evidence), short=short)
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from backsweep.lab.records import ARCHIVE, OLD_ARCHIVE, ArchivedRun, archives_below, check_config, read_archive
 from backsweep.lab.seeds import TUNING, purpose_of
-from backsweep.record_files import check_finished_records, json_object, record_file, record_lines
+from backsweep.record_files import RecordsError, check_finished_records, json_object, record_file, record_lines
 from backsweep.run_files import CONFIG, FINISHED
 from backsweep.snapshot import files
 from backsweep.tasks import find_task
@@ -139,6 +139,8 @@ class Evidence:
     """Files with lines that cannot be read, and how many."""
     left_out: list[str] = field(default_factory=list)
     """What was not used, and why."""
+    damaged: list[str] = field(default_factory=list)
+    """Files left out because they do not hold what their runs wrote."""
     _made: dict[str, Any] = field(default_factory=dict)
 
     def with_settings(self, settings: str) -> Evidence:
@@ -161,7 +163,7 @@ class Evidence:
 
 
 def read_evidence(root: Path) -> Evidence:
-    """Read a results folder; records that are not what their run wrote are a RecordsError."""
+    """Read a results folder; files that do not hold what their runs wrote are left out and listed as damaged."""
     if not root.is_dir():
         raise ValueError(f"{root} is not a folder of results")
     evidence = Evidence(root)
@@ -173,19 +175,28 @@ def read_evidence(root: Path) -> Evidence:
             evidence.left_out.append(f"{folder.relative_to(root)}: no records yet")
             continue
         taken.add(path)
-        check_finished_records(folder)
-        _read_run(evidence, folder, path)
+        try:
+            check_finished_records(folder)
+            _read_run(evidence, folder, path)
+        except RecordsError as error:
+            evidence.damaged.append(str(error))
     for path in archives_below(root):
         taken.add(path)
-        for run in read_archive(path):
-            if run is None:
-                shown = str(path.relative_to(root))
-                evidence.torn[shown] = evidence.torn.get(shown, 0) + 1
-            else:
-                _read_archived(evidence, path, run)
+        try:  # a damaged archive is noticed before its first run
+            for run in read_archive(path):
+                if run is None:
+                    shown = str(path.relative_to(root))
+                    evidence.torn[shown] = evidence.torn.get(shown, 0) + 1
+                else:
+                    _read_archived(evidence, path, run)
+        except RecordsError as error:
+            evidence.damaged.append(str(error))
     for path in sorted(root.rglob("*.jsonl*")):
         if path not in taken and path.parent not in run_folders and path.name.endswith((".jsonl", ".jsonl.gz")):
-            _read_study(evidence, path)
+            try:
+                _read_study(evidence, path)
+            except RecordsError as error:
+                evidence.damaged.append(str(error))
     if count := len(evidence.tuning):
         runs = "1 run with a seed" if count == 1 else f"{count} runs with seeds"
         evidence.left_out.append(f"{runs} for tuning ({TUNING[0]} to {TUNING[-1]}): no claim rests on them")

@@ -70,7 +70,8 @@ class Soonest(Comparison):
             "Over tasks": over_tasks(groups, labels, self.seed),
             "Episodes that reach the goal, by task": successes_by_task(groups, labels, self.seed),
         }
-        return self.conclude(checks, groups, [], more, short=self._short(entries, len(groups)))
+        short = self._short(entries, len(groups))
+        return self.conclude(checks, groups, [], more, one_by_one=True, short=short)
 
     def _short(self, entries: Sequence[dict[str, Any]], tasks: int) -> str:
         first = sum(entry[self.winner].estimate < entry["its steps"].estimate for entry in entries)
@@ -163,7 +164,8 @@ class NowhereBehind(Comparison):
         checks.append(Check(text, ", ".join(ahead) or "nowhere", True if ahead else (None if open_ else False)))
         short = f"{title_of(self.winner)} ahead on {len(ahead)} of {len(groups)} tasks, behind on "
         short += f"{sum(check.holds is False for check in checks[:-1]) or 'none'}."
-        verdict = self.conclude(checks, groups, [], {TITLE: entries}, short=short[0].upper() + short[1:])
+        short = short[0].upper() + short[1:]
+        verdict = self.conclude(checks, groups, [], {TITLE: entries}, one_by_one=True, short=short)
         return replace(verdict, summary=f"{verdict.summary}{self._caution(groups)}")
 
     def _caution(self, groups: Groups) -> str:

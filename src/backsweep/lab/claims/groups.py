@@ -140,10 +140,14 @@ def groups_of(
             best[task] = group
         if rival is not None:
             other = rival if best[task] is group else group
-            evidence.left_out.append(
-                f"{task}: {other.size} runs with other settings ({other.settings}) are not compared"
-            )
+            evidence.left_out.append(not_compared(task, other.size, other.settings))
     return best
+
+
+def not_compared(task: str, count: int, settings: str = "") -> str:
+    """Return the remark about runs of a task with other settings than those compared."""
+    runs, are = ("1 run", "is") if count == 1 else (f"{count} runs", "are")
+    return f"{task}: {runs} with other settings{f' ({settings})' if settings else ''} {are} not compared"
 
 
 def groups_for(question: Question, evidence: Evidence) -> Groups:

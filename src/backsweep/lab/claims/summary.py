@@ -27,14 +27,15 @@ def runs_for(
     if usable:
         return usable, NOT_RUN
     runs = sum(group.size for group in found.values())
+    there_are = "There is 1 run" if runs == 1 else f"There are {runs} runs"
     if not runs:
         return {}, NOT_RUN
     there = {label for group in found.values() for label in group.runs}
     missing = [label for label in compared if label not in there]
     if missing:
-        text = f"There are {runs} runs of {', '.join(sorted(there))}, none of {', '.join(missing)}."
+        text = f"{there_are} of {', '.join(sorted(there))}, none of {', '.join(missing)}."
         return {}, Verdict("not run", text)
-    text = f"There are {runs} runs, but no task has a seed that all compared methods share."
+    text = f"{there_are}, but no task has a seed that all compared methods share."
     return {}, Verdict("inconclusive", text, records=runs)
 
 
@@ -66,11 +67,21 @@ class PairedRule(TrainingRule):
         """Return the verdict about runs of all that is compared, by task."""
 
     def conclude(
-        self, checks: list[Check], groups: Groups, table: Table, more: dict[str, Table] | None = None, **words: str
+        self,
+        checks: list[Check],
+        groups: Groups,
+        table: Table,
+        more: dict[str, Table] | None = None,
+        *,
+        one_by_one: bool = False,
+        **words: str,
     ) -> Verdict:
-        """Return the verdict about the tasks that were run; with too few paired seeds it is inconclusive."""
+        """Return the verdict about the tasks that were run; with too few paired seeds it is inconclusive.
+
+        `one_by_one` says that each task is judged alone, with all of its seeds.
+        """
         seeds = [len(group.seeds(self.compared)) for group in groups.values()]
-        told = statement(groups, self.compared, self.tasks)
+        told = statement(groups, self.compared, self.tasks, one_by_one=one_by_one)
         verdict = all_checks(checks, told, table, sum(seeds) * len(self.compared), more, **words)
         if len(groups) < len(self.tasks):
             verdict = replace(verdict, about=_counted(len(groups), len(self.tasks)))
@@ -95,14 +106,18 @@ class Comparison(PairedRule):
         return (self.winner, *self.others)
 
 
-def statement(groups: Groups, compared: Sequence[str], tasks: Sequence[str]) -> str:
-    """Return what was run and what was not, in words: tasks, paired seeds, budgets and settings."""
-    count = min(len(group.seeds(compared)) for group in groups.values())
+def statement(groups: Groups, compared: Sequence[str], tasks: Sequence[str], *, one_by_one: bool = False) -> str:
+    """Return what was run and what was not, in words: tasks, paired seeds, budgets and settings.
+
+    Over several tasks only as many seeds count as each of them has, unless tasks are judged `one_by_one`.
+    """
+    counts = [len(group.seeds(compared)) for group in groups.values()]
+    counts = counts if one_by_one else [min(counts)]
     steps = {task: _budget(group) for task, group in groups.items()}
     run = f"{_counted(len(groups), len(tasks))} ({', '.join(sorted(groups))})"
     if 1 < len(groups) == len(tasks):
         run = f"{all_of(len(tasks))} tasks"
-    paired = f"{count} paired {'seed' if count == 1 else 'seeds'}"
+    paired = f"{_span(counts)} paired {'seed' if max(counts) == 1 else 'seeds'}"
     sentences = [f"{run}, {paired}, {_span(list(steps.values()))} steps."]
     if absent := [task for task in tasks if task not in groups]:
         sentences.append(f"Not run with all that is compared: {', '.join(absent)}; the verdict is not about them.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from backsweep.lab.claims.groups import (
     area,
     comparable,
     complete,
+    final,
     final_score,
     groups_for,
+    not_compared,
     on_one_scale,
     scores,
 )
@@ -128,10 +130,11 @@ class Report:
             f"{path}: {count} {'line' if count == 1 else 'lines'} could not be read and were skipped"
             for path, count in sorted(self.evidence.torn.items())
         ]
-        return torn + _by_task(sorted(dict.fromkeys(self.evidence.left_out)))
+        damaged = [f"left out: {text}" for text in self.evidence.damaged]
+        return damaged + torn + _by_task(sorted(dict.fromkeys(self.evidence.left_out)))
 
 
-_OTHERS = re.compile(r"(\S+): (\d+) runs with other settings \(\w+\) are not compared")
+_OTHERS = re.compile(r"(\S+): (\d+) runs? with other settings \(\w+\) (?:is|are) not compared")
 
 
 def _by_task(remarks: list[str]) -> list[str]:
@@ -143,7 +146,7 @@ def _by_task(remarks: list[str]) -> list[str]:
             others[found[1]] += int(found[2])
         else:
             rest.append(remark)
-    return rest + [f"{task}: {count} runs with other settings are not compared" for task, count in others.items()]
+    return rest + [not_compared(task, count) for task, count in others.items()]
 
 
 KINDS: dict[str, tuple[Kind, ...]] = {
@@ -158,9 +161,12 @@ def by_kind(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     return {title: [answer for answer in answers if answer.question.kind in kinds] for title, kinds in KINDS.items()}
 
 
-def make_report(results: Path) -> Report:
-    """Read a results folder and answer every question from it."""
+def make_report(results: Path, say: Callable[[str], None] = lambda _: None) -> Report:
+    """Read a results folder and answer every question from it. `say` is told what is done next."""
+    say(f"reading {results} ...")
     evidence = read_evidence(results)
+    count = len(evidence.runs) + len(evidence.tuning)
+    say(f"deciding {len(QUESTIONS)} questions from {count:,} {'run' if count == 1 else 'runs'} ...")
     tuning = evidence.of_tuning()
     by_settings = {settings: evidence.with_settings(settings) for settings in SETTINGS_IN_WORDS}
     answers: list[Answer] = []
@@ -263,7 +269,7 @@ def _successes(question: Question, evidence: Evidence) -> Table:
     """Return each run's final share of episodes that reach the goal, from the worst seed to the best."""
     entries = []
     for group, label, runs in _runs(question, evidence):
-        found = sorted(float(run.numbers["exact_success"][-1]) for run in runs)
+        found = sorted(final(run.numbers["exact_success"]) for run in runs)
         if not np.isnan(found).any():
             entries.append({"task": group.task, "method": label, SUCCESS: found})
     return entries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,19 +48,37 @@ def report_command(parsed: argparse.Namespace) -> int:
         raise ValueError(f"--out must be {expected}, and {parsed.out} is {found}")
     if not alone or parsed.markdown is not None:
         pyplot("report")  # without matplotlib, say so before the work, not after it
-    report = make_report(parsed.results)
-    page = write_page(report, parsed.out) if alone else write_report(report, parsed.out, usable_cores())
-    if parsed.markdown is not None:
+    report = make_report(parsed.results, _say)
+    evidence = report.evidence
+    page = write_page(report, parsed.out) if alone else write_report(report, parsed.out, usable_cores(), _say)
+    if parsed.markdown is not None and not evidence.damaged:
+        _say(f"writing {parsed.markdown} and its pictures ...")
         write_markdown(report, parsed.markdown)
     wide = [max(map(len, column)) for column in zip(*((a.id, a.verdict.headline) for a in report.answers), strict=True)]
     for answer in report.answers:
         print(f"{answer.id:<{wide[0]}}  {answer.verdict.headline:<{wide[1]}}  {answer.title}")
     for remark in report.remarks:
         print(f"note: {remark}")
-    if all(answer.verdict.outcome == "not run" for answer in report.answers):
+    if evidence.tuning and not evidence.runs:
+        count = len(evidence.tuning)
+        said = (
+            "the run has a tuning seed, which counts"
+            if count == 1
+            else f"all {count:,} runs have tuning seeds, which count"
+        )
+        print(f"note: {said} for no claim")
+    elif all(answer.verdict.outcome == "not run" for answer in report.answers):
         print(
             f"note: no run in {parsed.results} belongs to a question of `backsweep experiment list`; single runs are "
             "shown by `backsweep evaluate`, `watch` and `view`"
         )
     print(page)
-    return 0
+    for text in evidence.damaged:
+        print(f"backsweep: left out: {text}", file=sys.stderr)
+    if evidence.damaged and parsed.markdown is not None:
+        print(f"backsweep: {parsed.markdown} is left as it was", file=sys.stderr)
+    return 1 if evidence.damaged else 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

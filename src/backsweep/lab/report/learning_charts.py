@@ -77,7 +77,7 @@ def trials(verdict: Verdict, slug: str) -> list[AnyChart]:
     charts: list[AnyChart] = []
     several = {where: categories for where, categories in together.items() if len(categories) > 1} or together
     for place, (where, categories) in enumerate(sorted(several.items(), key=lambda entry: -len(entry[1]))):
-        title = "Episodes that reach the goal over the whole run, mean of its evaluations, with 95% intervals"
+        title = "Episodes that reach the goal over the whole run, area under the curve, with 95% intervals"
         title += f", on {' and '.join(map(task_title, where))}" if where else ""
         name = f"{slug}-trials" + (f"-{place + 1}" if place else "")
         charts.append(DotChart(name, title, "episodes that reach the goal", categories, unit="percent", bars=True))
@@ -91,10 +91,11 @@ def _in_order(question: Question, groups: Groups) -> list[tuple[str, Group]]:
 
 
 def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyChart]:
-    """Return the winner's lead over each other method by task; nothing if the rules have several winners."""
+    """Return one method's lead over each of the others by task; nothing if the rules have several such methods."""
     entries = verdict.more.get(BY_TASK, [])
     rules = getattr(question.rule, "rules", (question.rule,))
     winners = {rule.winner for rule in rules if hasattr(rule, "winner")}
+    winners = winners or {entry["method"] for entry in entries if "method" in entry}  # rules: alike, or not behind
     if not entries or len(winners) != 1:
         return []
     measure = entries[0]["measure"]
@@ -114,7 +115,9 @@ def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyCh
         )
         for task in tasks
     ]
-    title = f"{winner} minus each other method: {measure} by task, with 95% intervals"
+    others = list(dict.fromkeys(entry["against"] for entry in entries))
+    other = title_of(others[0]) if len(others) == 1 else "each other method"
+    title = f"{winner} minus {other}: {measure} by task, with 95% intervals"
     return [DotChart(f"{slug}-ahead", title, f"how far {winner} is above the other", categories)]
 
 
@@ -129,7 +132,11 @@ def _soonest(question: Question, groups: Groups, slug: str) -> list[AnyChart]:
     }
     places: dict[str, list[Group]] = {task: [group] for task, group in known.items()}
     if len(known) > 1:
-        places = {f"all {len(known)} tasks": list(known.values()), **places}
+        names = ", ".join(map(task_title, known))
+        whole = (
+            f"all {len(known)} tasks" if len(known) == len(groups) else f"{len(known)} of {len(groups)} tasks: {names}"
+        )
+        places = {whole: list(known.values()), **places}
     facets = []
     for place, members in places.items():
         found = {
@@ -175,7 +182,9 @@ def _profiles(question: Question, groups: Groups, slug: str) -> list[AnyChart]:
         share, low, high = performance_profile(found, thresholds, generator=named_generator(0, "profile", label))
         series.append(Series(label, thresholds.tolist(), share.tolist(), low.tolist(), high.tolist()))
     count, tasks = values[labels[0]].shape
-    facet = Facet(f"{count} paired seeds on {tasks} {'task' if tasks == 1 else 'tasks'}", series)
+    facet = Facet(
+        f"{count} paired {'seed' if count == 1 else 'seeds'} on {tasks} {'task' if tasks == 1 else 'tasks'}", series
+    )
     title = "Share of runs that end above a score (performance profile)"
     return [Chart(f"{slug}-profile", title, "score", "share of runs", [facet], y_unit="percent")]
 
@@ -227,7 +236,7 @@ def _curves(
 ) -> Chart | None:
     """Return the curves of a measure by task; None if no task has it."""
     facets = [
-        Facet(f"{task_title(task)}, {group.size} runs", lines, task)
+        Facet(f"{task_title(task)}, {group.size} {'run' if group.size == 1 else 'runs'}", lines, task)
         for task, group in _in_order(question, groups)
         if (lines := _lines(question, group, measure))
     ]

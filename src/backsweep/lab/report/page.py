@@ -120,10 +120,19 @@ def thumbnails(tasks: Iterable[str]) -> dict[str, str]:
 def thumbnail(task: str) -> str | None:
     """Return a task's first level as a data URI; None if the task is unknown or its extra is not installed."""
     try:
+        if task.startswith("atari/"):
+            _quieten_emulator()
         (picture,) = task_pictures(task, 1)
     except (ImportError, ValueError):
         return None
     return "data:image/png;base64," + base64.b64encode(png_bytes(smaller(picture))).decode()
+
+
+def _quieten_emulator() -> None:
+    """Keep Atari's emulator from printing its banner."""
+    from ale_py import ALEInterface, LoggerMode
+
+    ALEInterface.setLoggerMode(LoggerMode.Error)
 
 
 def smaller(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from backsweep.lab.report.answers import Report
@@ -21,8 +22,8 @@ def write_page(report: Report, path: Path) -> Path:
     return path
 
 
-def write_report(report: Report, out: Path, processes: int = 1) -> Path:
-    """Write everything below `out`; return the page.
+def write_report(report: Report, out: Path, processes: int = 1, say: Callable[[str], None] = lambda _: None) -> Path:
+    """Write everything below `out`; return the page. `say` is told what is done next.
 
     Pictures are drawn by `processes` processes. With more than one, a script that calls this needs an
     ``if __name__ == "__main__"`` guard.
@@ -59,7 +60,9 @@ def write_report(report: Report, out: Path, processes: int = 1) -> Path:
     pictures: dict[Path, AnyChart] = {
         out / "figures" / f"{chart.name}.png": chart for answer in report.answers for chart in answer.charts
     }
+    say(f"drawing {len(pictures)} {'picture' if len(pictures) == 1 else 'pictures'} ...")
     draw_all(pictures, processes)
+    say("writing the page ...")
     page = out / "index.html"
     page.write_text(page_of(report), encoding="utf-8")
     return page

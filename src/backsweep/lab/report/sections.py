@@ -280,6 +280,10 @@ def remarks_html(report: Report) -> str:
         "they decide, unless a rule itself says otherwise. Those about the chain and about direct measurements were "
         "written after small trials on seeds that are not reported here; C21 was corrected twice and run again on the "
         "same seeds. "
-        f"The page uses {runs:,} training runs and {records:,} other records.</p>"
+        f"The page uses {_counted(runs, 'training run')} and {_counted(records, 'other record')}.</p>"
         f'<ul class="small">{items}</ul></section>'
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

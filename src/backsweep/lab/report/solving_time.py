@@ -130,11 +130,17 @@ def soonest_sentence(found: SolvingTimes) -> str:
             ratios.append(rival / found.medians(task)[winner])
         else:
             alone.append(task_title(task))
-    lead = (
-        f"; the next best method needs {_span([f'{ratio:.1f}' for ratio in sorted(ratios)])} times as many"
-        if ratios
-        else ""
-    )
+    relatives = [method for method in found.methods if method != winner and _method_of(method) == _method_of(winner)]
+    lead = ""
+    if ratios:
+        next_best = f"the best method without {title}" if relatives else "the next best method"
+        lead = f"; {next_best} needs {_times(ratios)} times as many"
+    own = []
+    for method in relatives:
+        medians = [(found.medians(task)[method], at) for task, (who, at) in first.items() if who == winner]
+        if solved := [theirs / at for theirs, at in medians if np.isfinite(theirs)]:
+            own.append(f"{title_of(method)}: {_times(solved)}")
+    lead += f" ({'; '.join(own)})" if lead and own else ""
     lead += f", and on {' and '.join(alone)} no other method's median run gets there" if alone else ""
     elsewhere: dict[str, list[str]] = {}
     for task in found.tasks:
@@ -148,6 +154,10 @@ def soonest_sentence(found: SolvingTimes) -> str:
 def _method_of(line: str) -> str:
     """Return the method of a line; "graph, uniform exploration" is one of graph."""
     return line.partition(", ")[0]
+
+
+def _times(ratios: list[float]) -> str:
+    return _span([f"{ratio:.1f}" for ratio in sorted(ratios)])
 
 
 def _span(ordered: list[str]) -> str:
