@@ -7,6 +7,7 @@ import json
 import math
 import re
 import tracemalloc
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from backsweep.lab.claims.question import NOT_RUN
 from backsweep.lab.claims.questions import find_question
 from backsweep.lab.report.answers import Answer, Report, _thresholds, make_report
 from backsweep.lab.report.chart import Chart, Facet, Series
+from backsweep.lab.report.cli import report_command
 from backsweep.lab.report.figures import FEWEST_PER_PROCESS, MOST_BANDS, _lines, draw, draw_all
 from backsweep.lab.report.markdown import BEGIN, END, block
 from backsweep.lab.report.marked_text import replace_between, rewrite_between
@@ -302,3 +304,18 @@ def test_a_warning_about_diverged_runs_says_whether_they_are_graph_values() -> N
     assert caution(0, 3) == "Values diverged in 3 of 10 runs, in none of graph values."
     assert caution(1, 3) == "Values diverged in 4 of 10 runs."
     assert caution(0, 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"), [((10_000,), "the run has a tuning seed"), ((10_000, 10_001), "all 2 runs")]
+)
+def test_a_folder_of_tuning_runs_alone_is_named_as_such(
+    seeds: tuple[int, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in seeds:
+        write_run(tmp_path / "results", "nchain-6", "ter", seed, 0.5)
+    assert report_command(Namespace(results=tmp_path / "results", out=tmp_path / "page.html", markdown=None)) == 0
+    printed = capsys.readouterr()
+    assert said in printed.out
+    assert "belongs to a question" not in printed.out
+    assert printed.err.startswith(f"reading {tmp_path / 'results'} ...\ndeciding ")
