@@ -300,7 +300,9 @@ def test_games_have_units_of_their_own(tmp_path: Path) -> None:
         for task, points in pays.items()
         for method in ("ter", "uer", "per")
     }
-    (curves,) = answer.charts
+    differences, curves = answer.charts
+    assert differences.title == "One method minus another: human-normalised return by task, with 95% intervals"
+    assert list(differences.looks) == ["TER minus uniform", "TER minus PER", "uniform minus PER"]
     assert "the return where those are unknown" in curves.title
     by_game = {(row["task"], row["method"], row["against"]): row for row in answer.verdict.more[TASKS]}
     assert len(by_game) == 2 * 3

@@ -130,7 +130,7 @@ class Report:
             f"{path}: {count} {'line' if count == 1 else 'lines'} could not be read and were skipped"
             for path, count in sorted(self.evidence.torn.items())
         ]
-        damaged = [f"left out: {text}" for text in self.evidence.damaged]
+        damaged = [f"left out: {text}" for text in dict.fromkeys(self.evidence.damaged)]
         return damaged + torn + _by_task(sorted(dict.fromkeys(self.evidence.left_out)))
 
 

@@ -73,7 +73,7 @@ def report_command(parsed: argparse.Namespace) -> int:
             "shown by `backsweep evaluate`, `watch` and `view`"
         )
     print(page)
-    for text in evidence.damaged:
+    for text in dict.fromkeys(evidence.damaged):
         print(f"backsweep: left out: {text}", file=sys.stderr)
     if evidence.damaged and parsed.markdown is not None:
         print(f"backsweep: {parsed.markdown} is left as it was", file=sys.stderr)

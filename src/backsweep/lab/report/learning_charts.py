@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,22 +92,29 @@ def _in_order(question: Question, groups: Groups) -> list[tuple[str, Group]]:
 
 
 def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyChart]:
-    """Return one method's lead over each of the others by task; nothing if the rules have several such methods."""
+    """Return one method's lead over each of the others by task; nothing if the rules have several winners.
+
+    If a rule compares pairs of methods, each pair has its difference.
+    """
     entries = verdict.more.get(BY_TASK, [])
     rules = getattr(question.rule, "rules", (question.rule,))
     winners = {rule.winner for rule in rules if hasattr(rule, "winner")}
-    winners = winners or {entry["method"] for entry in entries if "method" in entry}  # rules: alike, or not behind
-    if not entries or len(winners) != 1:
+    firsts = winners or {entry["method"] for entry in entries if "method" in entry}
+    if not entries or not firsts or len(winners) > 1:
         return []
     measure = entries[0]["measure"]
     entries = [entry for entry in entries if entry["measure"] == measure]
     tasks = [task for task in question.tasks if any(entry["task"] == task for entry in entries)]
-    winner = title_of(winners.pop())
+    pairs = len(firsts) > 1
+
+    def line(entry: dict[str, Any]) -> str:
+        return f"{title_of(entry['method'])} minus {title_of(entry['against'])}" if pairs else str(entry["against"])
+
     categories = [
         DotCategory(
             task_title(task),
             [
-                Dots(entry["against"], [d.estimate], d.estimate, d.low, d.high, f"{entry['seeds ahead']} seeds")
+                Dots(line(entry), [d.estimate], d.estimate, d.low, d.high, f"{entry['seeds ahead']} seeds")
                 for entry in entries
                 if entry["task"] == task
                 for d in [entry["difference"]]
@@ -115,10 +123,13 @@ def _lead_by_task(question: Question, verdict: Verdict, slug: str) -> list[AnyCh
         )
         for task in tasks
     ]
+    first = "one method" if pairs else title_of(firsts.pop())
     others = list(dict.fromkeys(entry["against"] for entry in entries))
-    other = title_of(others[0]) if len(others) == 1 else "each other method"
-    title = f"{winner} minus {other}: {measure} by task, with 95% intervals"
-    return [DotChart(f"{slug}-ahead", title, f"how far {winner} is above the other", categories)]
+    other = title_of(others[0]) if len(others) == 1 else "each other method" if not pairs else "another"
+    title = f"{first[0].upper()}{first[1:]} minus {other}: {measure} by task, with 95% intervals"
+    return [
+        DotChart(f"{slug}-ahead", title, f"how far {'the first' if pairs else first} is above the other", categories)
+    ]
 
 
 def _soonest(question: Question, groups: Groups, slug: str) -> list[AnyChart]:
