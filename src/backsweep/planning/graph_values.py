@@ -19,7 +19,8 @@ class GraphValues:
         V(s)    = max over actions of Q(s, a); for untried actions see `untried`
 
     and a batch then carries ``target = V + max(gap * (Q - V), -floor)``. The best action keeps its value; the others
-    are pushed further below it, so that a slightly wrong network still ranks the actions correctly.
+    are pushed further below it, so that a slightly wrong network still ranks the actions correctly. Where V is clipped
+    below Q (see `margin`), the target is Q.
 
     Parameters
     ----------
