@@ -15,6 +15,7 @@ from backsweep.inspection.measures import Measures, measure_all, play_randomly
 from backsweep.jit.random_streams import checked_seed
 from backsweep.tasks.environments import gymnasium_env, is_gymnasium_id
 from backsweep.tasks.make import make_single
+from backsweep.tasks.observations import as_trained, without_text
 from backsweep.tasks.options import checked_int
 from backsweep.tasks.registry import find_task
 
@@ -47,6 +48,8 @@ class Inspection:
     """The encoder to try."""
     recommendation: str
     """What to do and why, in one sentence."""
+    note: str = ""
+    """What of the observations was left out, and how the trainer takes them; empty if they are one array."""
 
     @property
     def measures(self) -> Measures:
@@ -83,7 +86,8 @@ class Inspection:
             ("starts", f"from {best.reach_end:.0%} of episode starts an end can be reached on the graph"),
         ]
         lines = [head, "", *(f"  {name:<8} {fact}" for name, fact in facts), "", *self._table(), ""]
-        return "\n".join([*lines, f"{self.verdict}: {self.recommendation}"])
+        notes = ["", f"note: {self.note}"] if self.note else []
+        return "\n".join([*lines, f"{self.verdict}: {self.recommendation}", *notes])
 
     def _table(self) -> list[str]:
         rows = [("encoder", "states", "repeat", "agree", "reach an end")]
@@ -143,18 +147,6 @@ def make_env(name: str) -> gym.Env[Any, Any]:
     return make_single(task.id)
 
 
-def without_text(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """Remove text from Dict observations, such as MiniGrid's mission: a replay cannot store it."""
-    space = env.observation_space
-    if not isinstance(space, gym.spaces.Dict):
-        return env
-    kept = [name for name, inner in space.spaces.items() if inner.dtype is None or inner.dtype.kind != "U"]
-    if not kept or len(kept) == len(space.spaces):
-        return env
-    filtered: gym.Env[Any, Any] = gym.wrappers.FilterObservation(env, kept)
-    return filtered
-
-
 def _inspect(env: gym.Env[Any, Any], name: str, steps: int, seed: int) -> Inspection:
     play = play_randomly(without_text(env), steps, seed)
     choices = tuple(measure_all(play))
@@ -177,6 +169,7 @@ def _inspect(env: gym.Env[Any, Any], name: str, steps: int, seed: int) -> Inspec
         int((paid_at_ends > 0).sum()),
         choices,
         *advice,
+        note=as_trained(env),
     )
 
 

@@ -25,6 +25,7 @@ from backsweep.snapshot.contents import need, need_within
 from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.make import make, make_single
+from backsweep.tasks.observations import OneArray, with_one_array
 from backsweep.tasks.registry import find_task
 
 State = tuple[dict[str, NDArray[Any]], dict[str, Any]]
@@ -117,7 +118,7 @@ class ForeignEnvironments:
     """Environments from other packages, one `gymnasium.Env` each; every episode has its own seed."""
 
     def __init__(self, makers: Sequence[Callable[[], gym.Env[Any, Any]]], seed: int) -> None:
-        self._envs = [maker() for maker in makers]
+        self._envs = [with_one_array(maker()) for maker in makers]
         self._generators = [named_generator(seed, "episodes", str(index)) for index in range(len(makers))]
         self._seeds = [0] * len(makers)
         self._actions: list[list[int]] = [[] for _ in makers]
@@ -128,6 +129,9 @@ class ForeignEnvironments:
         if not isinstance(action_space, gym.spaces.Discrete):
             raise ValueError(f"the environment must have a Discrete action space, got {action_space}")
         self.num_actions = int(action_space.n)
+        self.has_limit = has_limit(self._envs[0])
+        self.remark = self._envs[0].remark() if isinstance(self._envs[0], OneArray) else ""
+        """What a user should know of the observations."""
         self._first_action = int(action_space.start)
 
     def _begin(self, index: int) -> NDArray[Any]:
@@ -190,9 +194,12 @@ class ForeignEnvironments:
 
     def picture(self) -> NDArray[np.uint8]:
         """Render the first environment."""
-        image = self._envs[0].render()
+        try:
+            image = self._envs[0].render()
+        except NotImplementedError:
+            image = None
         if not isinstance(image, np.ndarray):
-            raise ValueError("the environment cannot render an RGB image")
+            raise ValueError(f"the environment cannot draw itself: {DRAWING}")
         return image
 
     def close(self) -> None:
@@ -201,20 +208,43 @@ class ForeignEnvironments:
             env.close()
 
 
+DRAWING = "it must take render_mode='rgb_array' and return RGB images from render()"
+
+
 def make_environments(
-    task: str | None, env: str | None, num_envs: int, seed: int, options: dict[str, Any], *, render: bool = False
+    task: str | None,
+    env: str | None,
+    num_envs: int,
+    seed: int,
+    options: dict[str, Any],
+    *,
+    render: bool = False,
+    longest: int | None = None,
 ) -> Environments:
-    """Return the environments of a task, or of a Gymnasium id."""
+    """Return the environments of a task, or of a Gymnasium id.
+
+    `longest` cuts the episodes of a Gymnasium environment without a time limit after so many steps.
+    """
     mode = "rgb_array" if render else None
     if task is None:
         assert env is not None
         name = env
-        return ForeignEnvironments([lambda: gymnasium_env(name, mode, options)] * num_envs, seed)
+
+        def maker() -> gym.Env[Any, Any]:
+            made = gymnasium_env(name, mode, options)
+            return made if longest is None or has_limit(made) else gym.wrappers.TimeLimit(made, longest)
+
+        return ForeignEnvironments([maker] * num_envs, seed)
     if not find_task(task).is_own:
         return ForeignEnvironments([lambda: make_single(task, mode, **options)] * num_envs, seed)
     vector = make(task, num_envs, seed=seed, **options)
     assert isinstance(vector, LaneVectorEnv)
     return TaskEnvironments(vector)
+
+
+def has_limit(env: gym.Env[Any, Any]) -> bool:
+    """Return whether an environment is registered with a time limit; one without may still have one of its own."""
+    return env.spec is not None and env.spec.max_episode_steps is not None
 
 
 def is_gymnasium_id(name: str) -> bool:
@@ -225,7 +255,9 @@ def is_gymnasium_id(name: str) -> bool:
 def gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -> gym.Env[Any, Any]:
     """Return the environment of a Gymnasium id; raise an error that says why it cannot be made."""
     try:
-        made: gym.Env[Any, Any] = gym.make(name, render_mode=render_mode, **options)
+        # Not all environments take a mode: it is passed only where something is drawn.
+        mode: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
+        made: gym.Env[Any, Any] = gym.make(name, **mode, **options)
         return made
     except ModuleNotFoundError as error:
         module = name.partition(":")[0]
@@ -240,3 +272,7 @@ def gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -
         if ":" not in name and isinstance(error, (gym.error.NameNotFound, gym.error.NamespaceNotFound)):
             text += f" If another package registers it, name the package too: PACKAGE:{name}"
         raise ValueError(text) from error
+    except TypeError as error:  # options that it does not take
+        if render_mode is not None and "render_mode" in str(error):
+            raise ValueError(f"{name!r} cannot draw itself: {DRAWING}") from error
+        raise ValueError(f"Gymnasium cannot make {name!r}: {error}") from error
