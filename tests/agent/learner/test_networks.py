@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from backsweep.agent import run_config
+from backsweep.agent.fleet.fleet import config_network
 from backsweep.agent.learner.discor import error_network
 from backsweep.agent.learner.networks import Network, in_network_order, network_for
 from backsweep.agent.learner.patches import Convolution, cut_patches, paste_patches
@@ -129,8 +132,44 @@ def test_what_cannot_be_is_refused() -> None:
         _ = Network("image", (20, 20, 3), 6, NATURE, (512,)).layout
     with pytest.raises(ValueError, match="observations must be"):
         network_for(gym.spaces.Dict({"a": gym.spaces.Discrete(2)}), 2)
-    with pytest.raises(ValueError, match="table"):
+    with pytest.raises(ValueError, match=r"learned with a table, without layers: got linear=\(64,\)"):
         network_for(gym.spaces.Discrete(4), 2, (), (64,))
+    with pytest.raises(ValueError, match=r"images, and observations have the shape \(4,\): leave them out, got conv"):
+        network_for(gym.spaces.Box(-1, 1, (4,), np.float32), 2, NATURE, (64,))
+    with pytest.raises(ValueError, match="For small images give --convolutions 16 3 1"):
+        _ = network_for(gym.spaces.Box(0, 255, (7, 7, 3), np.uint8), 2, NATURE, (64,)).layout
+    assert network_for(gym.spaces.Box(0, 255, (7, 7, 3), np.uint8), 2, ((16, 3, 1),), (64,)).widths == (400, 64, 2)
+
+
+PICTURE = gym.spaces.Box(0, 255, (64, 64, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("space", "given", "convolutions", "linear"),
+    [
+        (PICTURE, {}, NATURE, (512,)),
+        (PICTURE, {"linear": (64,)}, NATURE, (64,)),
+        (PICTURE, {"convolutions": ((8, 8, 4),)}, ((8, 8, 4),), (256, 256)),
+        (PICTURE, {"convolutions": NATURE, "linear": (256, 256)}, NATURE, (256, 256)),
+        (gym.spaces.Box(-1, 1, (4,)), {}, (), (256, 256)),
+        (gym.spaces.Box(-1, 1, (4,)), {"linear": (7,)}, (), (7,)),
+        (gym.spaces.Discrete(4), {}, (), ()),
+    ],
+)
+def test_layers_of_a_gymnasium_id_are_those_given_or_follow_from_its_observations(
+    space: gym.Space[Any], given: dict[str, Any], convolutions: Any, linear: Any
+) -> None:
+    network = config_network(run_config(env="Any-v0", **given), space, 2)
+    assert (network.convolutions, network.linear) == (convolutions, linear)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [({"linear": (32,)}, r"got linear=\(32,\)"), ({"convolutions": ((8, 2, 1),)}, "got convolutions=")],
+)
+def test_layers_that_state_numbers_cannot_have_are_refused_by_name(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        config_network(run_config(env="Any-v0", **given), gym.spaces.Discrete(4), 2)
 
 
 def test_kernels_and_torch_cut_and_paste_alike() -> None:

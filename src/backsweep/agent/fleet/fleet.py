@@ -9,6 +9,7 @@ import gymnasium as gym
 import torch
 
 from backsweep.agent.config import RunConfig
+from backsweep.agent.defaults import OTHER_SETTINGS
 from backsweep.agent.fleet.loop import Schedule
 from backsweep.agent.fleet.run import Run
 from backsweep.agent.learner.convolutions import Path, fastest_path
@@ -19,6 +20,7 @@ from backsweep.agent.learner.rules import TargetRule, common_rule
 from backsweep.agent.methods import method_for
 from backsweep.replay import Replay
 
+IMAGE_CONVOLUTIONS, IMAGE_LINEAR = ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,)
 OWN_FIELDS = (
     *("task", "env", "task_options", "method", "seed", "steps", "exact", "reward_scale"),
     *("gap", "gap_floor", "untried", "cautious", "explore", "refresh", "noise_limit"),
@@ -114,12 +116,17 @@ def run_network(run: Run) -> Network:
 
 
 def config_network(config: RunConfig, observation_space: gym.Space[Any], num_actions: int) -> Network:
-    """Return the shape of a run's network."""
+    """Return the shape of a run's network.
+
+    For Gymnasium ids the default layers stand for what suits the observation; other layers are used, or refused.
+    """
     convolutions, linear = config.convolutions, config.linear
-    if config.env is not None and isinstance(observation_space, gym.spaces.Discrete):
-        convolutions, linear = (), ()
-    elif config.env is not None and not convolutions and len(observation_space.shape or ()) == 3:
-        convolutions, linear = ((32, 8, 4), (64, 4, 2), (64, 3, 1)), (512,)
+    if config.env is not None:
+        usual = linear == OTHER_SETTINGS.network.linear
+        if isinstance(observation_space, gym.spaces.Discrete):
+            linear = () if usual else linear
+        elif not convolutions and len(observation_space.shape or ()) == 3:
+            convolutions, linear = IMAGE_CONVOLUTIONS, IMAGE_LINEAR if usual else linear
     return network_for(observation_space, num_actions, convolutions, linear)
 
 

@@ -115,7 +115,8 @@ class Network:
             if height < kernel or width < kernel:
                 raise ValueError(
                     f"images of {self.input_shape[0]}x{self.input_shape[1]} are too small for the convolutions "
-                    f"{self.convolutions}: a kernel of {kernel} does not fit what is left, {height}x{width}"
+                    f"{self.convolutions}: a kernel of {kernel} does not fit what is left, {height}x{width}. For small "
+                    "images give --convolutions 16 3 1 (in Python convolutions=((16, 3, 1),))"
                 )
             stage = Convolution(height, width, channels, outputs, kernel, stride)
             stages.append(stage)
@@ -311,7 +312,15 @@ def network_for(
     if isinstance(observation_space, gym.spaces.Discrete):
         if not linear and not convolutions:
             return Network("table", (int(observation_space.n),), actions)
-        raise ValueError("discrete observations are learned with a table: leave convolutions and linear layers out")
+        given = [
+            f"{name}={layers!r}" for name, layers in (("convolutions", convolutions), ("linear", linear)) if layers
+        ]
+        raise ValueError(f"states that are numbers are learned with a table, without layers: got {', '.join(given)}")
+    if convolutions and len(observation_space.shape or ()) != 3:
+        raise ValueError(
+            f"convolutions are for images, and observations have the shape {observation_space.shape}: leave them out, "
+            f"got convolutions={convolutions!r}"
+        )
     if isinstance(observation_space, gym.spaces.Box):
         shape = observation_space.shape
         if len(shape) == 3 and convolutions:
