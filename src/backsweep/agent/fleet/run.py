@@ -175,10 +175,15 @@ def check_counts(values: Mapping[str, Any]) -> None:
     need(len(returns) == len(lengths), "there are not as many returns of episodes as lengths")
 
 
-def run_environments(config: RunConfig, purpose: str, num_envs: int, *, render: bool = False) -> Environments:
-    """Return a run's environments for a purpose; each purpose has its own seed, independent of the method."""
-    seed = environment_seed(config, purpose)
-    return make_environments(config.task, config.env, num_envs, seed, task_options(config), render=render)
+def run_environments(
+    config: RunConfig, purpose: str, num_envs: int, *, render: bool = False, longest: int | None = None
+) -> Environments:
+    """Return a run's environments for a purpose; each purpose has its own seed, independent of the method.
+
+    `longest` is where episodes are cut that have no time limit.
+    """
+    seed, options = environment_seed(config, purpose), task_options(config)
+    return make_environments(config.task, config.env, num_envs, seed, options, render=render, longest=longest)
 
 
 def environment_seed(config: RunConfig, purpose: str) -> int:

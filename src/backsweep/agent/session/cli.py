@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 PASS_ON = "\x00"
 TRAIN_HELP = """usage: backsweep train TASK [OPTIONS]
 
-Train an agent. TASK is one of `backsweep tasks`, such as minigrid/doorkey, or a Gymnasium id with discrete actions,
-such as CartPole-v1. Settings that are not given are those of the task and the method.
+Train an agent. TASK is one of `backsweep tasks`, such as minigrid/doorkey, or a Gymnasium id with discrete actions
+whose observations are one array, such as CartPole-v1 (Dicts are joined, text is left out). Settings that are not given
+are those of the task and the method.
 
   backsweep train minigrid/doorkey --steps 200_000
   backsweep train CartPole-v1 --method per --seed 3

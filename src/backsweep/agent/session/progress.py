@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections import deque
@@ -94,6 +95,12 @@ class Progress:
     def note(self, message: str) -> None:
         """Show what a user may want to know."""
         self._print(message)
+
+    def stopping(self, message: str) -> None:
+        """Show that a stop was asked for. Called by a signal's handler, which must not fail."""
+        # Another line may be half written, and the terminal or the pipe's reader may be gone.
+        with contextlib.suppress(RuntimeError, OSError, SystemExit):
+            self._print(message)
 
     def _print(self, line: str) -> None:
         if self._quiet:

@@ -24,11 +24,12 @@ from backsweep.agent.fleet.memory_budget import ObservationLimits, run_to_drop_h
 from backsweep.agent.fleet.plain_engine import PlainEngine, retire
 from backsweep.agent.fleet.run import Run, return_bounds
 from backsweep.agent.session import checkpoint
-from backsweep.agent.session.evaluation.evaluate import evaluate_runs
+from backsweep.agent.session.evaluation.evaluate import EvaluationStopped, evaluate_runs
 from backsweep.agent.session.folder import RunError, note_session, write_json
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import EvaluationRecord, RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
+from backsweep.agent.session.remarks import remarks
 from backsweep.record_files import described
 from backsweep.run_files import FINISHED
 from backsweep.signals import endings, leave_terminal
@@ -111,9 +112,11 @@ class Session:
         with self._closing(), self._signals(), self.progress:
             for files in self.files:
                 note_session(files.folder, "started" if fleet.step == 0 else "resumed", step=fleet.step)
+            for line in remarks(fleet) if fleet.step == 0 else ():
+                self.progress.note(line)
             # A checkpoint may have been written at a run's last step, and the process killed before marking it
-            # finished.
-            if ended := [index for index, run in enumerate(fleet.runs) if fleet.step >= run.config.steps]:
+            # finished; or the evaluation that is due there was given up.
+            if fleet.step and self._evaluate(self._unevaluated()) and (ended := self._ending()):
                 self._finish(ended)
             while fleet.runs and self.stopped_by is None:
                 self._move()
@@ -211,13 +214,11 @@ class Session:
     def _after_turn(self) -> None:
         """Write the records, evaluations and checkpoints that are due; nothing here affects the next turn."""
         fleet, shared = self.fleet, self.fleet.shared
-        ending = [index for index, run in enumerate(fleet.runs) if fleet.step >= run.config.steps]
+        ending = self._ending()
         if fleet.passes(shared.record_interval) or ending:
             self._record()
-        if fleet.passes(shared.evaluation_interval):
-            self._evaluate(range(len(fleet.runs)))
-        elif ending:
-            self._evaluate(ending)
+        if not self._evaluate(self._unevaluated()):
+            return  # the checkpoint of the stop follows
         interval = self.config.checkpoint_interval
         if ending:
             self._finish(ending)
@@ -228,6 +229,17 @@ class Session:
             self._hand_back()
             self.live.show(fleet)
         self.clock.lap("other")
+
+    def _ending(self) -> list[int]:
+        """Return the runs that have reached their last step."""
+        return [index for index, run in enumerate(self.fleet.runs) if self.fleet.step >= run.config.steps]
+
+    def _unevaluated(self) -> list[int]:
+        """Return the runs whose evaluation is due at this step and not yet made."""
+        fleet = self.fleet
+        due = range(len(fleet.runs)) if fleet.passes(fleet.shared.evaluation_interval) else self._ending()
+        made = [files.last is not None and files.last.step == fleet.step for files in self.files]
+        return [index for index in due if not made[index]]
 
     def _record(self) -> None:
         fleet = self.fleet
@@ -287,16 +299,24 @@ class Session:
                 f"{files.run.config.noise_limit:g})"
             )
 
-    def _evaluate(self, runs: Sequence[int]) -> None:
+    def _evaluate(self, runs: Sequence[int]) -> bool:
+        """Evaluate some runs; return False if a stop was asked for, which drops the whole evaluation."""
         self.clock.lap("other")
         configs = [self.fleet.runs[index].config for index in runs]
-        records = evaluate_runs(configs, self.fleet.learner, runs, self.fleet.step)
+        try:
+            records = evaluate_runs(
+                configs, self.fleet.learner, runs, self.fleet.step, lambda: self.stopped_by is not None
+            )
+        except EvaluationStopped:
+            self.clock.lap("evaluation")
+            return False
         for index, record in zip(runs, records, strict=True):
             files = self.files[index]
             files.writer.write(record)
             files.last = record
             self.progress.evaluated(files.shown, record)
         self.clock.lap("evaluation")
+        return True
 
     def _checkpoint(self, *, agents_only: bool = False) -> None:
         self.clock.lap("other")
@@ -372,6 +392,7 @@ class Session:
             signal.signal(number, old[number])
             if number not in (signal.SIGINT, signal.SIGTERM):
                 leave_terminal()
+            self.progress.stopping("stopping (Ctrl-C again stops at once)" if number == signal.SIGINT else "stopping")
 
         old: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, *endings())}
         for number in old:

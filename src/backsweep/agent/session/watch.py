@@ -20,6 +20,7 @@ from backsweep.agent.session.folder import RunError, check_import, read_config
 from backsweep.jit.random_streams import named_generator
 from backsweep.tasks.environments import Environments
 
+LONGEST_FILM = 2_000  # steps; episodes of environments without a time limit may never end
 SMALLEST_SIDE = 240  # pixels; smaller images are enlarged by an integer factor
 
 
@@ -63,7 +64,7 @@ def film(
     if not 1 <= fps <= 100:
         raise RunError(f"fps must be from 1 to 100, got {fps}")
     agent = Agent(folder, allow_import=allow_import)
-    envs = run_environments(agent.config, f"watch {episode}", 1, render=True)
+    envs = run_environments(agent.config, f"watch {episode}", 1, render=True, longest=LONGEST_FILM)
     try:
         frames, total = play_frames(envs, agent.values, random_chance, episode)
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -88,6 +88,9 @@ def _parameters(learner: Learner, runs: Sequence[int]) -> Parameters:
 
 
 MOST_OTHER_ENVIRONMENTS = 10  # environments of other packages may be large
+LONGEST_EPISODE = 27_000
+"""Steps after which an evaluation's episode is cut in an environment without a time limit, where it might never end:
+as many as Atari's usual limit, half an hour."""
 PROBE_ENVIRONMENTS = 8
 PROBE_SEED = 0
 
@@ -147,7 +150,8 @@ def _environments(configs: Sequence[RunConfig], purpose: str) -> Environments | 
     """Return environments for the runs' episodes: one for each, or a few if they may be large."""
     one = configs[0]
     if not is_own(one):
-        return run_environments(one, purpose, min(one.evaluation_episodes, MOST_OTHER_ENVIRONMENTS))
+        count = min(one.evaluation_episodes, MOST_OTHER_ENVIRONMENTS)
+        return run_environments(one, purpose, count, longest=LONGEST_EPISODE)
     assert one.task is not None
     roots = [environment_seed(config, purpose) for config in configs]
     seeds = [seed for root in roots for seed in lane_seeds(root, one.evaluation_episodes)]
@@ -185,12 +189,25 @@ def _record(
     )
 
 
+class EvaluationStopped(Exception):  # noqa: N818
+    """An evaluation was given up because the session is to stop."""
+
+
 def evaluate_runs(
-    configs: Sequence[RunConfig], learner: Learner, runs: Sequence[int], step: int
+    configs: Sequence[RunConfig],
+    learner: Learner,
+    runs: Sequence[int],
+    step: int,
+    stops: Callable[[], bool] = lambda: False,
 ) -> list[EvaluationRecord]:
-    """Evaluate some runs of a learner; `configs` are theirs."""
+    """Evaluate some runs of a learner; `configs` are theirs.
+
+    `stops` is asked before every step: once it says so, the evaluation ends with EvaluationStopped.
+    """
 
     def values(places: Sequence[int], observations: NDArray[Any]) -> NDArray[np.floating]:
+        if stops():
+            raise EvaluationStopped
         return values_of_runs(learner, [runs[place] for place in places], observations)
 
     return evaluate_fleet(configs, values, step)
