@@ -204,10 +204,10 @@ def test_the_command(cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture
 
     results = f"file://{tmp_path}/bucket"
     assert call("C20", "--engine", "ray", "--results", results) == 0
-    assert "1 runs, 0 finished; 1 tasks to do; the cluster has room for 4 at a time" in capsys.readouterr().out
+    assert "1 run, 0 finished; 1 task to do; the cluster has room for 4 at a time" in capsys.readouterr().out
     assert len(list((tmp_path / "bucket" / "sweep-order").glob("*.jsonl.gz"))) == 1
     assert call("C20", "--engine", "ray", "--results", results) == 0
-    assert "all 1 runs are finished" in capsys.readouterr().out
+    assert "the run is finished" in capsys.readouterr().out
     with pytest.raises(ValueError, match="--results must be a folder, got s3://here: URLs are for --engine ray"):
         call("C20", "--results", "s3://here")
     with pytest.raises(ValueError, match="--cores must be above 0, got 0"):

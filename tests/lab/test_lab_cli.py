@@ -52,12 +52,19 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_study_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("run", "C20", "--results", str(tmp_path), "--dry-run") == 0
-    assert "1 runs, 0 finished, 1 to do" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "1 run, 0 finished, 1 to do in 1 process,\n" in shown.out
+    assert "measuring how fast this machine is" in shown.err
     assert call("run", "C20", "--results", str(tmp_path)) == 0
+    done = capsys.readouterr().out
+    assert "1 run, 0 finished; 1 process to do, " in done
+    # No report uses tuning seeds, which is all that this was.
+    assert "it works; for a verdict: 'backsweep experiment run C20 --scale laptop' (5 runs; --dry-run says" in done
+    assert "backsweep report" not in done
     (file,) = (tmp_path / "sweep-order").glob("*.jsonl.gz")
     written = file.stat().st_mtime_ns
     assert call("run", "C20", "--results", str(tmp_path)) == 0
-    assert "all 1 runs are finished" in capsys.readouterr().out
+    assert "the run is finished" in capsys.readouterr().out
     assert file.stat().st_mtime_ns == written
 
 
@@ -241,6 +248,11 @@ def test_a_reader_who_has_seen_enough_is_no_error() -> None:
     finally:
         os.close(write)
     assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_one_is_not_many() -> None:
+    assert [cli._count(number, "file") for number in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+    assert [cli._count(number, "process") for number in (1, 1_000)] == ["1 process", "1,000 processes"]
 
 
 def test_durations_in_words() -> None:

@@ -191,7 +191,7 @@ def _run_here(parsed: argparse.Namespace) -> int:
                 print(note, file=sys.stderr, flush=True)
             return run_jobs(jobs, parsed.results / "logs", workers, progress, cores)
 
-    return _run(parsed, parsed.results, workers, f"processes to do, {workers} at a time", do)
+    return _run(parsed, parsed.results, workers, ("process", f", {workers} at a time"), do)
 
 
 def _run_on_cluster(parsed: argparse.Namespace, cluster: Any) -> int:
@@ -203,11 +203,15 @@ def _run_on_cluster(parsed: argparse.Namespace, cluster: Any) -> int:
     def do(jobs: list[Any], progress: Any) -> tuple[list[Any], bool]:
         return run_jobs_on_ray(jobs, cluster, progress, parsed.jobs)
 
-    return _run(parsed, cluster.root, workers, f"tasks to do; the cluster has room for {slots} at a time", do)
+    return _run(parsed, cluster.root, workers, ("task", f"; the cluster has room for {slots} at a time"), do)
 
 
 def _run(
-    parsed: argparse.Namespace, root: Path, workers: int, words: str, do: Callable[..., tuple[list[Any], bool]]
+    parsed: argparse.Namespace,
+    root: Path,
+    workers: int,
+    words: tuple[str, str],
+    do: Callable[..., tuple[list[Any], bool]],
 ) -> int:
     """Plan the jobs, show the plan or `do` them, and report; return the exit code."""
     from backsweep.lab.runs.progress import JobProgress
@@ -216,12 +220,13 @@ def _run(
     if parsed.dry_run:
         return _show_plan(parsed, found, workers)
     if not found.jobs:
-        print(f"all {found.total} runs are finished")
+        print(f"all {found.total} runs are finished" if found.total != 1 else "the run is finished")
         return 0
-    print(f"{found.total} runs, {found.finished} finished; {len(found.jobs)} {words}", flush=True)
+    to_do = _count(len(found.jobs), words[0])
+    print(f"{_count(found.total, 'run')}, {found.finished} finished; {to_do} to do{words[1]}", flush=True)
     progress = JobProgress(found.jobs)
     failures, interrupted = do(found.jobs, progress)
-    return _report(failures, interrupted, progress, len(found.jobs), parsed.results)
+    return _report(failures, interrupted, progress, found.jobs, parsed)
 
 
 def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
@@ -269,33 +274,69 @@ def _show_plan(parsed: argparse.Namespace, found: Any, workers: int) -> int:
         runs = f" in {job.runs} runs" if job.runs > 1 else ""
         print(f"  {'resumes' if job.resumed else 'new    '}  {job.name}  {job.steps_left:,} {_unit(job)}{runs}")
     to_do = sum(job.runs for job in todo)
-    print(f"{found.total} runs, {found.finished} finished, {to_do} to do in {len(todo)} processes,")
+    print(f"{_count(found.total, 'run')}, {found.finished} finished, {to_do} to do in {_count(len(todo), 'process')},")
+    sys.stdout.flush()
+    if todo and (parsed.steps_per_second is None or any(job.order["kind"] == "study" for job in todo)):
+        note = (
+            "measuring how fast this machine is; where code has to be compiled first, once, that takes up to a minute"
+        )
+        print(note, file=sys.stderr, flush=True)
     seconds = estimate(todo, workers, parsed.steps_per_second)
     cores = f"{usable_cores()} cores" if parsed.engine != "ray" else f"{parsed.cores:g} cores each"
     print(
-        f"{sum(job.steps_left for job in todo):,} steps; about {duration(seconds)} with {workers} "
-        f"{'process' if workers == 1 else 'processes'} at a time on {parsed.device}, {cores}"
+        f"{sum(job.steps_left for job in todo):,} steps; about {duration(seconds)} with {_count(workers, 'process')} "
+        f"at a time on {parsed.device}, {cores}"
     )
     return 0
 
 
-def _report(failures: list[Any], interrupted: bool, progress: Any, todo: int, results: Any) -> int:
+def _report(failures: list[Any], interrupted: bool, progress: Any, jobs: list[Any], parsed: argparse.Namespace) -> int:
     """Print the result and return the exit code."""
     for failure in failures:
         print(
             f"\n{failure.job.name} failed with exit code {failure.code}; its log {failure.log} ends:", file=sys.stderr
         )
         print(failure.tail(), file=sys.stderr)
-    for line in progress.summary(results):
+    for line in progress.summary(parsed.results, _after_tuning(parsed) if _are_tuning(jobs) else None):
         print(line)
     if interrupted:
         print("interrupted; the same command resumes", file=sys.stderr)
         return 130
     if failures:
-        others = "; the others are done" if len(failures) < todo else ""
-        print(f"\n{len(failures)} of {todo} failed{others}", file=sys.stderr)
+        others = "; the others are done" if len(failures) < len(jobs) else ""
+        print(f"\n{len(failures)} of {len(jobs)} failed{others}", file=sys.stderr)
         return 1
     return 0
+
+
+def _are_tuning(jobs: list[Any]) -> bool:
+    """Return whether all seeds of some jobs are for tuning, so that a report does not use them."""
+    from backsweep.lab.seeds import purpose_of
+
+    seeds = [
+        seed
+        for job in jobs
+        for seed in (config["seed"] for config in job.order.get("configs", {"": job.order}).values())
+    ]
+    return all(purpose_of(seed) == "tuning" for seed in seeds)
+
+
+def _after_tuning(parsed: argparse.Namespace) -> str | None:
+    """Return how to get to a verdict after a trial, whose runs no report uses."""
+    from backsweep.lab.claims.question import Grid
+    from backsweep.lab.claims.questions import find_question
+
+    for scale in SCALES[1:]:
+        if whats := [what for name in parsed.question for what in find_question(name).plans(scale)]:  # type: ignore[arg-type]
+            count = sum(len(what.runs()) if isinstance(what, Grid) else len(what.seeds) for what in whats)
+            command = f"backsweep experiment run {' '.join(parsed.question)} --scale {scale}"
+            return f"it works; for a verdict: '{command}' ({_count(count, 'run')}; --dry-run says how long it takes)"
+    return "it works; reports leave out runs with tuning seeds"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}" + ("" if number == 1 else plural)
 
 
 def pack_command(parsed: argparse.Namespace) -> int:
@@ -310,8 +351,8 @@ def pack_command(parsed: argparse.Namespace) -> int:
     for refusal in result.refused:
         print(f"left out: {refusal}", file=sys.stderr)
     print(
-        f"{result.packed} runs packed into {parsed.results}, {result.known} there already, {len(result.refused)} left "
-        f"out; {len(result.files)} files written, {result.nbytes:,} bytes"
+        f"{_count(result.packed, 'run')} packed into {parsed.results}, {result.known} there already, "
+        f"{len(result.refused)} left out; {_count(len(result.files), 'file')} written, {result.nbytes:,} bytes"
     )
     return 1 if result.conflicts or result.damaged else 0
 

@@ -175,8 +175,11 @@ class JobProgress:
         ending = "done" if code == 0 else ("stopped" if code > 128 or code < 0 else "FAILED")
         self._print(f"[{len(self._ended)}/{len(self._watches)}] {job.name}: {ending} after {duration(seconds)}")
 
-    def summary(self, results: Path) -> list[str]:
-        """Return the lines of the summary: what was made, and what to do next."""
+    def summary(self, results: Path, then: str | None = None) -> list[str]:
+        """Return the lines of the summary: what was made, and what to do next.
+
+        `then` is what to do instead of a report, which leaves out runs with tuning seeds.
+        """
         watches = list(self._watches.values())
         self._look(watches, self._clock())
         training = trained(watches)
@@ -193,7 +196,10 @@ class JobProgress:
         if gone := [run for watch in training for run in watch.diverged]:
             names = ", ".join(str(run.records.parent) for run in gone[:3]) + (", ..." if len(gone) > 3 else "")
             lines.append(f"{_runs(len(gone))} with values outside the bounds of returns: {names}")
-        if any(code == 0 for code in self._ended.values()):
+        done = any(code == 0 for code in self._ended.values())
+        if then is not None:
+            return [*lines, then] if done else lines
+        if done:
             lines.append(f"next: 'backsweep report {results} --out report' makes a page with verdicts and curves")
         if any(watch.finished for watch in training):
             lines.append(f"      'backsweep experiment pack {results} --results KEPT' keeps what such a page needs")
