@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backsweep import EpisodicBackward, GraphValues, Mixture, Prioritized, PseudoTerminals, Topological, Uniform
-from backsweep.agent import METHOD_NAMES, RunConfig, method_for, run_config, train
+from backsweep.agent import METHOD_NAMES, RunConfig, method_for, run_config, train, train_fleet
 from backsweep.agent.config import SessionConfig
 from backsweep.agent.defaults import task_options
 from backsweep.agent.fleet.loop import Clock
@@ -326,3 +326,43 @@ def test_graph_values_sweep_on_sokoban_only() -> None:
     assert run_config("minigrid/doorkey").eta == 1.0
     assert run_config("sokoban/6x6-2", eta=1.0).eta == 1.0
     assert run_config("sokoban/6x6-2", method="ter", settings="released").eta == 3 / 32
+
+
+def test_short_runs_are_not_all_evaluations() -> None:
+    intervals = {300: 300, 500: 500, 2_000: 500, 20_000: 500, 40_000: 1_000}
+    for steps, interval in intervals.items():
+        assert run_config("minigrid/doorkey", steps=steps).evaluation_interval == interval
+
+
+def test_a_gymnasium_id_stands_in_the_place_of_the_task() -> None:
+    assert run_config("CartPole-v1", seed=3) == run_config(env="CartPole-v1", seed=3)
+    with pytest.raises(ValueError, match="not both"):
+        run_config("nchain-5", env="CartPole-v1")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"steps": "3"}, "steps must be an int, got '3'"),
+        ({"task": 3}, "task must be a name, got a int"),
+        ({"method": ["uer"]}, "method must be a name, got a list"),
+        ({"task_options": "length"}, "task_options must be a dict of the task's options, got 'length'"),
+        ({"linear": 3}, "linear must be a tuple, got 3"),
+    ],
+)
+def test_what_cannot_be_an_argument_is_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        run_config(**{"task": "minigrid/doorkey", **given})
+
+
+def test_training_takes_configurations_alone(tmp_path: Path) -> None:
+    config = run_config("nchain-5")
+    with pytest.raises(TypeError, match="config must be what run_config returns, got a str"):
+        train("nchain-5", tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="configs must be a dict from names to configurations, got a list"):
+        train_fleet([config], tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"configs\['a'\] must be what run_config returns, got a str"):
+        train_fleet({"a": "nchain-5"}, tmp_path)  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="the names of configs must be text, got 3"):
+        train_fleet({3: config}, tmp_path)  # type: ignore[dict-item]
+    assert not list(tmp_path.iterdir())

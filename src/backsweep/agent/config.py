@@ -213,7 +213,9 @@ class RunConfig:
         if self.reward_scale != "auto" and not (is_number(self.reward_scale) and self.reward_scale > 0):
             raise ValueError(f"reward_scale must be 'auto' or above 0, got {self.reward_scale!r}")
         for name in ("convolutions", "linear", "cell"):
-            object.__setattr__(self, name, tuple(map(_frozen, getattr(self, name))))
+            if not isinstance(value := getattr(self, name), (list, tuple)):
+                raise ValueError(f"{name} must be a tuple, got {value!r}")
+            object.__setattr__(self, name, tuple(map(_frozen, value)))
         if not all(is_int(width) and width > 0 for width in self.linear):
             raise ValueError(f"linear must hold widths above 0, got {self.linear!r}")
         for layer in self.convolutions:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.methods import checked_method, method_for
 from backsweep.agent.settings import CHOICES, settings_fields
+from backsweep.checks import is_int
 from backsweep.tasks import find_task
+from backsweep.tasks.environments import is_gymnasium_id
 from backsweep.tasks.registry import Task
 from backsweep.tasks.settings import NetworkSettings, TrainingSettings
 
@@ -39,6 +42,8 @@ def run_config(
 ) -> RunConfig:
     """Return the configuration of a run: the task's settings, the method's, and `overrides` on top.
 
+    A Gymnasium id may stand in the place of the task.
+
     Examples
     --------
     >>> config = run_config("minigrid/doorkey", steps=500_000)
@@ -47,6 +52,7 @@ def run_config(
     >>> run_config("sokoban/6x6-2", method="uer", settings="released").capacity
     50000
     """
+    _check_names(task=task, env=env, method=method)
     checked_method(method)
     if settings not in CHOICES:
         raise ValueError(f"settings must be one of {', '.join(CHOICES)}, got {settings!r}")
@@ -56,18 +62,47 @@ def run_config(
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"run_config has no option {name!r}{hint}")
+    if env is None and task is not None and is_gymnasium_id(task):
+        task, env = None, task
+    options = overrides.get("task_options", {})
+    if not isinstance(options, Mapping):
+        raise TypeError(f"task_options must be a dict of the task's options, got {options!r}")
     found = find_task(task) if task is not None else None
     fields: dict[str, Any] = {"task": None if found is None else found.id, "env": env}
     fields.update(_settings_fields(OTHER_SETTINGS if found is None else found.training))
-    fields.update(_family_fields(found, overrides.get("task_options", {})))
+    fields.update(_family_fields(found, options))
     family = None if found is None else found.family
     if settings == "ours" and family in ("minigrid", "sokoban"):
         fields["steps"] = OUR_BUDGET
     steps = overrides.get("steps", fields["steps"])
+    if not is_int(steps):
+        raise ValueError(f"steps must be an int, got {steps!r}")
     fields.update(settings_fields(settings, family, method, steps))
     config = RunConfig(method=method, settings=settings, **{**fields, **overrides})  # type: ignore[arg-type]
     method_for(config)  # refuses options that do not fit the method
     return config
+
+
+def _check_names(**names: Any) -> None:
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} must be a name, got a {type(value).__name__}")
+
+
+def check_configs(configs: Any) -> None:
+    """Refuse what is not a dict of configurations by name."""
+    if not isinstance(configs, Mapping):
+        raise TypeError(f"configs must be a dict from names to configurations, got a {type(configs).__name__}")
+    for name, config in configs.items():
+        check_config(config, f"configs[{name!r}]")
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"the names of configs must be text, got {name!r}")
+
+
+def check_config(config: Any, name: str = "config") -> None:
+    """Refuse what is not the configuration of a run."""
+    if not isinstance(config, RunConfig):
+        raise TypeError(f"{name} must be what run_config returns, got a {type(config).__name__}")
 
 
 def task_of(config: RunConfig) -> Task | None:
@@ -94,7 +129,7 @@ def _settings_fields(settings: TrainingSettings) -> dict[str, Any]:
     }
 
 
-def _family_fields(task: Task | None, options: dict[str, Any]) -> dict[str, Any]:
+def _family_fields(task: Task | None, options: Mapping[str, Any]) -> dict[str, Any]:
     if task is None:
         return {}
     # The package's reward depends on the step count, so states do not have one value.

@@ -74,7 +74,8 @@ def _our_fields(family: str | None, method: str, steps: int) -> dict[str, Any]:
             warmup_steps=min(50_000, steps // 20),
             epsilon_steps=max(1, 4 * steps // 5),
             target_interval=1_000,
-            evaluation_interval=max(1, steps // 40),
+            # Short runs are for a look: they would spend nearly all their time in evaluations.
+            evaluation_interval=min(steps, max(500, steps // 40)),
             evaluation_episodes=32,
             record_interval=max(1, steps // 200),
         )

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from backsweep.agent.config import RunConfig, SessionConfig
+from backsweep.agent.defaults import check_config, check_configs
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.memory_budget import check_memory, limits_on_device
 from backsweep.agent.session import checkpoint
@@ -67,6 +68,7 @@ def train(config: RunConfig, folder: str | os.PathLike[str] | None = None, **ses
     >>> result.finished, result.step
     (True, 200)
     """
+    check_config(config)
     chosen = SessionConfig(**session)
     place = chosen.folder if folder is None else Path(folder)
     place = default_folder(config) if place is None else place
@@ -92,6 +94,7 @@ def train_fleet(configs: dict[str, RunConfig], folder: str | os.PathLike[str], *
     >>> [result.finished for result in train_fleet(runs, "runs/fleet", quiet=True)]
     [True, True]
     """
+    check_configs(configs)
     return start(Path(folder), configs, SessionConfig(**session))
 
 
