@@ -8,11 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from view_replays import played
 
-from backsweep import GraphValues
+from backsweep import GraphValues, Replay, Topological
 from backsweep.tasks import find_task
 from browser import DESKTOP, FAINT, NAMELESS, PHONE, TOO_WIDE, keep, visit
 
@@ -54,6 +55,26 @@ def test_the_graph_is_drawn_and_can_be_read(
         keep(opened, f"view-{name}-state")
         assert opened.evaluate(NAMELESS) == []
         assert opened.evaluate(FAINT) == []
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_both_discs_have_their_label(running: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+    # Two corridors: one with an end, and a longer one without.
+    replay = Replay(gym.spaces.Discrete(40), gym.spaces.Discrete(2), 100, Topological())
+    replay.extend(np.arange(11), np.zeros(10, np.int64), np.zeros(10), terminated=True)
+    replay.extend(np.arange(11, 40), np.zeros(28, np.int64), np.zeros(28), truncated=True)
+    page = replay.view(title="two").save(tmp_path / "two.html")
+    with visit(running, page, size=size) as opened:
+        opened.wait_for_function(READY)
+        opened.evaluate(FRAME)
+        labels = opened.locator("#labels span")
+        assert [text.split()[0] for text in labels.all_inner_texts()] == ["ends", "no"]
+        bar = opened.locator("footer").bounding_box()["y"]
+        for place in range(2):
+            box = labels.nth(place).bounding_box()
+            assert box["y"] + box["height"] <= bar
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= size[0]
 
 
 def test_pointing_at_a_state_shows_it_and_a_click_keeps_it(running: Any, page: Path) -> None:

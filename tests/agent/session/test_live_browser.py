@@ -64,6 +64,17 @@ def test_the_page_follows_the_run(
         assert opened.evaluate(FAINT) == []
 
 
+def test_a_page_opened_too_late_does_not_wait_for_ever(running: Any, run: tuple[subprocess.Popen[str], str]) -> None:
+    context = running.new_context()
+    context.set_default_timeout(PATIENCE)
+    opened = context.new_page()
+    opened.route("**/state*", lambda route: route.abort())  # as if the run had ended before the first answer
+    opened.goto(run[1])
+    opened.wait_for_selector("body[data-ended=true]")
+    assert opened.locator("#waiting").inner_text() == "No graph was drawn before the run ended."
+    context.close()
+
+
 def test_the_page_says_that_the_run_was_stopped(running: Any, run: tuple[subprocess.Popen[str], str]) -> None:
     process, address = run
     context = running.new_context()

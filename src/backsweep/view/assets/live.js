@@ -223,6 +223,7 @@ class Watch {
       setTimeout(() => this.turn(), EVERY);
     } catch (error) {
       byId("progress").textContent = `The run has ended or was stopped (last seen at step ${plain(this.step || 0)}). This page keeps what it has.`;
+      if (!this.version) byId("waiting").textContent = "No graph was drawn before the run ended.";
       document.body.dataset.ended = "true";
       if (!(error instanceof TypeError)) throw error;
     }

@@ -75,10 +75,13 @@ class View {
   }
 
   placeLabels() {
-    const labels = byId("labels"), made = [];
+    const labels = byId("labels"), made = [], last = document.querySelector("footer").getBoundingClientRect().top - 50;
+    const wide = 132;  // pixels from the middle of a label to its side
+    // Below the middle of its disc; above the bar at the bottom and within the sides if the disc reaches beyond them.
     const add = (disc, text) => {
-      const [x, y] = this.camera.toScreen(disc[0], disc[1] + disc[2] + 1.2);
-      if (y < innerHeight - 80 && y > 0) made.push(element("span", { style: `left:${x}px;top:${y}px` }, text));
+      const [x, y] = this.camera.toScreen(disc[0], disc[1] + disc[2] + 1.2), [, top] = this.camera.toScreen(disc[0], disc[1] - disc[2]);
+      const left = x < 0 || x > innerWidth ? x : Math.max(wide, Math.min(innerWidth - wide, x));
+      if (top < last && y > 0) made.push(element("span", { style: `left:${left}px;top:${Math.min(y, last)}px` }, text));
     };
     if (words.endsDisc && words.othersDisc) add(words.endsDisc, "ends in the middle, each step away further out");
     if (words.othersDisc) add(words.othersDisc, "no way to an end seen: starts in the middle");
