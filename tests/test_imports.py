@@ -324,3 +324,12 @@ def test_the_public_names_are_at_the_top_and_documented(name: str) -> None:
 
     assert name in backsweep.__all__
     assert getattr(backsweep, name).__doc__
+
+
+def test_what_is_loaded_late_is_found_too() -> None:
+    import backsweep
+
+    assert {"inspect_env", "tasks", "Replay"} <= set(dir(backsweep))
+    found: dict[str, object] = {}
+    exec("from backsweep import *", found)
+    assert found["inspect_env"] is backsweep.inspect_env

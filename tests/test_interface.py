@@ -285,3 +285,10 @@ def test_rows_are_read_with_as_many_steps_as_wanted() -> None:
         replay.read([0], n_step=0)
     with pytest.raises(ValueError, match="gamma must be between 0 and 1, got 2"):
         replay.read([0], gamma=2)
+
+
+def test_messages_name_the_class_that_users_know() -> None:
+    replay: Any = Replay(STATES, ACTIONS, 10)
+    for call, missing in ((replay.add, "action"), (replay.extend, "action"), (replay.sample, "batch_size")):
+        with pytest.raises(TypeError, match=rf"^Replay\.{call.__name__}\(\) missing .*'{missing}'"):
+            call(*() if call == replay.sample else (0,))

@@ -81,7 +81,9 @@ def find(package: griffe.Module, name: str) -> griffe.Object:
 def test_the_reference_has_every_public_name(package: griffe.Module) -> None:
     names = set(public_names(package))
     assert len(names) > 60
-    assert sorted(names - referenced()) == []
+    # What is public in two places is described in one.
+    described = {find(package, name).canonical_path for name in referenced()}
+    assert [name for name in sorted(names) if find(package, name).canonical_path not in described] == []
     assert sorted(referenced() - names) == [], "the reference names what is not public"
 
 

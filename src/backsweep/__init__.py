@@ -9,7 +9,7 @@ replay = Replay(
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backsweep.encoding import DiscreteKey, ExactBytes, Quantized, RandomProjection
 from backsweep.planning import GraphValues
@@ -17,6 +17,9 @@ from backsweep.replay import Replay
 from backsweep.samplers import EpisodicBackward, Mixture, Prioritized, Topological, Uniform
 from backsweep.sweep import PseudoTerminals, Terminals
 from backsweep.types import Batch
+
+if TYPE_CHECKING:
+    from backsweep.inspection import inspect_env
 
 __version__ = "0.2.0"
 
@@ -35,6 +38,7 @@ __all__ = [
     "Terminals",
     "Topological",
     "Uniform",
+    "inspect_env",
 ]
 
 
@@ -45,3 +49,8 @@ def __getattr__(name: str) -> Any:
     if name == "inspect_env":
         return importlib.import_module("backsweep.inspection").inspect_env
     raise AttributeError(f"module 'backsweep' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return all names, those that are loaded at their first use too."""
+    return sorted({*globals(), *__all__, "tasks"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any, overload
 
 import gymnasium as gym
@@ -313,3 +314,9 @@ class Replay(Filling, Reading):
         from backsweep.minari_data import replay_to_minari
 
         return replay_to_minari(self, dataset_id, **details)
+
+
+for half in Replay.__bases__:  # Python's messages name the class that its user knows, not the one of a half
+    for name, method in vars(half).items():
+        if isfunction(method) and not name.startswith("_"):
+            method.__qualname__ = f"{Replay.__name__}.{name}"
