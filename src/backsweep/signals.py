@@ -1,10 +1,32 @@
-"""Signals that end a program from outside."""
+"""Signals that end a program from outside, and how a program takes them."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import stat
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any]
+
+
+@contextlib.contextmanager
+def handling(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
+    """Handle signals within the block. Only the main thread can: elsewhere nothing changes."""
+    before: dict[int, Any] = {}
+    try:
+        if threading.current_thread() is threading.main_thread():
+            before.update({number: signal.getsignal(number) for number in numbers})
+            for number in before:
+                signal.signal(number, handler)
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def endings() -> list[int]:

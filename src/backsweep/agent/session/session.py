@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import signal
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +30,7 @@ from backsweep.agent.session.records import EvaluationRecord, RecordWriter, Repl
 from backsweep.agent.session.remarks import remarks
 from backsweep.record_files import described
 from backsweep.run_files import FINISHED
-from backsweep.signals import endings, leave_terminal
+from backsweep.signals import endings, handling, leave_terminal
 
 MOST_STEPS_UNSEEN = 1_000
 """The largest number of steps before the display is updated and signals are handled."""
@@ -383,22 +381,14 @@ class Session:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         """Turn Ctrl-C, SIGTERM and a closed terminal into a checkpoint and a clean stop; a second one stops at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, *endings())}
 
         def ask(number: int, frame: FrameType | None) -> None:
             self.stopped_by = number
-            signal.signal(number, old[number])
+            signal.signal(number, before[number])
             if number not in (signal.SIGINT, signal.SIGTERM):
                 leave_terminal()
             self.progress.stopping("stopping (Ctrl-C again stops at once)" if number == signal.SIGINT else "stopping")
 
-        old: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, *endings())}
-        for number in old:
-            signal.signal(number, ask)
-        try:
+        with handling(before, ask):
             yield
-        finally:
-            for number, handler in old.items():
-                signal.signal(number, handler)

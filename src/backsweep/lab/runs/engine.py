@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 
 from backsweep.lab.runs.jobs import Job
 from backsweep.lab.runs.progress import JobProgress
-from backsweep.signals import endings
+from backsweep.signals import endings, handling
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 PATIENCE = 0.2
@@ -97,17 +96,8 @@ def terminated_like_interrupted() -> Iterator[None]:
 
     The jobs have their own process groups and would continue without us.
     """
-    if threading.current_thread() is not threading.main_thread():
+    with handling(endings(), signal.default_int_handler):
         yield
-        return
-    before = {number: signal.getsignal(number) for number in endings()}
-    for number in before:
-        signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def shares_of(cores: int, workers: int) -> list[int]:
