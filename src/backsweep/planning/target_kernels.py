@@ -147,9 +147,9 @@ def widened(q_value: float, value: float, gap: float, floor: float) -> float:
 
 
 @inlined
-def find_pair(row: int, slot: int, model: Model) -> int:
+def find_pair(row: int, slot: int, solved: int, model: Model) -> int:
     """Return the pair of a live row and prefetch its numbers; -1 if the row is newer than the last renewal."""
-    pair = np.int64(model.rows[slot, ROW_PAIR] - 1) if row < model.counters[SOLVED] else -1
+    pair = np.int64(model.rows[slot, ROW_PAIR] - 1) if row < solved else -1
     if pair >= 0:
         prefetch(model.pair_numbers, pair)
     return pair
@@ -214,12 +214,12 @@ def read_targets(
         target[:] = np.nan
         return
     # Three look-ups depend on each other. Each is prefetched for all rows before the next one starts.
-    found, missing = np.empty(row.shape[0], np.int64), False
+    found, missing, solved = np.empty(row.shape[0], np.int64), False, model.counters[SOLVED]
     for i in range(row.shape[0]):
         found[i] = row[i] % model.rows.shape[0]
         prefetch(model.rows, found[i])
     for i in range(row.shape[0]):
-        found[i] = find_pair(row[i], found[i], model)
+        found[i] = find_pair(row[i], found[i], solved, model)
         prefetch(model.pairs, max(found[i], 0))
     for i in range(row.shape[0]):
         prefetch(model.numbers, model.pairs[max(found[i], 0), VERTEX])
@@ -250,10 +250,11 @@ def read_rows_and_targets(
     frames, stacks = unpack(Records, arrays[FRAMES]).records, unpack(Records, arrays[STACKS]).records
     slots, pairs, known, missing = out.slots, out.spare, experience.observation_vertex, False
     find_slots(row, ring, out)
+    solved = model.counters[SOLVED]
     for i in range(row.shape[0]):
         prefetch(model.rows, slots[i])
     for i in range(row.shape[0]):
-        pairs[i] = find_pair(row[i], slots[i], model)
+        pairs[i] = find_pair(row[i], slots[i], solved, model)
         prefetch(known, ring.rows[slots[i], OBSERVATION])
     gather_rows(1, gamma, ring, frames, stacks.shape[1] > 0, out)
     for i in range(row.shape[0]):
