@@ -140,15 +140,12 @@ def test_a_network_that_fails_leaves_targets_as_they_were() -> None:
 @pytest.mark.kernels
 @given(streams(), st.integers(3, 60), st.integers(0, 10_000))
 @settings(max_examples=examples(30))
-def test_a_refused_renewal_and_exploring_change_no_target(
-    rounds: list[list[tuple[Row, bool]]], capacity: int, seed: int
-) -> None:
+def test_a_refused_renewal_changes_no_target(rounds: list[list[tuple[Row, bool]]], capacity: int, seed: int) -> None:
     replay, disturbed = make(capacity), make(capacity)
     for some in rounds:
         for row, truncated in some:
             for each in (replay, disturbed):
                 add(each, row, truncated)
-            disturbed.explore(row.state, 0.5)
         with pytest.raises(ValueError, match="q_values must return shape"):
             disturbed.renew_values(lambda states: np.zeros((len(states) + 1, 1)), batch_size=4)
         live = np.arange(replay.oldest, replay.total)
@@ -166,13 +163,14 @@ def test_a_refused_renewal_and_exploring_change_no_target(
 
 
 def test_a_save_of_an_earlier_release_has_values_for_the_rows_in_its_model(tmp_path: Path) -> None:
-    """It did not count the rows of the last renewal apart from those that exploring added."""
+    """It did not count the rows of the last complete renewal apart from those that a failed one read."""
     replay = make()
     for state in range(5):
         add(replay, Row(state, 0, 1.0, state + 1, False))
     replay.renew_values(lambda states: np.zeros((len(states), ACTIONS)), bounds=SMALL_BOUNDS)
     add(replay, Row(0, 0, 3.0, 1, False))
-    replay.explore(0, 0.5)
+    with pytest.raises(ValueError, match="q_values must return shape"):
+        replay.renew_values(lambda states: np.zeros((len(states) + 1, 1)))
     replay.save(tmp_path / "new")
     saved = read_snapshot(tmp_path / "new", kind=KIND, versions={VERSION})
     assert saved.arrays["planner/counters"][-2:].tolist() == [0, 5]

@@ -64,6 +64,7 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
 
     IGNORED = ("alpha", "beta", "batch_length_T", "type", "storage_unit")
     WITHOUT_EFFECT = ("n_step", "gamma", "values")
+    capacity: int
 
     def __init__(
         self,
@@ -290,6 +291,8 @@ class DQN(ReplayInCheckpoints, dqn.DQN):
 
 class SACConfig(sac.SACConfig):
     """RLlib's `SACConfig`, which also takes `EpisodeReplay` and makes the `SAC` of this module."""
+
+    replay_buffer_config: dict[str, Any]
 
     def __init__(self, algo_class: Any = None) -> None:
         super().__init__(algo_class=algo_class or SAC)

@@ -128,7 +128,7 @@ class ReplayBuffer(PickedRows, TianshouBuffer):
 
     def update(self, buffer: TianshouBuffer) -> NDArray[np.int64]:
         """Copy all transitions of another buffer into this one; return their places."""
-        places = super().update(buffer)
+        places: NDArray[np.int64] = super().update(buffer)
         _, last = np.unique(places[::-1], return_index=True)  # of a place that was written twice the last content
         self._read_stored(places[np.sort(len(places) - 1 - last)])
         return places
@@ -136,7 +136,7 @@ class ReplayBuffer(PickedRows, TianshouBuffer):
     @classmethod
     def from_data(cls, *columns: Any, **named: Any) -> Self:
         """Return a buffer with these transitions and a uniform sampler; `update` copies them into another one."""
-        made = super().from_data(*columns, **named)
+        made: Self = super().from_data(*columns, **named)
         made._read_stored(np.arange(len(made)))
         return made
 

@@ -42,6 +42,7 @@ from backsweep.planning.model_kernels import (
     PAIRS_FREE,
     PAIRS_HIGH,
     PAIRS_LIVE,
+    PLANNED,
     PREVIOUS_INTO,
     PREVIOUS_OF_PAIR,
     PREVIOUS_PAIR,
@@ -316,13 +317,14 @@ def add_rows(first: int, total: int, experience: Experience, model: Model) -> No
 def follow(oldest: int, total: int, experience: Experience, model: Model) -> None:
     """Update the model with the live rows, which have the serial numbers `oldest` to `total` - 1.
 
-    Overwritten rows are removed first: a vertex may have been released and its place reused since.
+    Overwritten rows are removed first: a vertex may have been released and its place reused since. From then on the
+    rows have the planned values of their actions, unless the caller takes that back.
     """
     first = max(model.counters[SYNCED], oldest)
     remove_rows(first, total, model)
     note_extremes(first, total, oldest, experience, model)
     add_rows(first, total, experience, model)
-    model.counters[SYNCED] = total
+    model.counters[SYNCED] = model.counters[PLANNED] = total
 
 
 @kernel

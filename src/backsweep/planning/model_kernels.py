@@ -118,7 +118,7 @@ FIRST_ACTION = 9  # actions are counted from here
 ENOUGH_TRIED = 10  # a vertex with this many tried actions needs no value from the network
 TURNS = 11  # the network evaluates each vertex again once in this many renewals
 NOISY = 12  # 1 if the last renewal found too much noise to plan
-SOLVED = 13  # what SYNCED was at the last renewal: rows from this one on have the value of their own outcome
+PLANNED = 13  # as SYNCED, but for a renewal that is not complete: rows from here on have the value of their own outcome
 MODEL_COUNTERS = 14
 
 MASKED_ACTIONS = 64

@@ -35,9 +35,9 @@ from backsweep.planning.model_kernels import (
     NOISY,
     PAIRS_HIGH,
     PAIRS_LIVE,
+    PLANNED,
     RENEWALS,
     SMALLEST_REWARD,
-    SOLVED,
     SYNCED,
     TURNS,
     VALUE,
@@ -171,8 +171,10 @@ class Planner(SavedComponent):
 
     def begin_renewal(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Add new rows; return the vertices that need the network's values, and an observation number of each."""
-        store = self._store
+        store, counters = self._store, self.model.counters
+        planned = int(counters[PLANNED])
         follow_kernels.follow_at(store.oldest, store.total, self._experience_at, self._model_at)
+        counters[PLANNED] = planned  # until the renewal is complete: if it fails, targets are as before
         limit = self.config.noise_limit
         self._found_noisy = limit is not None and self.noise > limit
         if self._found_noisy:
@@ -217,7 +219,7 @@ class Planner(SavedComponent):
         """Count a renewal that is complete: the rows in the model now have its values."""
         counters = self.model.counters
         counters[RENEWALS] += 1
-        counters[SOLVED] = counters[SYNCED]
+        counters[PLANNED] = counters[SYNCED]
 
     @property
     def noise(self) -> float:
@@ -343,7 +345,7 @@ class Planner(SavedComponent):
         return {
             "tried_actions": int(counters[PAIRS_LIVE]),
             "value_renewals": int(counters[RENEWALS]),
-            "rows_since_renewal": self._store.total - int(counters[SOLVED]),
+            "rows_since_renewal": self._store.total - int(counters[PLANNED]),
             "lowest_value": float(self.bounds[0]),
             "highest_value": float(self.bounds[1]),
             "noise": self.noise,
@@ -380,7 +382,7 @@ class Planner(SavedComponent):
 
     def destinations(self) -> dict[str, NDArray[Any]]:
         """Return the whole arrays that a save is read into."""
-        self.model.counters[SOLVED] = -1  # stays so if the save is of an earlier release, which did not count it
+        self.model.counters[PLANNED] = -1  # stays so if the save is of an earlier release, which did not count it
         return super().destinations()
 
     def checks(self) -> tuple[CheckStep, ...]:
@@ -393,7 +395,7 @@ class Planner(SavedComponent):
 
     def finish_loading(self) -> None:
         """Compute from the loaded bounds what depends on them."""
-        if self.model.counters[SOLVED] < 0:
-            self.model.counters[SOLVED] = self.model.counters[SYNCED]
+        if self.model.counters[PLANNED] < 0:
+            self.model.counters[PLANNED] = self.model.counters[SYNCED]
         self.floor = self._floor_between(self.bounds)
         self._span.limits[:] = self._limits_around(self.bounds)

@@ -19,8 +19,8 @@ from backsweep.planning.model_kernels import (
     NOISY,
     PAIRS_HIGH,
     PAIRS_LIVE,
+    PLANNED,
     RENEWALS,
-    SOLVED,
     SYNCED,
 )
 from backsweep.planning.planner_check_kernels import model_fits
@@ -51,10 +51,10 @@ class PlannerCheck:
     def _check_sizes(self, loaded: Mapping[str, NDArray[Any]]) -> None:
         _check_counters(self._planner, self._store)
         known, counters = self._planner.all_arrays(), self._planner.model.counters
-        if len(loaded.get("counters", counters)) == SOLVED:  # saved before renewals counted the rows they solve
-            known["counters"] = counters, SOLVED
+        if len(loaded.get("counters", counters)) == PLANNED:  # saved before renewals counted the rows they solve
+            known["counters"] = counters, PLANNED
         else:
-            need(0 <= counters[SOLVED] <= counters[SYNCED], "the number of rows with values is out of range")
+            need(0 <= counters[PLANNED] <= counters[SYNCED], "the number of rows with values is out of range")
         need_lengths(loaded, known)
 
     def _check_links(self, _: Mapping[str, NDArray[Any]]) -> None:

@@ -19,10 +19,10 @@ from backsweep.planning.model_kernels import (
     LOOP,
     MASKED_ACTIONS,
     NEXT_PAIR,
+    PLANNED,
     RENEWALS,
     ROW_PAIR,
     SEEN,
-    SOLVED,
     TRIED,
     TURNS,
     UNTRIED,
@@ -147,9 +147,9 @@ def widened(q_value: float, value: float, gap: float, floor: float) -> float:
 
 
 @inlined
-def find_pair(row: int, slot: int, solved: int, model: Model) -> int:
+def find_pair(row: int, slot: int, planned: int, model: Model) -> int:
     """Return the pair of a live row and prefetch its numbers; -1 if the row is newer than the last renewal."""
-    pair = np.int64(model.rows[slot, ROW_PAIR] - 1) if row < solved else -1
+    pair = np.int64(model.rows[slot, ROW_PAIR] - 1) if row < planned else -1
     if pair >= 0:
         prefetch(model.pair_numbers, pair)
     return pair
@@ -157,7 +157,7 @@ def find_pair(row: int, slot: int, solved: int, model: Model) -> int:
 
 @inlined
 def solved_target(pair: int, vertex: int, gap: float, floor: float, model: Model) -> float:
-    """Return the target of a pair and its vertex, NaN if it is not solved or there is no pair."""
+    """Return the target of a pair and its vertex, NaN if it is not planned or there is no pair."""
     if pair < 0 or not model.pair_numbers[pair, CANDIDATE] > -np.inf:
         return np.nan
     value = model.numbers[vertex, VALUE]
@@ -214,12 +214,12 @@ def read_targets(
         target[:] = np.nan
         return
     # Three look-ups depend on each other. Each is prefetched for all rows before the next one starts.
-    found, missing, solved = np.empty(row.shape[0], np.int64), False, model.counters[SOLVED]
+    found, missing, planned = np.empty(row.shape[0], np.int64), False, model.counters[PLANNED]
     for i in range(row.shape[0]):
         found[i] = row[i] % model.rows.shape[0]
         prefetch(model.rows, found[i])
     for i in range(row.shape[0]):
-        found[i] = find_pair(row[i], found[i], solved, model)
+        found[i] = find_pair(row[i], found[i], planned, model)
         prefetch(model.pairs, max(found[i], 0))
     for i in range(row.shape[0]):
         prefetch(model.numbers, model.pairs[max(found[i], 0), VERTEX])
@@ -250,11 +250,11 @@ def read_rows_and_targets(
     frames, stacks = unpack(Records, arrays[FRAMES]).records, unpack(Records, arrays[STACKS]).records
     slots, pairs, known, missing = out.slots, out.spare, experience.observation_vertex, False
     find_slots(row, ring, out)
-    solved = model.counters[SOLVED]
+    planned = model.counters[PLANNED]
     for i in range(row.shape[0]):
         prefetch(model.rows, slots[i])
     for i in range(row.shape[0]):
-        pairs[i] = find_pair(row[i], slots[i], solved, model)
+        pairs[i] = find_pair(row[i], slots[i], planned, model)
         prefetch(known, ring.rows[slots[i], OBSERVATION])
     gather_rows(1, gamma, ring, frames, stacks.shape[1] > 0, out)
     for i in range(row.shape[0]):
