@@ -157,7 +157,7 @@ def find_pair(row: int, slot: int, planned: int, model: Model) -> int:
 
 @inlined
 def solved_target(pair: int, vertex: int, gap: float, floor: float, model: Model) -> float:
-    """Return the target of a pair and its vertex, NaN if it is not planned or there is no pair."""
+    """Return the target of a pair and its vertex, NaN if it is not solved or there is no pair."""
     if pair < 0 or not model.pair_numbers[pair, CANDIDATE] > -np.inf:
         return np.nan
     value = model.numbers[vertex, VALUE]
