@@ -12,6 +12,7 @@ pytest.importorskip("fsspec", reason="needs fsspec")
 
 from backsweep.agent import train
 from backsweep.agent.session import checkpoint
+from backsweep.agent.session.folder import SINGLE
 from backsweep.lab.runs.remote_folder import RemoteFolder, is_url, newest_state
 from trainer_helpers import paper_config
 
@@ -65,7 +66,8 @@ def test_a_run_goes_there_and_comes_back(stages: list[Path], tmp_path: Path) -> 
     assert not (found / "writer.lock").exists()
     light = RemoteFolder(f"file://{bucket}", tmp_path / "light")
     light.pull("", checkpoints=False)
-    assert any((tmp_path / "light" / "runs" / "it" / "checkpoints").glob("*"))
+    # What is not found to have a checkpoint is removed on both sides, and starts again.
+    assert checkpoint.holds(tmp_path / "light" / "runs" / "it", SINGLE)
     assert not list((tmp_path / "light").rglob("*.safetensors"))[5:]  # the agent's own at the most
     shutil.rmtree(here / "runs" / "it" / "checkpoints")
     (here / "runs" / "it" / "finished.json").write_text("{}")

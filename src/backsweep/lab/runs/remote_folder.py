@@ -41,12 +41,12 @@ class RemoteFolder:
         """Files that are equal on both sides, with the traits of the local one."""
 
     def pull(self, folder: str, *, checkpoints: bool) -> None:
-        """Copy a folder here; without `checkpoints`, only their empty folders are made."""
+        """Copy a folder here; without `checkpoints`, only their manifests, which say what could be resumed."""
         for path in self._found(folder):
             name = path.removeprefix(f"{self._root}/")
             here = self.local / name
             here.parent.mkdir(parents=True, exist_ok=True)
-            if checkpoints or CHECKPOINTS not in here.parts:
+            if checkpoints or CHECKPOINTS not in here.parts or here.name == MANIFEST:
                 self._files.get_file(path, str(here))
                 self._same[name] = traits(here)
 
