@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from backsweep.agent import RunConfig, RunResult, resume, run_config, train
+from backsweep.agent.session.checkpoint import newest_replay
 from backsweep.agent.session.evaluation import evaluate as evaluation
 from backsweep.agent.session.progress import Progress
 from backsweep.cli import main
@@ -114,6 +115,29 @@ def test_a_stop_gives_an_evaluation_up_which_is_then_made_on_resuming(
     (resumed,) = resume(tmp_path / "parts", quiet=True)
     assert resumed.finished
     check_same_records(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs terminals that hang up")
+def test_a_terminal_that_hangs_up_twice_stops_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shell sends a signal, and so does the system: the second must not end the run before its checkpoint."""
+    original, later = evaluation.values_of_runs, []
+
+    def hung_up(*arguments: Any) -> Any:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGHUP)
+        return original(*arguments)
+
+    monkeypatch.setattr(evaluation, "values_of_runs", hung_up)
+    monkeypatch.setattr("backsweep.agent.session.session.leave_terminal", lambda: None)
+    before = signal.signal(signal.SIGHUP, lambda number, _: later.append(number))
+    try:
+        result = train(chain(), tmp_path / "run", quiet=True)
+        assert (result.stopped_by, later) == (signal.SIGHUP, [])
+        signal.raise_signal(signal.SIGHUP)
+        assert later == [signal.SIGHUP]  # handled as before the run
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert newest_replay(tmp_path / "run").step == result.step
 
 
 def test_a_stop_is_said_wherever_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from backsweep.agent.session.records import EvaluationRecord, RecordWriter, Repl
 from backsweep.agent.session.remarks import remarks
 from backsweep.record_files import described
 from backsweep.run_files import FINISHED
-from backsweep.signals import endings, handling, leave_terminal
+from backsweep.signals import HANGUP, endings, handling, leave_terminal
 
 MOST_STEPS_UNSEEN = 1_000
 """The largest number of steps before the display is updated and signals are handled."""
@@ -385,9 +385,10 @@ class Session:
 
         def ask(number: int, frame: FrameType | None) -> None:
             self.stopped_by = number
-            signal.signal(number, before[number])
-            if number not in (signal.SIGINT, signal.SIGTERM):
+            if number == HANGUP:
                 leave_terminal()
+            else:
+                signal.signal(number, before[number])
             self.progress.stopping("stopping (Ctrl-C again stops at once)" if number == signal.SIGINT else "stopping")
 
         with handling(before, ask):
