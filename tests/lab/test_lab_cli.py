@@ -181,13 +181,10 @@ def wait_until_free(folders: Iterable[Path]) -> None:
 def test_a_program_that_outlives_its_terminal_ignores_its_end() -> None:
     with pytest.raises(KeyboardInterrupt), terminated_like_interrupted():
         signal.raise_signal(signal.SIGHUP)
-    with pytest.raises(KeyboardInterrupt), terminated_like_interrupted():
-        try:
+    with terminated_like_interrupted():
+        with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGHUP)
-        finally:
-            signal.raise_signal(signal.SIGHUP)  # the second one of a closed terminal interrupts no tidying up
-            tidied = True
-    assert tidied
+        signal.raise_signal(signal.SIGHUP)  # the second one of a closed terminal interrupts no tidying up
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     try:
         with terminated_like_interrupted():

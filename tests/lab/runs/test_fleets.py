@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from backsweep.agent import RunConfig
 from backsweep.agent.fleet import fleet
 from backsweep.agent.fleet.plain_engine import retire
+from backsweep.agent.session.folder import locked
 from backsweep.agent.session.session import Session
 from backsweep.lab.claims.question import Grid
 from backsweep.lab.claims.questions import find_question
@@ -145,27 +147,56 @@ def test_a_run_that_failed_begins_again_and_takes_nobody_with_it(tmp_path: Path)
     assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
 
 
+def failure_of(name: str) -> Any:
+    """Return a `Session._move` that lets a run of a fleet of four fail at step 60."""
+    original = Session._move
+
+    def move(self: Session) -> None:
+        if self.fleet.step == 60 and len(self.files) == 4:
+            index = [files.name for files in self.files].index(name)
+            self._hand_back()
+            self._drop_engine()
+            retire(self.fleet, index, RuntimeError("made up"), self._failed)
+        original(self)
+
+    return move
+
+
+def test_a_run_that_failed_begins_again_while_its_fleet_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job,) = plan(tmp_path, minigrid())
+    original = Session._after_turn
+
+    def stop(self: Session) -> None:
+        original(self)
+        self.stopped_by = signal.SIGTERM if self.fleet.step >= 90 else None
+
+    job.order["session"] = {"checkpoint_interval": 30}
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_move", failure_of("unlock-uer-seed-100"))
+        patch.setattr(Session, "_after_turn", stop)
+        assert work(job.order) == 1
+    others, failed = plan(tmp_path, minigrid())
+    assert (others.resumed, others.runs, failed.resumed, failed.runs) == (True, 3, False, 1)
+    with locked(Path(others.order["folder"])):  # by another worker of the same command
+        assert work(failed.order) == 0
+    assert work(others.order) == 0
+    assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
+
+
 def test_a_run_that_failed_after_the_newest_checkpoint_goes_on_with_its_fleet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its fleet's checkpoint needs its records, so it must not begin again elsewhere and lose them."""
     (job,) = plan(tmp_path, minigrid())
     original = Session._failed
-    failing = "unlock-uer-seed-100"
-
-    def fail(self: Session) -> None:
-        if self.fleet.step == 60 and len(self.files) == 4:
-            index = [files.name for files in self.files].index(failing)
-            self._hand_back()
-            self._drop_engine()
-            retire(self.fleet, index, RuntimeError("made up"), self._failed)
-        move(self)
+    fail = failure_of(failing := "unlock-uer-seed-100")
 
     def killed(self: Session, run: Any, error: Exception) -> None:
         original(self, run, error)
         raise KeyboardInterrupt  # before the next checkpoint
 
-    move = Session._move
     job.order["session"] = {"checkpoint_interval": 30}
     with monkeypatch.context() as patch:
         patch.setattr(Session, "_move", fail)

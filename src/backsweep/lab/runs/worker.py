@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -97,19 +98,22 @@ def die_with(parent: int, number: int) -> None:
 def remove_unfinished(folder: Path) -> None:
     """Remove an unfinished run, and its fleet's folder if no other run is left in it.
 
-    Another process may be training it: that raises an error, and nothing is removed.
+    Another process may be training it: that raises an error, and nothing is removed. Of a fleet that has left the run
+    behind it may train the others.
     """
+    from backsweep.agent.session import checkpoint
     from backsweep.agent.session.folder import locked
 
     if not folder.exists():
         return
     in_fleet = (folder.parent / FLEET).exists()
     place = folder.parent if in_fleet else folder
-    with locked(place):
+    left_behind = in_fleet and checkpoint.exists(place) and not checkpoint.holds(place, folder.name)
+    with contextlib.nullcontext() if left_behind else locked(place):
         if (folder / FINISHED).exists():
             return
         shutil.rmtree(folder)
-        if in_fleet and not any(place.glob(f"*/{CONFIG}")):
+        if in_fleet and not left_behind and not any(place.glob(f"*/{CONFIG}")):
             shutil.rmtree(place)
 
 
