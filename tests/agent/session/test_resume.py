@@ -204,6 +204,8 @@ def test_a_checkpoint_torn_between_replay_and_state_is_passed_over(
     loaded = checkpoints.load(folder, device="cpu", warn=print)
     loaded.fleet.runs[0].replay.save(older[1] / "replay-0")  # as if killed before the state was written
     assert checkpoints._slots(folder)[0][1] == older[1]
+    checkpoints.load(folder, device="cpu", warn=print)
+    assert {path.name for path in (folder / "checkpoints").iterdir()} == {"a", "b"}  # no copy of it is kept
     (result,) = resume(folder, quiet=True)
     assert result.finished
     assert "being written when the process ended" in capsys.readouterr().err

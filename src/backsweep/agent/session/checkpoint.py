@@ -137,8 +137,9 @@ def _load_newest(folder: Path, device: str, warn: Callable[[str], None], allow_i
             if reason is not None:
                 raise reason
             loaded = _load_slot(folder, slot, device, allow_import)
-            for _, damaged, _ in slots[: len(reasons)]:
-                _set_aside(damaged)
+            for _, damaged, known in slots[: len(reasons)]:
+                if known is None:  # the next checkpoint replaces the others anyway
+                    _set_aside(damaged)
             return loaded
         except (SnapshotError, RecordsError, OSError) as error:
             reasons.append(f"{slot.name}: {error}")
