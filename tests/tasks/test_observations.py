@@ -61,6 +61,11 @@ def test_parts_follow_each_other_without_text() -> None:
     )
 
 
+def test_what_is_inspected_has_the_numbers_beside_text_too() -> None:
+    env = without_text(Showing(NESTED))
+    np.testing.assert_array_equal(env.reset(seed=0)[0], with_one_array(Showing(NESTED)).reset(seed=0)[0])
+
+
 @pytest.mark.parametrize(
     ("part", "dtype"),
     [(gym.spaces.Box(-1, 1, (2,), np.float32), np.float32), (gym.spaces.Box(0, 9, (2,), np.int64), np.int64)],

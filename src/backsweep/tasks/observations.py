@@ -35,7 +35,8 @@ def without_text(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     if not text_parts(space):
         return env
     kept = [name for name, inner in _children(space) if not text_parts(inner)]
-    if isinstance(space, gym.spaces.Dict) and kept:
+    mixed = [name for name, inner in _children(space) if name not in kept and not is_text(inner)]
+    if isinstance(space, gym.spaces.Dict) and kept and not mixed:
         filtered: gym.Env[Any, Any] = gym.wrappers.FilterObservation(env, kept)
         return filtered
     return OneArray(env)
