@@ -380,3 +380,14 @@ def test_waiting_for_too_long_says_what_for() -> None:
     now(shard.sample(20, 0.05))
     with pytest.raises(TimeoutError, match=r"20 rows were sampled and 20 inserted.*collectors are behind"):
         now(shard.sample(4, 0.05))
+
+
+def test_batches_that_nobody_received_do_not_count() -> None:
+    shard = shard_in(None)
+    fill(shard, 4)
+    batches = [now(shard.sample(8, None)) for _ in range(3)]
+    shard.not_used(batches[1:])
+    assert shard.stats()["rows_drawn"] == 8
+    other = shard_in(None)  # as after a restart, which forgets what was sampled since the last chunk
+    other.not_used(batches)
+    assert other.stats()["rows_drawn"] == 0

@@ -178,7 +178,8 @@ class Shard:
 
     def not_used(self, batches: list[Batch]) -> None:
         """Take these batches, which nobody got to see, out of the limiter's count."""
-        self._limiter.sampled -= sum(len(batch) for batch in batches)
+        # A shard that has restarted since then may never have counted them.
+        self._limiter.sampled = max(0, self._limiter.sampled - sum(map(len, batches)))
         self._wake()
 
     def update_priorities(self, row: NDArray[np.int64], values: NDArray[Any], name: str) -> None:
