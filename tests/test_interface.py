@@ -292,3 +292,7 @@ def test_messages_name_the_class_that_users_know() -> None:
     for call, missing in ((replay.add, "action"), (replay.extend, "action"), (replay.sample, "batch_size")):
         with pytest.raises(TypeError, match=rf"^Replay\.{call.__name__}\(\) missing .*'{missing}'"):
             call(*() if call == replay.sample else (0,))
+
+
+def test_methods_are_pickled_by_the_name_in_their_messages() -> None:
+    assert pickle.loads(pickle.dumps(Replay.add)) is Replay.add

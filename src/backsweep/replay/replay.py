@@ -320,3 +320,4 @@ for half in Replay.__bases__:  # Python's messages name the class that its user 
     for name, method in vars(half).items():
         if isfunction(method) and not name.startswith("_"):
             method.__qualname__ = f"{Replay.__name__}.{name}"
+            method.__module__ = __name__  # where pickle looks for that name
