@@ -37,7 +37,7 @@ def handling(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
         yield
     finally:
         for number, earlier in before.items():
-            signal.signal(number, earlier)
+            signal.signal(number, signal.SIG_DFL if earlier is None else earlier)  # None: not set by Python
 
 
 def endings() -> list[int]:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from backsweep.agent import RunConfig, RunError
+from backsweep.agent.session import checkpoint
 from backsweep.agent.session.folder import locked
 from backsweep.cli import main
 from backsweep.lab import cli
@@ -26,6 +27,7 @@ from backsweep.lab.runs import jobs
 from backsweep.lab.runs.engine import run_jobs, shares_of, terminated_like_interrupted
 from backsweep.lab.runs.progress import JobProgress, duration
 from backsweep.lab.runs.worker import work
+from backsweep.snapshot import write_snapshot
 from trainer_helpers import paper_config
 
 
@@ -178,7 +180,8 @@ def wait_until_free(folders: Iterable[Path]) -> None:
                 time.sleep(0.05)
 
 
-def test_a_program_that_outlives_its_terminal_ignores_its_end() -> None:
+def test_a_program_that_outlives_its_terminal_ignores_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backsweep.lab.runs.engine.leave_terminal", lambda: None)  # the test's own output
     with pytest.raises(KeyboardInterrupt), terminated_like_interrupted():
         signal.raise_signal(signal.SIGHUP)
     with terminated_like_interrupted():
@@ -204,6 +207,18 @@ def test_a_run_that_another_process_trains_is_not_removed(tmp_path: Path) -> Non
         work(again.order)
     assert (folder / "config.json").exists()
     assert work(again.order) == 0
+
+
+def test_a_checkpoint_of_no_release_stops_only_its_own_run(tmp_path: Path) -> None:
+    (job,) = [each for each in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in each.name]
+    folder = Path(job.order["folder"])
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(job.order["configs"]["."]))
+    write_snapshot(folder / "checkpoints" / "a" / "state", {}, {}, kind=checkpoint.KIND, version=checkpoint.VERSION)
+    (again,) = [each for each in small_grid("process", tmp_path, ("uer",)).jobs if "10000" in each.name]
+    assert again.resumed
+    with pytest.raises(RunError, match="this release of backsweep writes no such files"):
+        work(again.order)
 
 
 def test_killed_in_its_first_checkpoint_a_run_starts_again(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def writer_lock(folder: Path) -> Iterator[None]:
             if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK):
                 raise
         if not _is_there(folder / LOCK_NAME, handle):
-            raise WriterError(folder, "another process removed this folder just now", "Try again")
+            raise SnapshotError(folder, "another process removed this folder just now", "Try again")
         try:
             yield
         finally:

@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from backsweep.lab.runs.jobs import Job
 from backsweep.lab.runs.progress import JobProgress
-from backsweep.signals import endings, handling
+from backsweep.signals import HANGUP, endings, handling, leave_terminal
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 PATIENCE = 0.2
@@ -96,7 +97,13 @@ def terminated_like_interrupted() -> Iterator[None]:
 
     The jobs have their own process groups and would continue without us.
     """
-    with handling(endings(), signal.default_int_handler):
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if number == HANGUP:
+            leave_terminal()
+        raise KeyboardInterrupt
+
+    with handling(endings(), interrupt):
         yield
 
 

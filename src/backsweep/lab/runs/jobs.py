@@ -315,11 +315,14 @@ def _resume_folder(folder: Path) -> Path | None:
     None if the run has to restart: killed before the first checkpoint, or failed and left by its fleet since.
     """
     from backsweep.agent.session import checkpoint
-    from backsweep.agent.session.folder import SINGLE
+    from backsweep.agent.session.folder import SINGLE, RunError
 
     alone = not (folder.parent / FLEET).exists()
     place, name = (folder, SINGLE) if alone else (folder.parent, folder.name)
-    return place if checkpoint.holds(place, name) else None
+    try:
+        return place if checkpoint.holds(place, name) else None
+    except RunError:
+        return place  # its job will say what is wrong
 
 
 def _archived_runs(root: Path) -> set[str]:
