@@ -86,3 +86,22 @@ def test_an_environment_that_cannot_be_repeated_is_found_out() -> None:
         envs.step(np.zeros(1, np.int64))
     with pytest.raises(ValueError, match="not deterministic given its seed"):
         envs.load_state(*envs.state())
+
+
+class Double(Moody):
+    """An environment whose observations have more digits than its space says."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        return np.full(1, 0.1), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        return np.full(1, 0.3), 0.0, True, False, {}
+
+
+def test_observations_have_the_floats_of_their_space() -> None:
+    envs = ForeignEnvironments([Double], 0)
+    assert envs.reset().dtype == np.float32
+    outcome = envs.step(np.zeros(1, np.int64))
+    assert outcome.finals is not None
+    assert outcome.observations.dtype == outcome.finals[0].dtype == np.float32
+    assert outcome.finals[0] == np.float32(0.3)

@@ -137,7 +137,15 @@ class ForeignEnvironments:
     def _begin(self, index: int) -> NDArray[Any]:
         self._seeds[index] = int(self._generators[index].integers(LARGEST_RESET_SEED))
         self._actions[index] = []
-        return np.asarray(self._envs[index].reset(seed=self._seeds[index])[0])
+        return self._rounded(self._envs[index].reset(seed=self._seeds[index])[0])
+
+    def _rounded(self, observation: Any) -> NDArray[Any]:
+        """Return an observation with its space's floats, which Gymnasium's vectors of environments round to as well."""
+        array, dtype = np.asarray(observation), self.observation_space.dtype
+        if array.dtype == dtype or dtype is None or dtype.kind != "f" or array.dtype.kind not in "biuf":
+            return array
+        with np.errstate(over="ignore"):  # the replay refuses infinity
+            return array.astype(dtype)
 
     def reset(self) -> NDArray[Any]:
         """Start an episode in every environment."""
@@ -154,7 +162,7 @@ class ForeignEnvironments:
                 continue
             self._actions[index].append(action)
             result = self._envs[index].step(action + self._first_action)
-            observation, rewards[index] = np.asarray(result[0]), float(result[1])
+            observation, rewards[index] = self._rounded(result[0]), float(result[1])
             terminated[index], truncated[index] = result[2], result[3]
             if terminated[index] or truncated[index]:
                 finals[index] = observation
@@ -190,7 +198,7 @@ class ForeignEnvironments:
                         f"environment {index} ended after {place + 1} of {len(self._actions[index])} steps when it "
                         "was played again: it is not deterministic given its seed, and cannot be resumed exactly"
                     )
-            self._seen[index] = np.asarray(observation)
+            self._seen[index] = self._rounded(observation)
 
     def picture(self) -> NDArray[np.uint8]:
         """Render the first environment."""
