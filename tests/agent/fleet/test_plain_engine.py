@@ -117,3 +117,14 @@ def test_values_that_are_not_finite_end_their_run_alone() -> None:
     ((index, error),) = engine.failures()
     assert index == 0
     assert "finite" in str(error)
+
+
+def test_an_observation_that_cannot_be_explored_from_ends_its_run_alone() -> None:
+    fleet = Fleet(configs())
+    engine = PlainEngine(fleet)
+    engine.advance(10, Clock())
+    fleet.runs[0].observations = np.full_like(fleet.runs[0].observations, np.nan)  # "graph" looks it up
+    engine.advance(10, Clock())
+    ((index, error),) = engine.failures()
+    assert index == 0
+    assert str(error) == "observation must be finite, got NaN or infinity"

@@ -66,7 +66,12 @@ class PlainSource:
 
     def act(self) -> None:
         """Draw every run's random actions, and request the networks' best unless all are random."""
-        self._drawn = {place: run.random_actions(self.step) for place, run in self._working()}
+        self._drawn = {}
+        for place, run in self._working():
+            try:
+                self._drawn[place] = run.random_actions(self.step)
+            except Exception as error:  # such as a first observation that is not finite
+                self.failed[place] = error
         self._acts = not all(random.all() for random, _ in self._drawn.values())
         if self._acts:
             runs = self._runs
