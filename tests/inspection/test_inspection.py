@@ -125,6 +125,15 @@ def test_texts_in_observations_are_left_out() -> None:
     assert inspect_env(Told(space), 200).measures.states == 5
 
 
+def test_rewards_that_a_replay_refuses_are_refused() -> None:
+    class Broken(Corridor):
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            return super().step(action)[0], float("nan"), False, False, {}
+
+    with pytest.raises(ValueError, match="rewards must be finite, got nan in step 1"):
+        inspect_env(Broken(gym.spaces.Discrete(5)), 20)
+
+
 def measures(
     encoder: Any, repeated: float, *, states: int = 10, ends: int = 1, agreement: float = 1.0, noise: float = 0.0
 ) -> Measures:

@@ -82,7 +82,8 @@ def play_randomly(env: gym.Env[Any, Any], steps: int, seed: int) -> Play:
     actions = copy.deepcopy(env.action_space)
     seeds = named_generator(seed, "inspection")
     actions.seed(int(seeds.integers(LARGEST_RESET_SEED)))
-    moment, action, reward, terminated, starts, truncations = [], [], [], [], [], 0
+    moment, action, terminated, starts, truncations = [], [], [], [], 0
+    reward: list[float] = []
     begin = True
     for _ in range(steps):
         if begin:
@@ -92,6 +93,8 @@ def play_randomly(env: gym.Env[Any, Any], steps: int, seed: int) -> Play:
         observation, paid, ended, cut, _ = env.step(chosen)
         moment.append(moments.count - 1)
         action.append(np.asarray(chosen).tobytes())
+        if not math.isfinite(paid):
+            raise ValueError(f"the environment's rewards must be finite, got {paid} in step {len(reward) + 1}")
         reward.append(float(paid))
         terminated.append(bool(ended))
         truncations += bool(cut and not ended)
