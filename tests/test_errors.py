@@ -277,6 +277,11 @@ CONSTRUCTIONS: list[tuple[dict[str, Any], type[Exception], tuple[str, ...]]] = [
     ({"observation_space": 3}, TypeError, ("observation_space", "gymnasium space", "int")),
     ({"action_space": None}, TypeError, ("action_space", "gymnasium space", "NoneType")),
     ({"observation_space": gym.spaces.Text(4)}, TypeError, ("observation_space", "Text", "Box")),
+    (
+        {"observation_space": gym.spaces.Dict(place=gym.spaces.Discrete(3), mission=gym.spaces.Text(4))},
+        TypeError,
+        ("Text of observation['mission']", "FilterObservation"),
+    ),
     ({"action_space": gym.spaces.Dict(a=gym.spaces.Discrete(2))}, TypeError, ("action_space", "Discrete")),
     ({"observation_space": gym.spaces.Box(0, 1, (0,))}, ValueError, ("observation_space", "no data")),
     ({"capacity": 0}, ValueError, ("capacity", "1 or more", "0")),

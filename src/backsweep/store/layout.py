@@ -106,9 +106,11 @@ class Layout:
             return tuple(placed_inner), offset
         supported = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
         if not isinstance(space, supported):
+            where = "" if name == self.argument else f" of {name}"
+            hint = "; gymnasium.wrappers.FilterObservation leaves parts out" if where else ""
             raise TypeError(
-                f"{self.argument}_space: {type(space).__name__} is not supported; "
-                "expected Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of these"
+                f"{self.argument}_space: {type(space).__name__}{where} is not supported; "
+                f"expected Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of these{hint}"
             )
         low, high = _bounds(space, check)
         shape = tuple(space.shape or ())
