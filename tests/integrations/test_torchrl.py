@@ -202,6 +202,11 @@ def test_mistakes_that_would_stay_unnoticed() -> None:
     buffer.extend(steps(0, 30, None))
     with pytest.raises(ValueError, match="max_capacity must be the storage's size, at least 30, got 10"):
         buffer.sample()
+    large = BacksweepSampler(1_000, seed=0)
+    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100), sampler=large, batch_size=4)
+    buffer.extend(steps(0, 30, None))
+    with pytest.raises(ValueError, match="max_capacity must be the storage's size, 100, got 1000"):
+        buffer.sample()
     buffer, _ = buffer_with(Prioritized())
     buffer.extend(steps(0, 30, None))
     batch = buffer.sample()

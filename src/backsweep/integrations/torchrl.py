@@ -108,6 +108,9 @@ class BacksweepSampler(PrioritizedSampler):
 
     def sample(self, storage: Any, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
         """Return places, and importance weights as ``info["priority_weight"]`` (and ``"_weight"``)."""
+        size = getattr(storage, "max_size", self._max_capacity)
+        if size < self._max_capacity:
+            raise ValueError(f"max_capacity must be the storage's size, {size}, got {self._max_capacity}")
         if not self._pending and len(self.picker) == 0:
             self._pending = [np.arange(len(storage))]  # the storage was filled before it got this sampler
         self._add_new(storage)
@@ -163,7 +166,11 @@ class BacksweepSampler(PrioritizedSampler):
         terminated = self._flags(data, "terminated", len(places))
         done = self._flags(data, "done", len(places)) | self._flags(data, "truncated", len(places))
         trajectories = data.get(TRAJECTORY, None)
-        numbers = np.zeros(len(places), np.int64) if trajectories is None else np.asarray(trajectories).reshape(-1)
+        numbers = (
+            np.zeros(len(places), np.int64)
+            if trajectories is None
+            else np.asarray(trajectories).reshape(len(places), -1)[:, 0]
+        )
         for i, place in enumerate(places.tolist()):
             lane = self._lanes.take(int(numbers[i]), ends=bool(done[i] | terminated[i]))
             self.picker.add(
