@@ -34,9 +34,12 @@ torch.set_num_threads(1)
 torch.manual_seed(args.seed)
 rng = np.random.default_rng(args.seed)
 flat = gym.wrappers.FlattenObservation  # one vector, whatever the observations are; numbers of states become one-hot
-envs = gym.make_vec(args.env, args.num_envs, vectorization_mode="sync", wrappers=[flat])
-if not isinstance(envs.single_action_space, gym.spaces.Discrete):
-    parser.error(f"--env must have discrete actions, {args.env} has {envs.single_action_space}")
+try:
+    envs = gym.make_vec(args.env, args.num_envs, vectorization_mode="sync", wrappers=[flat])
+except NotImplementedError:
+    parser.error(f"--env must have observations of numbers, {args.env} has others (MiniGrid: text); wrap it")
+if not isinstance(envs.single_action_space, gym.spaces.Discrete) or envs.single_action_space.start:
+    parser.error(f"--env must have discrete actions from 0 on, {args.env} has {envs.single_action_space}")
 num_actions, (size,) = int(envs.single_action_space.n), envs.single_observation_space.shape
 q_net = nn.Sequential(nn.Linear(size, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, num_actions))
 target_net = copy.deepcopy(q_net)
