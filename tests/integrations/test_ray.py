@@ -62,6 +62,7 @@ def test_collectors_on_both_nodes_and_a_learner(cluster: Any, tmp_path: Path) ->
         assert (batch.reward == batch.observation[:, 0]).all()
         assert not batch.observation.flags.writeable  # it lies in the object store
         shared.update_priorities(batch.row, np.full(32, 50.0), wait=True)
+    batches.close()
     assert ray.get(running) == [600] * 4
     assert len(shared) == 2_400
     (numbers,) = shared.stats()
@@ -224,6 +225,7 @@ def test_a_limiter_holds_writers_back_until_somebody_samples(cluster: Any) -> No
     while writing.is_alive():
         next(batches)
     writing.join()
+    batches.close()
     (numbers,) = shared.stats()
     assert done == [1_000]
     # Off by no more than the buffer, a chunk and the batches that were asked for when it ended.
@@ -250,6 +252,15 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(cluster: Any, tmp_path: 
     (journal / "shared.json").unlink()
     with pytest.raises(ValueError, match="holds parts of a shared replay that never started"):
         SharedReplay(SPACE, ACTIONS, 100, shards=2, lanes=4, journal=journal, actor_options=SHARD)
+
+
+def test_priorities_reported_before_the_end_are_updated(cluster: Any, tmp_path: Path) -> None:
+    shared = SharedReplay(SPACE, ACTIONS, 100, Prioritized(), lanes=2, journal=tmp_path, actor_options=SHARD)
+    collect(shared, 0, 20)
+    shared.update_priorities(np.arange(8), np.full(8, 50.0))
+    reported = list(shared._reported.values())
+    shared.close()
+    assert ray.get(reported) == [None]
 
 
 def test_an_error_next_to_the_environments_frees_the_lanes(cluster: Any) -> None:

@@ -112,6 +112,8 @@ def test_options_without_effect_and_large_batches_are_refused() -> None:
     for name in ("n_step", "gamma", "values"):
         with pytest.raises(TypeError, match=f"{name} must not be among the buffer's options, got 3"):
             EpisodeReplay(10, **{name: 3})
+    with pytest.raises(TypeError, match=r"sampler must be a sampler configuration such as Uniform\(\), got 'per'"):
+        EpisodeReplay(10, sampler="per")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"must be at most the capacity, 100, got 128"):
         filled().sample(num_items=128)
 

@@ -508,3 +508,22 @@ def test_a_data_set_is_loaded_with_scaled_actions(tmp_path: Path, monkeypatch: p
     model.learn(60)
     model.replay_buffer.reset()
     assert model.replay_buffer.size() == 0
+
+
+def test_a_replay_of_another_environment_is_refused(tmp_path: Path) -> None:
+    model = DQN("MlpPolicy", "CartPole-v1", replay_buffer_class=ReplayBuffer, learning_starts=10, seed=0)
+    model.learn(50)
+    buffer = model.replay_buffer
+    assert isinstance(buffer, ReplayBuffer)
+    buffer.replay.save(tmp_path / "replay")
+    again = DQN("MlpPolicy", "CartPole-v1", replay_buffer_class=ReplayBuffer, learning_starts=10, seed=0)
+    assert isinstance(again.replay_buffer, ReplayBuffer)
+    again.replay_buffer.replay = Replay.load(tmp_path / "replay")
+    assert len(again.replay_buffer.replay) == len(buffer.replay)
+    again.learn(20)
+    other = DQN("MlpPolicy", "Acrobot-v1", replay_buffer_class=ReplayBuffer)
+    assert isinstance(other.replay_buffer, ReplayBuffer)
+    with pytest.raises(ValueError, match=r"replay must have observation_space=Box.* as the buffer's own, got Box"):
+        other.replay_buffer.replay = Replay.load(tmp_path / "replay")
+    with pytest.raises(ValueError, match="got None"):
+        other.replay_buffer.replay = "replay"  # type: ignore[assignment]

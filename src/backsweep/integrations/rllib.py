@@ -91,6 +91,8 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
                     f"{name} must not be among the buffer's options, got {options[name]!r}: the algorithm makes "
                     "targets itself; n_step and gamma are its settings"
                 )
+        if sampler is not None and not hasattr(sampler, "build"):
+            raise TypeError(f"sampler must be a sampler configuration such as Uniform(), got {sampler!r}")
         self._seed = seed_from_numpy() if seed is None else seed
         self._generator = named_generator(self._seed, "n steps")
         self._options = {name: value for name, value in options.items() if name not in self.IGNORED}

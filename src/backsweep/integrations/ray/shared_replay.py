@@ -8,7 +8,7 @@ import shutil
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -177,6 +177,7 @@ class SharedReplay:
         self._builder_options = {name: each[0][name] for name in BUILDER_OPTIONS if name in each[0]}
         self._next_shard = 0
         self._limiter = limiter or RateLimiter()
+        self._reported: dict[int, Any] = {}  # the last update of priorities of each shard
         places = [] if folder is None else [shard_folder(folder.absolute(), shard) for shard in range(len(each))]
         new = [place for place in places if not place.exists()]
         if folder is not None and len(new) < len(places) and not (folder / DESCRIPTION).exists():
@@ -204,13 +205,14 @@ class SharedReplay:
             if folder is not None:
                 describe(folder, len(each), self._limiter)
         except BaseException:
-            for shard in self._shards:
-                with contextlib.suppress(Exception):  # one that has not started yet would write after its end
-                    ray.get(shard.stats.remote(), timeout=5)
             self.close()
             for place in new:
                 shutil.rmtree(place, ignore_errors=True)
             raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was reported here: another process has nothing to wait for."""
+        return {**self.__dict__, "_reported": {}}
 
     @property
     def shards(self) -> list[Any]:
@@ -283,7 +285,7 @@ class SharedReplay:
 
     def batches(
         self, batch_size: int, *, prefetch: int = 4, group: int = 1, timeout: float | None = None
-    ) -> Iterator[Batch]:
+    ) -> Generator[Batch, None, None]:
         """Yield batches endlessly, requesting the next ones ahead of time.
 
         Parameters
@@ -303,8 +305,11 @@ class SharedReplay:
                     asked.append(self._ask(batch_size, group, timeout))
                 yield from self._received(*asked.popleft())
         finally:
-            for reference, shard in asked:  # the rate limiter counts only what somebody received
-                self._shards[shard].not_used.remote(reference)
+            # The rate limiter counts only what somebody received. The shards may be gone before this iterator is, and
+            # Ray too, which a call would start again.
+            with contextlib.suppress(Exception):
+                for reference, shard in asked if ray.is_initialized() else ():
+                    self._shards[shard].not_used.remote(reference)
 
     def _ask(self, batch_size: int, group: int, timeout: float | None) -> tuple[Any, int]:
         shard, self._next_shard = self._next_shard, (self._next_shard + 1) % len(self._shards)
@@ -344,6 +349,7 @@ class SharedReplay:
         for shard in np.unique(rows % count).tolist():
             here = rows % count == shard
             sent.append(self._shards[shard].update_priorities.remote(rows[here] // count, values[here], name))
+            self._reported[shard] = sent[-1]
         if wait:
             answers(sent)
 
@@ -375,6 +381,8 @@ class SharedReplay:
         answers([shard.checkpoint.remote() for shard in self._shards])
 
     def close(self) -> None:
-        """Stop the shards; their journals remain."""
+        """Stop the shards; their journals remain. Priorities that were reported here before are updated first."""
+        with contextlib.suppress(Exception):  # one that is lost has nothing left to do
+            ray.get([*self._reported.values(), *(shard.stats.remote() for shard in self._shards)], timeout=5)
         for shard in self._shards:
             ray.kill(shard)

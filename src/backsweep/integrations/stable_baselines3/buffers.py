@@ -101,6 +101,21 @@ class ReplayBuffer(sb3_buffers.ReplayBuffer):
         self.last_samples: Samples | None = None
 
     @property
+    def replay(self) -> Replay:
+        """The replay that holds the transitions. A saved one of the same environments can be put in its place."""
+        found: Replay = self.__dict__["replay"]
+        return found
+
+    @replay.setter
+    def replay(self, replay: Replay) -> None:
+        own = self.__dict__.get("replay", replay)
+        for name in ("observation_space", "action_space", "num_envs", "n_step", "gamma"):
+            expected, found = getattr(own, name), getattr(replay, name, None)
+            if found != expected:
+                raise ValueError(f"replay must have {name}={expected} as the buffer's own, got {found}")
+        self.__dict__["replay"] = replay
+
+    @property
     def pos(self) -> int:
         """The position of the next step of each environment."""
         return self.replay.total // self.n_envs % self.buffer_size
