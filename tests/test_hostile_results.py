@@ -16,6 +16,7 @@ from backsweep.lab.claims.evidence import read_evidence
 from backsweep.lab.records import ArchivedRun, read_archive
 from backsweep.lab.runs.packing import archive_of, pack
 from backsweep.record_files import RecordsError, check_finished_records, json_object, record_lines
+from backsweep.snapshot.lock import LOCK_NAME
 from result_folders import write_run
 
 DEEP = "[" * 100_000
@@ -142,7 +143,8 @@ def test_a_configuration_does_not_choose_the_folder_of_its_archive(
     before = {found for found in tmp_path.rglob("*") if found.is_file()}
     result = pack([tmp_path / "given"], tmp_path / "results")
     assert result.files == [path]
-    assert {found for found in tmp_path.rglob("*") if found.is_file()} - before == {path}
+    made = {found for found in tmp_path.rglob("*") if found.is_file()} - before
+    assert made == {path, path.with_name(LOCK_NAME)}
 
 
 @pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("xz", lzma.compress)])

@@ -217,9 +217,8 @@ class Planner(SavedComponent):
 
     def _note_renewal(self) -> None:
         """Count a renewal that is complete: the rows in the model now have its values."""
-        counters = self.model.counters
-        counters[RENEWALS] += 1
-        counters[PLANNED] = counters[SYNCED]
+        self.model.counters[RENEWALS] += 1
+        self.model.counters[PLANNED] = self.model.counters[SYNCED]
 
     @property
     def noise(self) -> float:
