@@ -1,4 +1,4 @@
-"""The buffers, the callback and the algorithm inside the real Stable-Baselines3."""
+"""The buffers and the algorithm inside the real Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import pytest
 pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: make test-integrations installs it")
 
 import torch
+from sb3_corridor import corridors, small
 from stable_baselines3 import DQN, SAC, TD3
 from stable_baselines3.common import buffers as theirs
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize, VecTransposeImage
-from torch.nn import functional
+from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTransposeImage
 
 from backsweep import GraphValues, Mixture, Prioritized, Replay, Topological, Uniform
 from backsweep.integrations.stable_baselines3 import DictReplayBuffer, ReplayBuffer, ReplayCallback, TopologicalDQN
@@ -25,55 +24,9 @@ from backsweep.integrations.stable_baselines3 import DictReplayBuffer, ReplayBuf
 BOTH = Mixture([(0.5, Topological()), (0.5, Prioritized())])
 
 
-def small(**changes: Any) -> dict[str, Any]:
-    """Options of a small model; new ones each time, because algorithms write into them."""
-    return {"policy_kwargs": {"net_arch": [16]}, "learning_starts": 20, "device": "cpu", "seed": 0, **changes}
-
-
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
-
-
-class Corridor(gym.Env[Any, Any]):
-    """Six places in a row; the episode ends at the right end, or after `limit` steps."""
-
-    def __init__(self, kind: str = "vector", limit: int = 8, discrete: bool = True) -> None:
-        spaces: dict[str, gym.Space[Any]] = {
-            "vector": gym.spaces.Box(0, 10, (2,), np.float32),
-            "number": gym.spaces.Discrete(7),
-            "image": gym.spaces.Box(0, 255, (36, 36, 1), np.uint8),
-            "dict": gym.spaces.Dict(place=gym.spaces.Discrete(7), more=gym.spaces.Box(0, 10, (2,), np.float32)),
-        }
-        self.kind, self.limit = kind, limit
-        self.observation_space = spaces[kind]
-        self.action_space = gym.spaces.Discrete(2) if discrete else gym.spaces.Box(-3.0, 2.0, (1,), np.float32)
-
-    def _look(self) -> Any:
-        vector = np.array([self.place, self.time], np.float32)
-        image = np.full((36, 36, 1), 10 * self.place + self.time, np.uint8)
-        return {
-            "vector": vector,
-            "number": self.place,
-            "image": image,
-            "dict": {"place": self.place, "more": vector},
-        }[self.kind]
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.place, self.time = 0, 0
-        return self._look(), {}
-
-    def step(self, action: Any) -> Any:
-        right = action == 1 if isinstance(self.action_space, gym.spaces.Discrete) else action[0] > 0
-        self.place = min(self.place + 1, 6) if right else max(self.place - 1, 0)
-        self.time += 1
-        ended = self.place == 6
-        return self._look(), float(ended), ended, not ended and self.time == self.limit, {}
-
-
-def corridors(n: int, **options: Any) -> DummyVecEnv:
-    return DummyVecEnv([lambda: Corridor(**options)] * n)
 
 
 def play(buffers: list[Any], envs: Any, steps: int = 60) -> None:
@@ -267,126 +220,6 @@ def test_every_algorithm_in_every_wrapper(algorithm: str, wrappers: str, tmp_pat
         np.testing.assert_array_equal(batch.terminated, batch.next_observation[:, 0] > 5.5)
 
 
-def weighted_update(model: Any, batch_size: int) -> None:
-    """One DQN update with weights, written out."""
-    samples = model.replay_buffer.sample(batch_size)
-    batch = model.replay_buffer.last_batch
-    with torch.no_grad():
-        following = model.q_net_target(samples.next_observations).max(dim=1, keepdim=True).values
-        target = samples.rewards + (1 - samples.dones) * model.gamma * following
-    values = model.q_net(samples.observations).gather(1, samples.actions.long())
-    errors = functional.smooth_l1_loss(values, target, reduction="none")
-    loss = (torch.tensor(batch.weight)[:, None] * errors).mean()
-    model.policy.optimizer.zero_grad()
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.policy.parameters(), model.max_grad_norm)
-    model.policy.optimizer.step()
-    model.replay_buffer.update_priorities(target - values)
-
-
-def test_hooks_do_what_a_weighted_loss_does() -> None:
-    def make() -> Any:
-        model = DQN(
-            "MlpPolicy",
-            corridors(1),
-            replay_buffer_class=ReplayBuffer,
-            replay_buffer_kwargs={"sampler": Prioritized(beta=1.0)},
-            **small(learning_starts=10**6, train_freq=1),
-        )
-        return model.learn(100)
-
-    hooked, by_hand = make(), make()
-    callback = ReplayCallback()
-    callback.init_callback(hooked)
-    callback.on_training_start({}, {})
-    for _ in range(12):
-        hooked.train(gradient_steps=1, batch_size=16)
-        weighted_update(by_hand, 16)
-    callback.on_training_end()
-    moved = make()
-    for found, expected, before in zip(
-        hooked.q_net.parameters(), by_hand.q_net.parameters(), moved.q_net.parameters(), strict=True
-    ):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
-        assert not torch.allclose(found, before, rtol=1e-4, atol=1e-6)
-    rows = np.arange(100)
-    priorities = [model.replay_buffer.replay.machinery.sampler.priorities(rows) for model in (hooked, by_hand)]
-    np.testing.assert_allclose(*priorities, rtol=1e-3)
-
-
-class Interrupt(BaseCallback):
-    """A notebook's stop button, pressed after some steps."""
-
-    def _on_step(self) -> bool:
-        if self.n_calls == 40:
-            raise KeyboardInterrupt
-        return True
-
-
-def hooks_on(model: Any) -> int:
-    return len(model.q_net._forward_hooks) + len(model.q_net_target._forward_hooks)
-
-
-def test_an_interrupted_learn_leaves_no_second_weights() -> None:
-    options = {"replay_buffer_class": ReplayBuffer, "replay_buffer_kwargs": {"sampler": Prioritized()}}
-    model = DQN("MlpPolicy", corridors(1), train_freq=1, batch_size=8, **options, **small())
-    first = ReplayCallback()
-    with pytest.raises(KeyboardInterrupt):
-        model.learn(100, callback=[first, Interrupt()])
-    assert hooks_on(model) == 2
-    reported: list[int] = []
-    buffer = model.replay_buffer
-    assert isinstance(buffer, ReplayBuffer)
-    report = buffer.update_priorities
-    buffer.update_priorities = lambda error: reported.append(len(error)) or report(error)  # type: ignore[method-assign]
-    # Another callback takes the place of the first one.
-    model.learn(10, callback=ReplayCallback(), reset_num_timesteps=False)
-    assert (reported, hooks_on(model)) == ([8] * 10, 0)
-    # Without a callback nothing is weighted any more.
-    with pytest.raises(KeyboardInterrupt):
-        model.learn(100, callback=[ReplayCallback(), Interrupt()], reset_num_timesteps=False)
-    reported.clear()
-    model.learn(10, reset_num_timesteps=False)
-    assert (reported, hooks_on(model)) == ([], 0)
-
-
-def test_the_same_callback_reports_to_a_buffer_that_was_loaded(tmp_path: Path) -> None:
-    options = {"replay_buffer_class": ReplayBuffer, "replay_buffer_kwargs": {"sampler": Prioritized()}}
-    model = DQN("MlpPolicy", corridors(1), train_freq=1, batch_size=8, **options, **small())
-    callback = ReplayCallback()
-    with pytest.raises(KeyboardInterrupt):
-        model.learn(100, callback=[callback, Interrupt()])
-    model.save_replay_buffer(tmp_path / "buffer")
-    model.load_replay_buffer(tmp_path / "buffer")
-    model.learn(10, callback=callback, reset_num_timesteps=False)
-    assert model.replay_buffer._unreported == 0  # type: ignore[union-attr]
-
-
-def test_the_callback_refuses_what_it_cannot_do() -> None:
-    for name, value in (("save_every", 0), ("stats_every", -1), ("save_every", 0.5)):
-        with pytest.raises(ValueError, match=rf"{name} must be an int of . or more, got {value}"):
-            ReplayCallback(**{name: value})
-    contrib = pytest.importorskip("sb3_contrib", reason="TQC is in sb3-contrib")
-    model = contrib.TQC("MlpPolicy", corridors(1, discrete=False), replay_buffer_class=ReplayBuffer, **small())
-    with pytest.raises(TypeError, match=r"DQN, QR-DQN, SAC, TD3 and DDPG, got TQC; use weights=False"):
-        model.learn(10, callback=ReplayCallback())
-    model.learn(30, callback=ReplayCallback(weights=False))
-
-
-def test_the_callback_logs_and_saves_and_mistakes_are_named(tmp_path: Path) -> None:
-    model = DQN("MlpPolicy", corridors(1), replay_buffer_class=ReplayBuffer, **small())
-    callback = ReplayCallback(stats_every=10, save_folder=tmp_path / "replay", save_every=30)
-    model.learn(96, callback=callback, log_interval=10**9)  # what is logged is kept until it is written
-    assert model.logger.name_to_value["replay/rows"] == 89
-    again = Replay.load(tmp_path / "replay")
-    assert again.total == 96
-    plain = DQN("MlpPolicy", corridors(1), **small())
-    with pytest.raises(TypeError, match=r"ReplayCallback needs .*, got stable_baselines3.common.buffers.ReplayBuffer"):
-        plain.learn(10, callback=ReplayCallback())
-    with pytest.raises(TypeError, match=r"replay_buffer_kwargs must hold .*n_steps.*, got 'n_step'"):
-        ReplayBuffer(10, gym.spaces.Discrete(3), gym.spaces.Discrete(2), n_step=3)
-
-
 def test_n_steps_need_the_gamma_of_the_algorithm() -> None:
     with pytest.raises(TypeError, match=r"gamma must be given with n_steps=3, and be the algorithm's"):
         ReplayBuffer(10, gym.spaces.Discrete(3), gym.spaces.Discrete(2), n_steps=3)
@@ -394,28 +227,6 @@ def test_n_steps_need_the_gamma_of_the_algorithm() -> None:
     model = DQN("MlpPolicy", corridors(1), gamma=0.9, **options, **small())
     with pytest.raises(ValueError, match=r"gamma must be the algorithm's, 0.9, with n_steps=3, got 0.99"):
         model.learn(10, callback=ReplayCallback())
-
-
-def test_the_callback_leaves_weights_to_an_algorithm_that_has_them() -> None:
-    def trained(callback: ReplayCallback | None) -> dict[str, torch.Tensor]:
-        kwargs = {"sampler": Prioritized()}
-        model = TopologicalDQN("MlpPolicy", corridors(1), replay_buffer_kwargs=kwargs, **small())
-        model.learn(80, callback=callback)
-        return model.q_net.state_dict()
-
-    alone, watched = trained(None), trained(ReplayCallback())
-    assert all(torch.equal(alone[name], watched[name]) for name in alone)
-
-
-def test_priorities_that_are_never_reported_cause_one_warning() -> None:
-    def model() -> DQN:
-        options = {"replay_buffer_class": ReplayBuffer, "replay_buffer_kwargs": {"sampler": Prioritized()}}
-        return DQN("MlpPolicy", corridors(1), train_freq=1, batch_size=4, **options, **small())
-
-    with pytest.warns(UserWarning, match=r"no TD errors came back.*callback=ReplayCallback\(\)") as told:
-        model().learn(300)
-    assert len(told) == 1
-    model().learn(200, callback=ReplayCallback())  # a warning would be an error
 
 
 def test_seeds_give_streams_of_their_own() -> None:

@@ -29,7 +29,8 @@ from ray.rllib.utils.spaces.space_utils import batch as batched
 from backsweep.integrations import LanePool, seed_from_numpy
 from backsweep.jit.random_streams import named_generator
 from backsweep.replay import Replay
-from backsweep.samplers import Sampler, Uniform
+from backsweep.replay.argument_checks import checked_sampler
+from backsweep.samplers import Sampler
 from backsweep.store.layout import host_array
 from backsweep.trees import map_tree
 from backsweep.types import Batch
@@ -91,12 +92,10 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
                     f"{name} must not be among the buffer's options, got {options[name]!r}: the algorithm makes "
                     "targets itself; n_step and gamma are its settings"
                 )
-        if sampler is not None and not hasattr(sampler, "build"):
-            raise TypeError(f"sampler must be a sampler configuration such as Uniform(), got {sampler!r}")
         self._seed = seed_from_numpy() if seed is None else seed
         self._generator = named_generator(self._seed, "n steps")
         self._options = {name: value for name, value in options.items() if name not in self.IGNORED}
-        self._sampler = sampler
+        self._sampler = checked_sampler(sampler)
         self._lanes = LanePool(min(lanes, capacity))
         self._last_rows: NDArray[np.int64] | None = None
         self._action_space: gym.Space[Any] | None = None
@@ -248,10 +247,9 @@ class EpisodeReplay(PrioritizedEpisodeReplayBuffer):
         self._last_rows = None
 
     def _warn_of_other_settings(self, restored: Replay) -> None:
-        own: Sampler = Uniform() if self._sampler is None else self._sampler
         for name, here, there in (
             ("capacity", self.capacity, restored.capacity),
-            ("sampler", str(own), str(restored.sampler)),
+            ("sampler", str(self._sampler), str(restored.sampler)),
         ):
             if here != there:
                 warnings.warn(

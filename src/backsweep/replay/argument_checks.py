@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from backsweep.checks import is_int
+from backsweep.samplers import Sampler, Uniform
 from backsweep.store.layout import host_array
 from backsweep.types import Rows
 
@@ -36,6 +37,14 @@ def checked_gamma(gamma: Any) -> float:
     if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.number)) or not 0 <= gamma <= 1:
         raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
     return float(gamma)
+
+
+def checked_sampler(sampler: Sampler | None) -> Sampler:
+    """Return a sampler's configuration, Uniform() for None."""
+    sampler = Uniform() if sampler is None else sampler
+    if isinstance(sampler, type) or not isinstance(sampler, Sampler):
+        raise TypeError(f"sampler must be a sampler configuration such as Uniform(), got {sampler!r}")
+    return sampler
 
 
 def checked_rows(row: ArrayLike) -> Rows:

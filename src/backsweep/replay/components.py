@@ -22,7 +22,7 @@ from backsweep.jit.forks import guard
 from backsweep.jit.random_streams import checked_seed, named_generator
 from backsweep.planning import GraphValues
 from backsweep.planning.planner import Planner
-from backsweep.replay.argument_checks import LARGEST_INT, checked_gamma, checked_path, positive_int
+from backsweep.replay.argument_checks import LARGEST_INT, checked_gamma, checked_path, checked_sampler, positive_int
 from backsweep.replay.autoreset import (
     CHECKS,
     MODES,
@@ -30,7 +30,7 @@ from backsweep.replay.autoreset import (
     Check,
     Mode,
 )
-from backsweep.samplers import Experience, Sampler, Uniform
+from backsweep.samplers import Experience, Sampler
 from backsweep.samplers.base import LiveSampler, graph_draws
 from backsweep.snapshot import SnapshotMemory
 from backsweep.snapshot.contents import need
@@ -100,9 +100,7 @@ class ReplayComponents:
             raise ValueError(f"check_autoreset must be one of {', '.join(map(repr, CHECKS))}, got {check_autoreset!r}")
         if not isinstance(cast, bool):
             raise TypeError(f"cast must be True or False, got {cast!r}")
-        sampler = Uniform() if sampler is None else sampler
-        if isinstance(sampler, type) or not isinstance(sampler, Sampler):
-            raise TypeError(f"sampler must be a sampler configuration such as Uniform(), got {sampler!r}")
+        sampler = checked_sampler(sampler)
         if encoder is not None and (isinstance(encoder, type) or not isinstance(encoder, Encoder)):
             raise TypeError(f"encoder must be an encoder configuration such as RandomProjection(), got {encoder!r}")
         if values is not None and not isinstance(values, GraphValues):
