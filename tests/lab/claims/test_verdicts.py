@@ -206,7 +206,11 @@ def test_every_question_says_all_it_should() -> None:
         ("ter per", [(-5, -60, 40), (3, -2, 9)], "No two methods can be told apart"),
         ("ter ter", [(-5, -60, 40), (3, -2, 9)], "TER cannot be told apart from CEER and uniform"),
         ("ter ter", [(-115, -198, -9), (3, -2, 9)], "Both comparisons stay open"),
-        ("ter", [(-115, -198, -9)], "The comparison stays open"),
+        (
+            "ter",
+            [(-115, -198, -9)],
+            "TER is 115 behind uniform in the final score; whether by more than 20 stays open",
+        ),
     ],
 )
 def test_methods_that_differ_are_not_called_alike_while_a_rule_asks_for_more(
@@ -217,9 +221,9 @@ def test_methods_that_differ_are_not_called_alike_while_a_rule_asks_for_more(
         for first, second, interval in zip(firsts.split(), ("uer", "ceer"), intervals, strict=False)
     ]
     open_checks = [Check("", "", None)] * len(table)
-    assert rules._undecided(open_checks, table).startswith(f"{words}: ")
+    assert rules._undecided(open_checks, table, 20.0).startswith(f"{words}: ")
     if len(table) > 1:
-        assert rules._undecided([Check("", "", True), *open_checks[1:]], table).startswith("1 of 2")
+        assert rules._undecided([Check("", "", True), *open_checks[1:]], table, 20.0).startswith("1 of 2")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from backsweep.lab.claims.evidence import Evidence
 from backsweep.lab.claims.groups import Groups, Measure, area, complete, final_score, scores
 from backsweep.lab.claims.question import Check, Outcome, Table, Variant, Verdict, all_of
 from backsweep.lab.claims.summary import TITLE, Comparison, PairedRule, TrainingRule, by_task
-from backsweep.lab.stats import Interval, holm, paired_difference, probability_of_improvement, seeds_needed
+from backsweep.lab.stats import Interval, holm, paired_difference, plain, probability_of_improvement, seeds_needed
 
 LEVEL = 0.05
 MARGIN = 0.05  # differences of the normalised score smaller than this do not matter
@@ -138,7 +138,7 @@ class Alike(PairedRule):
             table.append({"measure": name, "first": first, "second": second, "difference": difference})
         furthest = max(table, key=lambda entry: self.away(entry["difference"]))
         number = f"{furthest['difference']} {title_of(furthest['first'])} over {title_of(furthest['second'])}"
-        short = _undecided(checks, table) or _decided(checks, furthest)
+        short = _undecided(checks, table, self.margin) or _decided(checks, furthest)
         more = {TITLE: self._by_task(groups)} if len(groups) > 1 else None
         return self.conclude(checks, groups, table, more, short=short, number=number)
 
@@ -297,18 +297,21 @@ def _in_digits(size: float) -> str:
 
 def _decided(checks: Sequence[Check], furthest: dict[str, Any]) -> str:
     """Return how many comparisons are as claimed, and the one that is furthest from it, in words."""
-    first, second = title_of(furthest["first"]), title_of(furthest["second"])
-    estimate = furthest["difference"].estimate
-    size = _in_digits(abs(estimate))
-    where = "behind" if estimate < 0 else "ahead of"
-    found = f"{first} is {size} {where} {second} in the {furthest['measure']}."
+    found = f"{_found(furthest)}."
     if len(checks) == 1:
         return found[0].upper() + found[1:]
     holding = sum(check.holds is True for check in checks)
     return f"{holding} of {len(checks)} comparisons are as claimed; the furthest off: {found}"
 
 
-def _undecided(checks: Sequence[Check], table: Table) -> str:
+def _found(entry: dict[str, Any]) -> str:
+    """Return a difference in words."""
+    first, second, estimate = title_of(entry["first"]), title_of(entry["second"]), entry["difference"].estimate
+    where = "behind" if estimate < 0 else "ahead of"
+    return f"{first} is {_in_digits(abs(estimate))} {where} {second} in the {entry['measure']}"
+
+
+def _undecided(checks: Sequence[Check], table: Table, margin: float) -> str:
     """Return how many comparisons are open, and how wide their intervals are, in words; nothing if all are decided."""
     undecided = [entry for check, entry in zip(checks, table, strict=True) if check.holds is None]
     if not undecided:
@@ -319,9 +322,13 @@ def _undecided(checks: Sequence[Check], table: Table) -> str:
     apart = f"{len(undecided)} of {count} comparisons stay open"
     if len(undecided) == count:
         # A rule may ask for more than a difference: for one that is large enough.
-        alike = all(difference.low <= 0 <= difference.high for difference in differences)
-        stays = f"{all_of(count)} comparisons stay open" if count > 1 else "The comparison stays open"
-        apart = _alike(undecided) if alike else stays
+        if all(difference.low <= 0 <= difference.high for difference in differences):
+            apart = _alike(undecided)
+        elif count == 1:
+            found = _found(undecided[0])
+            return f"{found[0].upper()}{found[1:]}; whether by more than {plain(margin)} stays open: {widest}."
+        else:
+            apart = f"{all_of(count)} comparisons stay open"
     return f"{apart}: differences of the {undecided[0]['measure']} are as uncertain as {widest}."
 
 
