@@ -227,6 +227,33 @@ def test_methods_that_differ_are_not_called_alike_while_a_rule_asks_for_more(
 
 
 @pytest.mark.parametrize(
+    ("leads", "ends"),
+    [
+        ([0.2, 0.1], "ahead of both others"),
+        ([0.2, -0.1], "behind at least one of 2 others"),
+        ([0.2, None], "neither ahead of both others nor behind one of them"),
+        ([None], "neither ahead of uniform nor behind it"),
+        ([-0.1], "behind uniform"),
+    ],
+)
+def test_where_a_method_ends_on_a_single_task_is_said_without_counting_tasks(
+    leads: list[float | None], ends: str
+) -> None:
+    losers = ("uer", "per")[: len(leads)]
+    entries = [
+        {
+            "task": "minigrid/doorkey",
+            "measure": "final score",
+            "against": loser,
+            "difference": Interval(lead or 0.0, -1.0, 1.0),
+            "p (Holm)": 0.3 if lead is None else 0.01,
+        }
+        for loser, lead in zip(losers, leads, strict=True)
+    ]
+    assert rules._where_ahead("ter", losers, "final score", entries) == f"TER ends {ends}."
+
+
+@pytest.mark.parametrize(
     ("estimate", "size"), [(-123.2, "123"), (-0.394, "0.39"), (4.56, "4.6"), (0.0001, "less than 0.001")]
 )
 def test_a_difference_is_said_with_few_digits_and_no_exponent(estimate: float, size: str) -> None:

@@ -275,6 +275,11 @@ def _where_ahead(winner: str, losers: Sequence[str], measure: str, entries: Sequ
     rival, lost = "it" if len(losers) == 1 else "one of them", len(behind) or "none"
     title = title_of(winner)
     title = f"{title[0].upper()}{title[1:]}"
+    if measure == "final score" and len(tasks) == 1:
+        ends = f"ahead of {others}" if ahead else f"neither ahead of {others} nor behind {rival}"
+        if behind:
+            ends = f"behind {others if len(losers) == 1 else f'at least one of {len(losers)} others'}"
+        return f"{title} ends {ends}."
     if measure == "final score":
         return f"{title} ends ahead of {others} on {where}, behind {rival} on {lost}."
     return f"{title}: higher {measure} than {others} on {where}, lower than {rival} on {lost}."
