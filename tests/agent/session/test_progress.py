@@ -57,7 +57,7 @@ def test_the_user_is_told_once_when_values_run_away(
 ) -> None:
     found = Learner.take_statistics
 
-    def inflated(self: Learner) -> list[dict[str, float | None]]:
+    def inflated(self: Learner, *, keep: bool) -> list[dict[str, float | None]]:
         return [{**means, "batch_q": 3e3 if means["batch_q"] is not None else None} for means in found(self)]
 
     monkeypatch.setattr(Learner, "take_statistics", inflated)

@@ -282,13 +282,17 @@ class Learner:
                 staged[run, size:] = in_network_order(self.network, batch.next_observation)
         return self._stage.to(self.device)
 
-    def take_statistics(self) -> list[dict[str, float | None]]:
-        """Return for each run the means of `STATISTICS` since the last call, None if there was no update."""
+    def take_statistics(self, *, keep: bool = False) -> list[dict[str, float | None]]:
+        """Return for each run the means of `STATISTICS` since the last call, None if there was no update.
+
+        With `keep` the next call's means begin where this one's did.
+        """
         self._settle()
         count, rows = self._summed, self._sums.tolist()
-        self._sums.zero_()
-        self._summed = 0
-        self._settle()
+        if not keep:
+            self._sums.zero_()
+            self._summed = 0
+            self._settle()
         if not count:
             return [dict.fromkeys(STATISTICS) for _ in rows]
         units = [[scale if name in IN_UNITS else 1.0 for name in STATISTICS] for scale in self.scales.tolist()]

@@ -105,12 +105,13 @@ def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[Rec
         own_arrays, own_values = run.state()
         arrays.update({f"{RUN}{index}/{name}": array for name, array in own_arrays.items()})
         runs.append({"name": names[index], "config": run.config.to_json(), "state": own_values})
+    ends = [writer.kept for writer in writers]
     metadata = {
         "step": fleet.step,
         "learner": learner_values,
         RUNS: runs,
-        "positions": [writer.position for writer in writers],
-        "records": [writer.digest for writer in writers],
+        "positions": [position for position, _ in ends],
+        "records": [digest for _, digest in ends],
         "replays": digests,
     }
     write_snapshot(slot / STATE, arrays, metadata, kind=KIND, version=VERSION)

@@ -168,7 +168,7 @@ class RecordWriter:
     """Appends records to a run's file, and passes them to other destinations.
 
     `position` is the end of the file and `digest` covers all of it. A run that resumes from a checkpoint truncates the
-    file there, so that records after the checkpoint are written again, and only once.
+    file at what `kept` was, so that records after the checkpoint are written again, and only once.
     """
 
     def __init__(
@@ -190,6 +190,7 @@ class RecordWriter:
             raise RecordsError(f"{self.path}: {error.strerror}. Remove it, or start the run again") from error
         self._file.truncate(position)
         self._position = position
+        self._kept: tuple[int, str] | None = None
 
     @property
     def position(self) -> int:
@@ -200,6 +201,15 @@ class RecordWriter:
     def digest(self) -> str:
         """The digest of the whole file."""
         return str(self._digest.hexdigest())
+
+    @property
+    def kept(self) -> tuple[int, str]:
+        """The position and digest for a checkpoint: without the records after the first call of `leave_out`."""
+        return (self.position, self.digest) if self._kept is None else self._kept
+
+    def leave_out(self) -> None:
+        """Leave the records that follow out of checkpoints: a run that continues from there does not have them."""
+        self._kept = self.kept
 
     def write(self, record: Record) -> None:
         """Append one record and flush it to the operating system."""

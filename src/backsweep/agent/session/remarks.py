@@ -1,13 +1,22 @@
-"""What a user should know when a run on a Gymnasium id starts: what follows from the environment, not from options."""
+"""What a user should know about a run: at its start what follows from the environment, later what became of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from backsweep.agent.fleet.fleet import Fleet, run_network
+from backsweep.agent.fleet.run import return_bounds
 from backsweep.agent.learner.networks import Network
 from backsweep.agent.session.evaluation.evaluate import LONGEST_EPISODE
+from backsweep.agent.session.folder import note_session
 from backsweep.tasks.environments import ForeignEnvironments
+
+if TYPE_CHECKING:
+    from backsweep.agent.session.session import RunFiles
+
+DIVERGED = 1.5
+"""Values this many times as large as the largest return do not recover with training."""
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
@@ -38,3 +47,30 @@ def described(network: Network) -> str:
     stages = ", ".join(" ".join(map(str, stage)) for stage in network.convolutions)
     height, width, channels = network.input_shape
     return f"the network takes images of {height}x{width}x{channels}, convolutions {stages}, {linear}"
+
+
+def diverged(files: RunFiles, step: int, batch_q: float | None) -> str | None:
+    """Return a warning if a run's values have left the possible returns, once; its folder notes it, too."""
+    bounds = return_bounds(files.run.config)
+    if files.diverged or batch_q is None or bounds is None:
+        return None
+    largest = max(map(abs, bounds))
+    if not abs(batch_q) > DIVERGED * largest:
+        return None
+    files.diverged = True
+    note_session(files.folder, "values diverged", step=step, batch_q=batch_q, largest_return=largest)
+    return (
+        f"{files.shown}: values diverged: at step {step:,} the mean Q of its batches is {batch_q:,.0f}, and no episode "
+        f"returns more than {largest:,.0f}"
+    )
+
+
+def noise_changed(files: RunFiles, step: int, statistics: dict[str, float]) -> str | None:
+    """Return a remark when a run stops planning because outcomes are too noisy, and when it starts again."""
+    noisy = bool(statistics.get("too_noisy"))
+    if noisy == files.noisy:
+        return None
+    files.noisy = noisy
+    then = "outcomes are too random to plan: targets are one-step" if noisy else "outcomes can be planned with"
+    limit = files.run.config.noise_limit
+    return f"{files.shown}: from step {step:,} on {then} (noise {statistics['noise']:.2f}, limit {limit:g})"

@@ -20,22 +20,20 @@ from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.loop import Clock
 from backsweep.agent.fleet.memory_budget import ObservationLimits, run_to_drop_here, runs_to_drop
 from backsweep.agent.fleet.plain_engine import PlainEngine, retire
-from backsweep.agent.fleet.run import Run, return_bounds
+from backsweep.agent.fleet.run import Run
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.evaluation.evaluate import EvaluationStopped, evaluate_runs
 from backsweep.agent.session.folder import RunError, note_session, write_json
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import EvaluationRecord, RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
-from backsweep.agent.session.remarks import remarks
+from backsweep.agent.session.remarks import diverged, noise_changed, remarks
 from backsweep.record_files import described
 from backsweep.run_files import FINISHED
 from backsweep.signals import HANGUP, endings, handling, leave_terminal
 
 MOST_STEPS_UNSEEN = 1_000
 """The largest number of steps before the display is updated and signals are handled."""
-DIVERGED = 1.5
-"""Values this many times as large as the largest return do not recover with training."""
 
 
 @dataclass(eq=False)
@@ -50,6 +48,8 @@ class RunFiles:
     run: Run
     writer: RecordWriter
     last: EvaluationRecord | None = None
+    recorded: int | None = None
+    """The step of its last training record."""
     diverged: bool = False
     """Whether the user has been warned that its values diverged."""
     noisy: bool = False
@@ -114,7 +114,7 @@ class Session:
                 self.progress.note(line)
             # A checkpoint may have been written at a run's last step, and the process killed before marking it
             # finished; or the evaluation that is due there was given up.
-            if fleet.step and self._evaluate(self._unevaluated()) and (ended := self._ending()):
+            if fleet.step and self._write_due() and (ended := self._ending()):
                 self._finish(ended)
             while fleet.runs and self.stopped_by is None:
                 self._move()
@@ -211,14 +211,11 @@ class Session:
 
     def _after_turn(self) -> None:
         """Write the records, evaluations and checkpoints that are due; nothing here affects the next turn."""
-        fleet, shared = self.fleet, self.fleet.shared
-        ending = self._ending()
-        if fleet.passes(shared.record_interval) or ending:
-            self._record()
-        if not self._evaluate(self._unevaluated()):
+        fleet = self.fleet
+        if not self._write_due():
             return  # the checkpoint of the stop follows
         interval = self.config.checkpoint_interval
-        if ending:
+        if ending := self._ending():
             self._finish(ending)
         elif (interval and fleet.passes(interval)) or self._some_left:
             self._checkpoint()
@@ -227,6 +224,27 @@ class Session:
             self._hand_back()
             self.live.show(fleet)
         self.clock.lap("other")
+
+    def _write_due(self) -> bool:
+        """Write what is due at this step and not yet there; return False if a stop was asked for.
+
+        Where the last runs end between two multiples of an interval, checkpoints hold the state of runs that go on: if
+        they are given more steps, they neither have records there nor begin new means.
+        """
+        fleet, shared, ending = self.fleet, self.fleet.shared, self._ending()
+        all_end, recording = len(ending) == len(fleet.runs), fleet.passes(shared.record_interval)
+        if (recording or ending) and any(files.recorded != fleet.step for files in self.files):
+            between = all_end and not recording
+            if between:
+                self._leave_out_records()
+            self._record(keep=between)
+        if all_end and not fleet.passes(shared.evaluation_interval):
+            self._leave_out_records()
+        return self._evaluate(self._unevaluated())
+
+    def _leave_out_records(self) -> None:
+        for files in self.files:
+            files.writer.leave_out()
 
     def _ending(self) -> list[int]:
         """Return the runs that have reached their last step."""
@@ -239,10 +257,11 @@ class Session:
         made = [files.last is not None and files.last.step == fleet.step for files in self.files]
         return [index for index in due if not made[index]]
 
-    def _record(self) -> None:
+    def _record(self, *, keep: bool) -> None:
+        """Write the records of every run; `keep` lets the next ones begin where these did."""
         fleet = self.fleet
         self._hand_back()
-        statistics = fleet.learner.take_statistics()
+        statistics = fleet.learner.take_statistics(keep=keep)
         seconds = self.clock.take()
         for run, files, means in zip(fleet.runs, self.files, statistics, strict=True):
             returns, lengths = run.finished_returns, run.finished_lengths
@@ -257,11 +276,15 @@ class Session:
                     **means,
                 )
             )
-            run.finished_returns, run.finished_lengths = [], []
-            self._check_values(files, means["batch_q"])
+            files.recorded = fleet.step
+            if not keep:
+                run.finished_returns, run.finished_lengths = [], []
+            if warning := diverged(files, fleet.step, means["batch_q"]):
+                self.progress.warn(warning)
             record = ReplayRecord(step=fleet.step, nbytes=run.replay.nbytes, statistics=run.replay.stats())
             files.writer.write(record)
-            self._tell_of_noise(files, record.statistics)
+            if note := noise_changed(files, fleet.step, record.statistics):
+                self.progress.note(note)
             files.writer.write(
                 TimingRecord(
                     step=fleet.step,
@@ -271,31 +294,6 @@ class Session:
                 )
             )
         self._timed_updates, self._timed_steps = fleet.learner.updates, fleet.step
-
-    def _check_values(self, files: RunFiles, batch_q: float | None) -> None:
-        """Warn once if a run's values have diverged from the possible returns."""
-        bounds = return_bounds(files.run.config)
-        if files.diverged or batch_q is None or bounds is None:
-            return
-        largest = max(map(abs, bounds))
-        if abs(batch_q) > DIVERGED * largest:
-            files.diverged = True
-            note_session(files.folder, "values diverged", step=self.fleet.step, batch_q=batch_q, largest_return=largest)
-            self.progress.warn(
-                f"{files.shown}: values diverged: at step {self.fleet.step:,} the mean Q of its batches is "
-                f"{batch_q:,.0f}, and no episode returns more than {largest:,.0f}"
-            )
-
-    def _tell_of_noise(self, files: RunFiles, statistics: dict[str, float]) -> None:
-        """Tell when a run stops planning because outcomes are too noisy, and when it starts again."""
-        noisy = bool(statistics.get("too_noisy"))
-        if noisy != files.noisy:
-            files.noisy = noisy
-            then = "outcomes are too random to plan: targets are one-step" if noisy else "outcomes can be planned with"
-            self.progress.note(
-                f"{files.shown}: from step {self.fleet.step:,} on {then} (noise {statistics['noise']:.2f}, limit "
-                f"{files.run.config.noise_limit:g})"
-            )
 
     def _evaluate(self, runs: Sequence[int]) -> bool:
         """Evaluate some runs; return False if a stop was asked for, which drops the whole evaluation."""

@@ -40,6 +40,7 @@ from backsweep.agent.session.records import (
     RecordWriter,
     Sink,
     TensorBoard,
+    TrainingRecord,
     WeightsAndBiases,
 )
 from backsweep.agent.session.session import RunFiles, RunResult, Session
@@ -205,7 +206,8 @@ def _run_session(folder: Path, begun: Loaded, session: SessionConfig, live: Live
                 for record in RecordFile(place):
                     page.curves.write(record)
             shown = run_title(run.config) if name == SINGLE else name
-            files.append(RunFiles(name, shown, place, run, writer, _last_evaluation(place) if position else None))
+            evaluated, recorded = _last_records(place) if position else (None, None)
+            files.append(RunFiles(name, shown, place, run, writer, evaluated, recorded))
         total = max(run.config.steps for run in fleet.runs)
         progress = Progress(total, quiet=session.quiet)
         return Session(folder, fleet, files, session, progress, live, limits).run()
@@ -234,12 +236,15 @@ def live_page(fleet: Fleet, session: SessionConfig) -> Iterator[Live | None]:
         live.close()
 
 
-def _last_evaluation(folder: Path) -> EvaluationRecord | None:
-    last = None
+def _last_records(folder: Path) -> tuple[EvaluationRecord | None, int | None]:
+    """Return a run's last evaluation, and the step of its last training record."""
+    evaluated, recorded = None, None
     for record in RecordFile(folder):
         if isinstance(record, EvaluationRecord):
-            last = record
-    return last
+            evaluated = record
+        elif isinstance(record, TrainingRecord):
+            recorded = record.step
+    return evaluated, recorded
 
 
 def _sinks(folder: Path, config: RunConfig, session: SessionConfig) -> tuple[Sink, ...]:
