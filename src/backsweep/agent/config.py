@@ -256,7 +256,8 @@ class SessionConfig:
     checkpoint_interval: int = 50_000
     """Environment steps between checkpoints; 0 writes one only at the end."""
     final_checkpoint: bool = True
-    """Whether a finished run keeps its last checkpoint, which is as large as its replay. The agent is kept anyway."""
+    """Whether a finished run keeps its last checkpoint. It is as large as the replay, and the run can be trained for
+    longer only with it. The agent is kept anyway."""
     threads: int = 1
     """Threads of torch."""
     device: str = "cpu"

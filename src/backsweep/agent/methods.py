@@ -27,12 +27,17 @@ class Method:
     """How many steps a transition spans."""
 
 
+def beta_rows(config: RunConfig) -> int:
+    """Return the number of rows over which PER's exponent rises. Nothing else in a method depends on `steps`."""
+    return max(1, round(config.per_beta_fraction * config.steps))
+
+
 def _prioritized(config: RunConfig) -> Prioritized:
     return Prioritized(
         alpha=config.per_alpha,
         beta=config.per_beta,
         final_beta=config.per_final_beta,
-        beta_rows=max(1, round(config.per_beta_fraction * config.steps)),
+        beta_rows=beta_rows(config),
         epsilon=config.per_epsilon,
         clip=config.per_clip,
     )

@@ -184,7 +184,9 @@ def test_a_run_without_a_checkpoint_can_be_started_anew(
         assert train(chain(method="ter", steps=700), "run", restart=True).finished
         assert f"run.aside-{number}" in capsys.readouterr().out
         assert (tmp_path / f"run.aside-{number}" / "config.json").exists()
-        with pytest.raises(RunError, match="holds a run, which is finished: choose"):
+        with pytest.raises(
+            RunError, match="holds a run, which is finished: train it for longer with 'backsweep resume run"
+        ):
             train(chain(method="ter"), "run", quiet=True)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from backsweep.agent import RunConfig
+from backsweep.agent import RunConfig, RunError, resume
 from backsweep.agent.fleet import fleet
 from backsweep.agent.fleet.plain_engine import retire
+from backsweep.agent.session.extension import OF_EXPERIMENT
 from backsweep.agent.session.folder import locked
 from backsweep.agent.session.session import Session
 from backsweep.lab.claims.question import Grid
@@ -227,6 +230,27 @@ def test_a_fleet_that_was_killed_early_begins_again(tmp_path: Path) -> None:
     assert work(again.order) == 0
     assert not place.exists()
     assert jobs.plan(tmp_path, [minigrid()], "fleet").finished == 4
+
+
+def test_runs_of_an_experiment_keep_their_steps(tmp_path: Path) -> None:
+    """Wherever a run is planned, its folder is known as an experiment's; one that a user chooses is not."""
+    one = Grid(("nchain-6",), (variant("uer"),), (100,), SMALL)
+    places = [
+        Path(plan(tmp_path, grid)[0].order["folder"]) for grid in (one, replace(one, seeds=(100, 101)), minigrid())
+    ]
+    assert len({place.parent.parent for place in places}) == 2
+    for place in (*places, places[1].with_name(f"{places[1].name}-2"), places[2].with_name(f"{places[2].name}-2")):
+        assert OF_EXPERIMENT.search(place.as_posix()), place
+    for name in ("runs/nchain-6/uer-seed0", "runs/fleets/seeds", "runs/fleets/batch-64", "runs/nchain-6/uer-seed0-2"):
+        assert not OF_EXPERIMENT.search((tmp_path / name).as_posix()), name
+
+    (job,) = plan(tmp_path, one)
+    assert work(job.order | {"session": {"final_checkpoint": True}}) == 0
+    with pytest.raises(RunError, match=r"belongs to an experiment's results.*copy the folder"):
+        resume(places[0], steps=200, quiet=True)
+    assert plan(tmp_path, one) == []
+    shutil.copytree(places[0], tmp_path / "copy")
+    assert resume(tmp_path / "copy", steps=200, quiet=True)[0].finished
 
 
 def test_an_estimate_counts_the_start_of_every_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ OWN_FIELDS = (
     *("task", "env", "task_options", "method", "seed", "steps", "exact", "reward_scale"),
     *("gap", "gap_floor", "untried", "cautious", "explore", "refresh", "noise_limit"),
     *("graph_share", "erlam_weight", "backup_depth", "n_step"),
-    *("eta", "mix_with", "roots", "root_candidates", "predecessors"),
+    *("eta", "mix_with", "roots", "root_candidates", "predecessors", "per_beta_fraction"),
 )
 """The fields that may differ between the runs of a fleet; methods only if they have the same kind of update."""
 

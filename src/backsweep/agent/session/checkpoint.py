@@ -25,7 +25,15 @@ from numpy.typing import NDArray
 
 from backsweep.agent.config import RunConfig
 from backsweep.agent.fleet.fleet import Fleet
-from backsweep.agent.session.folder import SINGLE, RunError, check_import, check_run_names
+from backsweep.agent.session.extension import extended
+from backsweep.agent.session.folder import (
+    SINGLE,
+    RunError,
+    check_import,
+    check_run_names,
+    no_checkpoint,
+    read_config,
+)
 from backsweep.agent.session.records import RecordWriter, checked_digest
 from backsweep.checks import is_number
 from backsweep.record_files import RecordsError
@@ -119,25 +127,27 @@ def save(folder: Path, fleet: Fleet, names: Sequence[str], writers: Sequence[Rec
         shutil.rmtree(departed)
 
 
-def load(folder: Path, *, device: str, warn: Callable[[str], None], allow_import: bool = False) -> Loaded:
-    """Return the fleet of the newest complete checkpoint; warn if the very newest is damaged."""
+def load(
+    folder: Path, *, device: str, warn: Callable[[str], None], allow_import: bool = False, steps: int = 0
+) -> Loaded:
+    """Return the fleet of the newest complete checkpoint, with `steps` for its runs if they have fewer.
+
+    Warn if the very newest checkpoint is damaged.
+    """
     with _refused(folder / CHECKPOINTS):
-        return _load_newest(folder, device, warn, allow_import)
+        return _load_newest(folder, device, warn, allow_import, steps)
 
 
-def _load_newest(folder: Path, device: str, warn: Callable[[str], None], allow_import: bool) -> Loaded:
+def _load_newest(folder: Path, device: str, warn: Callable[[str], None], allow_import: bool, steps: int) -> Loaded:
     slots = _slots(folder)
     if not slots:
-        raise RunError(
-            f"{folder} has no checkpoint yet: the run stopped before its first one. Start it again with the command "
-            "that started it and --restart, which renames the old folder"
-        )
+        raise no_checkpoint(folder)
     reasons: list[str] = []
     for step, slot, reason in slots:
         try:
             if reason is not None:
                 raise reason
-            loaded = _load_slot(folder, slot, device, allow_import)
+            loaded = _load_slot(folder, slot, device, allow_import, steps)
             for _, damaged, known in slots[: len(reasons)]:
                 if known is None:  # the next checkpoint replaces the others anyway
                     _set_aside(damaged)
@@ -220,7 +230,7 @@ def load_agent(folder: Path) -> tuple[NDArray[Any], int, float]:
         return online, step, float(scale)
 
 
-def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loaded:
+def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool, steps: int) -> Loaded:
     snapshot = read_snapshot(slot / STATE, kind=KIND, versions={VERSION})
     metadata, runs = snapshot.metadata, snapshot.metadata[RUNS]
     names, positions = [run["name"] for run in runs], metadata["positions"]
@@ -234,9 +244,12 @@ def _load_slot(folder: Path, slot: Path, device: str, allow_import: bool) -> Loa
         replays.append(Replay.load(slot / f"replay-{index}"))
         if _digest(slot / f"replay-{index}") != digest:
             raise SnapshotError(slot, "its replay belongs to another checkpoint", "Use the other slot")
-    configs = [_config_of(slot, run) for run in runs]
-    for config in configs:
+    saved = [_config_of(slot, run) for run in runs]
+    for config in saved:
         check_import(config, allow_import)
+    # A run that was given more steps may have older checkpoints than that.
+    wanted = [max(steps, read_config(folder / name).steps) for name in names]
+    configs = [extended(config, longest) for config, longest in zip(saved, wanted, strict=True)]
     fleet = Fleet(configs, device=device, replays=replays)
     fleet.step = metadata["step"]
     fleet.learner.load_state(arrays_below(snapshot.arrays, "learner/"), metadata["learner"])

@@ -43,7 +43,8 @@ the most used options:
   --live                serve a page that shows the run while it trains
   --tensorboard         also write TensorBoard files
 
-Ctrl-C writes a checkpoint; `backsweep resume FOLDER` goes on from it.
+Ctrl-C writes a checkpoint; `backsweep resume FOLDER` goes on from it. `backsweep resume FOLDER --steps N` trains a
+finished run for longer, to N steps in all.
 """
 ALLOW_IMPORT = "let an environment named 'module:Id' import its module, which runs its code"
 
@@ -56,8 +57,14 @@ def add_commands(subparsers: Any) -> None:
     training.add_argument("arguments", nargs="*")
     training.set_defaults(run=lambda parsed: train_command(parsed.arguments))
 
-    resuming = subparsers.add_parser("resume", help="resume a run from its last checkpoint")
-    resuming.add_argument("folder", type=Path, help="the run's folder")
+    resuming = subparsers.add_parser("resume", help="resume a run from its last checkpoint, or train it for longer")
+    resuming.add_argument("folder", type=Path, help="the folder of the run or fleet")
+    resuming.add_argument(
+        "--steps",
+        type=_steps,
+        metavar="N",
+        help="environment steps in all: trains a finished or interrupted run for longer (default: as it was started)",
+    )
     resuming.add_argument("--threads", type=int, default=1, help="threads of torch")
     resuming.add_argument("--device", default="cpu", help="device of the networks: cpu or cuda")
     engines = ("auto", "compiled", "plain")

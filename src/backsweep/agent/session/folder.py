@@ -7,6 +7,7 @@
     agent/            the network as of the last checkpoint, for `evaluate` and `watch`
     checkpoints/      two alternating slots, each with everything needed to resume
     finished.json     exists when the run is complete
+    extension.json    exists while the run is given more steps (see `backsweep.agent.session.extension`)
 
 A fleet of several runs has a folder with `fleet.json` and `checkpoints/`, and in it one folder per run.
 """
@@ -27,14 +28,14 @@ from typing import Any
 
 from backsweep.agent.config import RunConfig
 from backsweep.record_files import json_object
-from backsweep.run_files import CHECKPOINTS, CONFIG, FINISHED, FLEET, MACHINE, MANIFEST, SESSIONS, STATE
+from backsweep.run_files import CHECKPOINTS, CONFIG, EXTENSION, FINISHED, FLEET, MACHINE, MANIFEST, SESSIONS, STATE
 from backsweep.snapshot import SnapshotError, files
 from backsweep.snapshot.errors import WriterError
 from backsweep.snapshot.lock import LOCK_NAME, writer_lock
 
 SINGLE = "."
 """The name of the only run of a session, whose folder is the session's."""
-OWN_NAMES = [(name,) for name in (CHECKPOINTS, FLEET, LOCK_NAME)]
+OWN_NAMES = [(name,) for name in (CHECKPOINTS, FLEET, EXTENSION, LOCK_NAME)]
 PACKAGES = ("backsweep", "torch", "numpy", "numba", "gymnasium")
 
 
@@ -98,12 +99,38 @@ def create_run(folder: Path, config: RunConfig, **machine: Any) -> None:
 
 def _how_to_continue(folder: Path) -> str:
     """Say whether a run can be resumed; a run of a fleet has its checkpoints in the folder above."""
+    place = next((place for place in (folder, folder.parent) if has_checkpoint(place)), None)
     if (folder / FINISHED).exists():
-        return ", which is finished:"
-    for place in (folder, folder.parent):
-        if any(place.glob(f"{CHECKPOINTS}/*/{STATE}/{MANIFEST}")):
-            return f": resume it with 'backsweep resume {place}',"
-    return " that stopped before its first checkpoint:"
+        longer = "" if place is None else f" train it for longer with 'backsweep resume {place} --steps N',"
+        return f", which is finished:{longer}"
+    return (
+        " that stopped before its first checkpoint:"
+        if place is None
+        else f": resume it with 'backsweep resume {place}',"
+    )
+
+
+def no_checkpoint(folder: Path) -> RunError:
+    """Return an error that says why there is no checkpoint to resume a run or fleet from."""
+    if (folder.parent / FLEET).exists():
+        why = f"{folder} is a run of a fleet, whose runs train together: resume the fleet, {folder.parent}"
+    elif any(folder.rglob(FINISHED)):
+        why = (
+            f"{folder} is finished and has no checkpoint to go on from: a run keeps its last one, as large as its "
+            "replay, unless it is trained with --no-final-checkpoint (final_checkpoint=False). Train it again, with "
+            "more steps"
+        )
+    else:
+        why = (
+            f"{folder} has no checkpoint yet: the run stopped before its first one. Start it again with the command "
+            "that started it and --restart, which renames the old folder"
+        )
+    return RunError(why)
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Return whether a run or fleet has checkpoints, whole or damaged."""
+    return any(folder.glob(f"{CHECKPOINTS}/*/{STATE}/{MANIFEST}"))
 
 
 def move_aside(folder: Path) -> Path | None:

@@ -143,6 +143,8 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+LONGEST_LINE = 1 << 20
+"""More bytes than a record has."""
 ADVICE = "Restore the file from a copy, or start the run again"
 
 
@@ -269,6 +271,14 @@ class RecordFile:
             except (ValueError, TypeError) as error:
                 raise ValueError(f"{self.path}, line {number}: {error}") from error
             yield record
+
+
+def last_record(folder: str | os.PathLike[str], position: int) -> Record | None:
+    """Return the last record in the first `position` bytes of a run's file, None if there is none."""
+    with files.opened(Path(folder) / RECORDS, "rb", files.regular) as file:
+        file.seek(max(0, position - LONGEST_LINE))
+        lines = file.read(min(position, LONGEST_LINE)).splitlines()
+    return from_json(lines[-1]) if lines else None
 
 
 def read_records(folder: str | os.PathLike[str], kind: str | None = None) -> list[Record]:

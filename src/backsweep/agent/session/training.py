@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from backsweep.agent.config import RunConfig, SessionConfig
 from backsweep.agent.defaults import check_config, check_configs
 from backsweep.agent.fleet.fleet import Fleet
 from backsweep.agent.fleet.memory_budget import check_memory, limits_on_device
-from backsweep.agent.session import checkpoint
+from backsweep.agent.session import checkpoint, extension
 from backsweep.agent.session.checkpoint import Loaded
 from backsweep.agent.session.evaluation.exact_values import exact_evaluator
 from backsweep.agent.session.folder import (
@@ -142,31 +143,49 @@ def _begin(
         return _run_session(folder, begun, session, live)
 
 
-def resume(folder: str | os.PathLike[str], **session: Any) -> list[RunResult]:
+def resume(folder: str | os.PathLike[str], *, steps: int | None = None, **session: Any) -> list[RunResult]:
     """Resume the run or fleet in a folder from its newest complete checkpoint; return how each run ended.
 
     Parameters
     ----------
     folder
         The folder of a run or of a fleet.
+    steps
+        How many environment steps its runs are to have in all, to train a finished or interrupted run for longer. None
+        keeps the number.
     session
         Fields of `SessionConfig`.
+
+    Examples
+    --------
+    >>> from backsweep.agent import resume, run_config, train
+    >>> result = train(run_config("nchain-5", steps=200, warmup_steps=50), "runs/chain-5", quiet=True)
+    >>> [(result.finished, result.step) for result in resume("runs/chain-5", steps=300, quiet=True)]
+    [(True, 300)]
     """
     place, chosen = Path(folder), SessionConfig(**session)
     check_session(chosen)
     if not (place / FLEET).exists():
-        read_config(place)
-        if is_finished(place):
-            raise RunError(f"{place} is already finished; 'backsweep evaluate {place}' shows how good it is")
+        read_config(place)  # says what is wrong where there is no run
     with locked(place), torch_threads(chosen.threads):
+        asked = extension.steps_to_take(place, steps)
+        if is_finished(place) and not asked:
+            raise RunError(
+                f"{place} is already finished; 'backsweep evaluate {place}' shows how good it is, and "
+                f"'backsweep resume {place} --steps N' trains it for longer, to N steps in all"
+            )
         progress = Progress(0, quiet=chosen.quiet)
+        load = partial(checkpoint.load, device=chosen.device, warn=progress.warn, allow_import=chosen.allow_import)
         try:
-            loaded = checkpoint.load(place, device=chosen.device, warn=progress.warn, allow_import=chosen.allow_import)
+            loaded = load(place, steps=asked)
         except RunError:
             raise
         except (SnapshotError, ValueError) as error:
             raise RunError(f"the checkpoint in {place} cannot be used by this release: {error}") from error
         with live_page(loaded.fleet, chosen) as live:
+            if asked:
+                for line in extension.extend(place, loaded):
+                    progress.note(line)
             return _run_session(place, loaded, chosen, live)
 
 
