@@ -24,7 +24,8 @@ LAYERS = [
     *("configuration", "replay", "saving", "minari_data", "integrations", "testing", "tasks", "inspection", "view"),
     *("agent.learner", "agent.config", "agent.settings", "agent.methods", "agent.defaults", "agent.fleet"),
     *("agent.palette", "agent.session", "agent", "agent.session.cli", "view.cli"),
-    *("lab.seeds", "lab.records", "lab.stats", "lab.studies", "lab.claims", "lab.runs", "lab.report", "lab.cli", "lab"),
+    *("lab.seeds", "lab.records", "lab.stats", "lab.studies", "lab.claims", "lab.runs", "lab.report", "lab.show"),
+    *("lab.cli", "lab"),
     *("demo", "compile_ahead", "cli", "__main__"),
 ]
 """A module belongs to the longest name that its own begins with; it may import from that layer and those before."""

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -31,10 +32,14 @@ from backsweep.snapshot import write_snapshot
 from trainer_helpers import paper_config
 
 
-def call(*arguments: str) -> int:
+def parse(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     cli.add_commands(parser.add_subparsers(required=True))
-    parsed = parser.parse_args(["experiment", *arguments])
+    return parser.parse_args(["experiment", *arguments])
+
+
+def call(*arguments: str) -> int:
+    parsed = parse(*arguments)
     return int(parsed.run(parsed))
 
 
@@ -61,13 +66,43 @@ def test_a_study_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     done = capsys.readouterr().out
     assert "1 run, 0 finished; 1 process to do, " in done
     # No report uses tuning seeds, which is all that this was.
-    assert "it works; for a verdict: 'backsweep experiment run C20 --scale laptop' (5 runs; --dry-run says" in done
+    command = f"backsweep experiment run C20 --scale laptop --results {tmp_path}\n"
+    assert f"it works; for a verdict (5 runs; --dry-run says how long it takes): {command}" in done
     assert "backsweep report" not in done
     (file,) = (tmp_path / "sweep-order").glob("*.jsonl.gz")
     written = file.stat().st_mtime_ns
     assert call("run", "C20", "--results", str(tmp_path)) == 0
     assert "the run is finished" in capsys.readouterr().out
     assert file.stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "count", "then"),
+    [
+        (("C3",), 210, "experiment run C3 --scale laptop"),
+        (
+            ("C3", "--settings", "ours", "--lines", "ter", "uer", "--tasks", "minigrid/doorkey", "--seeds", "10003"),
+            10,
+            "experiment run C3 --scale laptop --tasks minigrid/doorkey --lines ter uer --settings ours",
+        ),
+        (
+            ("C12", "C13", "--engine", "fleet", "--fleet-size", "128", "--results", "my results", "--dry-run"),
+            75,
+            "experiment run C12 C13 --scale laptop --engine fleet --fleet-size 128 --results 'my results'",
+        ),
+        # At the next scale the question has other tasks.
+        (("C9", "--tasks", "minigrid/doorkey"), 30, "experiment run C9 --scale paper --tasks minigrid/doorkey"),
+    ],
+)
+def test_a_trial_says_how_to_get_to_a_verdict_about_the_same(arguments: tuple[str, ...], count: int, then: str) -> None:
+    hint = cli._after_tuning(parse("run", *arguments))
+    assert hint == f"it works; for a verdict ({count} runs; --dry-run says how long it takes): backsweep {then}"
+    again = parse(*shlex.split(then)[1:])
+    assert sum(len(what.runs()) for what in cli._chosen(again, again.scale, again.seeds)) == count
+
+
+def test_trials_of_constants_lead_to_no_verdict() -> None:
+    assert cli._after_tuning(parse("run", "T1")) == "it works; reports leave out runs with tuning seeds"
 
 
 CHAIN = {

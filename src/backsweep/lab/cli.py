@@ -1,18 +1,22 @@
-"""The commands `backsweep experiment list`, `show`, `run` and `pack`."""
+"""The commands `backsweep experiment run` and `pack`, and the options of all commands of `experiment`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-SCALES = ("smoke", "laptop", "paper")
+from backsweep.lab.show import SCALES, list_command, show_command
+
 CHECKPOINT_INTERVALS = {"process": 50_000, "fleet": 500_000}
-UNBROKEN = "\0"
-"""A space at which a line must not end."""
 FLEET_SIZES = {"process": 1, "fleet": 128, "ray": 1}
+KEPT = (
+    *("tasks", "lines", "settings", "engine", "fleet_size", "results", "jobs", "device", "groups"),
+    *("checkpoint_interval", "address", "cores", "gpus", "retries"),
+)
+"""Options of `run` that hold at every scale; seeds do not, because those of trials are for tuning."""
 
 
 def add_commands(subparsers: Any) -> None:
@@ -83,72 +87,12 @@ def add_commands(subparsers: Any) -> None:
         type=float,
         help="for the estimate: steps per second of a training process, all its runs together (default: measured)",
     )
-    running.set_defaults(run=run_command)
+    running.set_defaults(run=run_command, usual=running.get_default)
 
     packing = commands.add_parser("pack", help="copy finished runs into a results folder, as compact records")
     packing.add_argument("source", type=Path, nargs="+", help="folders that contain runs or fleets at any depth")
     packing.add_argument("--results", type=Path, default=Path("results"), help="target folder")
     packing.set_defaults(run=pack_command)
-
-
-def list_command(parsed: argparse.Namespace) -> int:
-    """Print one line per question."""
-    from backsweep.lab.claims.questions import QUESTIONS
-
-    headers = {"paper": "\nThe paper's claims:", "released code": "\nThe paper's released code:"}
-    for question in QUESTIONS:
-        if header := headers.pop(question.kind, ""):
-            print(header)
-        print(f"{question.id:>4}  {question.title}")
-    print("\n'backsweep experiment show C3' shows the details of one.")
-    return 0
-
-
-def show_command(parsed: argparse.Namespace) -> int:
-    """Print the details of one question."""
-    from backsweep.lab.claims.questions import find_question
-
-    question = find_question(parsed.question)
-    print(f"{question.id}: {question.title}\n")
-    for name, text in (
-        ("question", question.question),
-        (question.claimed_by.lower(), question.claim),
-        ("measured", question.metric),
-        ("decided by", question.decided_by),
-        ("missing", question.missing),
-    ):
-        if text:
-            print(_indented(f"{name}: {text}"))
-    print()
-    shown: dict[str, str] = {}
-    for scale in SCALES:
-        for what in question.plans(scale) or (None,):  # type: ignore[arg-type]
-            print(_scale_line(scale, what))
-            for name, names in _choices(what).items():
-                if shown.get(name) != names:
-                    print(_indented(f"    {name} {names}"))
-                shown[name] = names
-    return 0
-
-
-def _indented(text: str) -> str:
-    """Return a text in lines of at most 100 characters, the later ones indented; lines do not end at `UNBROKEN`."""
-    import textwrap
-
-    lines = textwrap.fill(text, width=100, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False)
-    return lines.replace(UNBROKEN, " ")
-
-
-def _choices(what: Any) -> dict[str, str]:
-    """Return the tasks and lines of a scale as `experiment run` takes them."""
-    import shlex
-
-    from backsweep.lab.claims.question import Grid
-
-    if not isinstance(what, Grid):
-        return {}
-    lines = (shlex.quote(variant.label).replace(" ", UNBROKEN) for variant in what.variants)
-    return {"--tasks": shlex.join(what.tasks), "--lines": " ".join(lines)}
 
 
 def run_command(parsed: argparse.Namespace) -> int:
@@ -158,8 +102,6 @@ def run_command(parsed: argparse.Namespace) -> int:
     for name in ("jobs", "fleet_size", "groups", "steps_per_second", "checkpoint_interval"):
         if (value := getattr(parsed, name)) is not None and not value > 0:
             raise ValueError(f"--{name.replace('_', '-')} must be above 0, got {value}")
-    if parsed.fleet_size is None:
-        parsed.fleet_size = FLEET_SIZES[parsed.engine]
     if parsed.engine != "ray":
         if is_url(parsed.results):
             raise ValueError(f"--results must be a folder, got {parsed.results}: URLs are for --engine ray")
@@ -229,31 +171,32 @@ def _run(
     return _report(failures, interrupted, progress, found.jobs, parsed)
 
 
+def _chosen(parsed: argparse.Namespace, scale: Any, seeds: Sequence[int]) -> list[Any]:
+    """Return what the given questions run at a scale, of the given tasks and lines."""
+    from backsweep.lab.claims.question import Grid, Study, check_seeds, subsets
+    from backsweep.lab.claims.questions import find_question
+
+    whats = [what for name in parsed.question for what in find_question(name).plans(scale)]
+    studies = [what for what in whats if isinstance(what, Study)]
+    check_seeds(studies, seeds)
+    grids = [what.with_settings(parsed.settings) for what in whats if isinstance(what, Grid)]
+    return [*subsets(grids, parsed.tasks, parsed.lines, seeds), *(study.with_seeds(seeds) for study in studies)]
+
+
 def _planned(parsed: argparse.Namespace, root: Path, workers: int) -> Any:
     """Return the remaining jobs of the given questions."""
-    from backsweep.lab.claims.question import Grid, Study, check_seeds, subsets
     from backsweep.lab.claims.questions import find_question
     from backsweep.lab.runs.jobs import plan
 
-    grids: list[Grid] = []
-    studies: list[Study] = []
-    for name in parsed.question:
-        question = find_question(name)
-        whats = question.plans(parsed.scale)
-        if not whats:
+    for question in map(find_question, parsed.question):
+        if not question.plans(parsed.scale):
             print(f"{question.id}: nothing to run. {question.missing}")
-        for what in whats:
-            if isinstance(what, Grid):
-                grids.append(what.with_settings(parsed.settings))
-            else:
-                studies.append(what)
-    check_seeds(studies, parsed.seeds)
-    studies = [study.with_seeds(parsed.seeds) for study in studies]
-    chosen = subsets(grids, parsed.tasks, parsed.lines, parsed.seeds)
+    chosen = _chosen(parsed, parsed.scale, parsed.seeds)
+    size = FLEET_SIZES[parsed.engine] if parsed.fleet_size is None else parsed.fleet_size
     engine: Any = parsed.engine
     if engine == "ray":
-        engine = "process" if parsed.fleet_size == 1 else "fleet"
-    found = plan(root, [*chosen, *studies], engine, parsed.device, parsed.fleet_size, workers)
+        engine = "process" if size == 1 else "fleet"
+    found = plan(root, chosen, engine, parsed.device, size, workers)
     interval = parsed.checkpoint_interval
     if interval is None:
         interval = CHECKPOINT_INTERVALS[engine]
@@ -321,17 +264,32 @@ def _are_tuning(jobs: list[Any]) -> bool:
     return all(purpose_of(seed) == "tuning" for seed in seeds)
 
 
-def _after_tuning(parsed: argparse.Namespace) -> str | None:
+def _after_tuning(parsed: argparse.Namespace) -> str:
     """Return how to get to a verdict after a trial, whose runs no report uses."""
-    from backsweep.lab.claims.question import Grid
-    from backsweep.lab.claims.questions import find_question
+    import shlex
 
+    from backsweep.lab.claims.question import Grid
+    from backsweep.lab.seeds import purpose_of
+
+    words = ["backsweep", "experiment", "run", *parsed.question, "--scale"]
+    given = [word for name in KEPT for word in _as_given(parsed, name)]
     for scale in SCALES[1:]:
-        if whats := [what for name in parsed.question for what in find_question(name).plans(scale)]:  # type: ignore[arg-type]
-            count = sum(len(what.runs()) if isinstance(what, Grid) else len(what.seeds) for what in whats)
-            command = f"backsweep experiment run {' '.join(parsed.question)} --scale {scale}"
-            return f"it works; for a verdict: '{command}' ({_count(count, 'run')}; --dry-run says how long it takes)"
+        try:
+            whats = [what for what in _chosen(parsed, scale, ()) if purpose_of(what.seeds[0]) != "tuning"]
+        except ValueError:
+            continue  # it lacks a task or line that was named
+        if count := sum(len(what.runs()) if isinstance(what, Grid) else len(what.seeds) for what in whats):
+            command = shlex.join([*words, scale, *given])
+            return f"it works; for a verdict ({_count(count, 'run')}; --dry-run says how long it takes): {command}"
     return "it works; reports leave out runs with tuning seeds"
+
+
+def _as_given(parsed: argparse.Namespace, name: str) -> list[str]:
+    """Return an option as words of a command; none if it has its default."""
+    value = getattr(parsed, name)
+    if value == parsed.usual(name):
+        return []
+    return [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, list) else [value])]
 
 
 def _count(number: int, noun: str) -> str:
@@ -362,23 +320,6 @@ def _results_folder(text: str) -> Any:
     from backsweep.lab.runs.remote_folder import is_url
 
     return text if is_url(text) else Path(text)
-
-
-def _scale_line(scale: str, what: Any) -> str:
-    from backsweep.lab.claims.question import Grid
-
-    if what is None:
-        return f"{scale}: nothing to run"
-    if isinstance(what, Grid):
-        count = f"{len(what.tasks)} x {len(what.variants)} x {len(what.seeds)}"
-        return f"{scale}: {len(what.runs())} runs (tasks x lines x seeds: {count}), seeds {_seeds(what)}"
-    extra = f", {dict(what.arguments)}" if what.arguments else ""
-    return f"{scale}: study {what.name!r}, seeds {_seeds(what)}{extra}"
-
-
-def _seeds(what: Any) -> str:
-    first, last = what.seeds[0], what.seeds[-1]
-    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def _unit(job: Any) -> str:
