@@ -42,15 +42,15 @@ def last_step(path: Path) -> int:
 def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
     """Write records to a file that appears when it is complete, packed if its name says so; return their number.
 
-    Packed files carry no time and no name, so the same records give the same bytes.
+    Several processes may write the same file at once, since nothing locks a study's seed while it is worked on. Packed
+    files carry no time and no name, so the same records give the same bytes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
-    with files.staging(path) as raw, _packer(path.suffix, raw) as target:
+    with files.replacing(path) as raw, _packer(path.suffix, raw) as target:
         for record in records:
             target.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
             count += 1
-    files.publish(path)
     return count
 
 

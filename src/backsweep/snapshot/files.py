@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +30,25 @@ def stage(path: Path, data: bytes | memoryview) -> None:
 @contextlib.contextmanager
 def staging(path: Path) -> Iterator[IO[bytes]]:
     """Open the file with the temporary name of `path` for writing, and force it to the disk at the end."""
-    temporary = temporary_name(path)
+    with _writing(temporary_name(path), path) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of `path` once it is complete; several processes may do so at once.
+
+    Each writes under a name of its own, and the file that is complete last stays. A killed process leaves its file
+    behind, under a name that nothing reads.
+    """
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
+    with _writing(temporary, path) as file:
+        yield file
+    _rename(temporary, path)
+
+
+@contextlib.contextmanager
+def _writing(temporary: Path, path: Path) -> Iterator[IO[bytes]]:
     with _naming_the_path(path):
         try:
             # A file of that name is an old temporary of ours, or a link that would redirect the write.
@@ -98,7 +117,10 @@ def traits(path: Path) -> tuple[int, ...]:
 
 def publish(path: Path) -> None:
     """Rename a staged file to its final name, atomically."""
-    temporary = temporary_name(path)
+    _rename(temporary_name(path), path)
+
+
+def _rename(temporary: Path, path: Path) -> None:
     with _naming_the_path(path):
         try:
             os.replace(temporary, path)
@@ -143,7 +165,7 @@ def remove(path: Path) -> None:
 
 
 def temporary_name(path: Path) -> Path:
-    """Where `path` is written before it gets its name. One writer at a time, so a fixed name will do."""
+    """Where `path` is staged before it gets its name. For one writer at a time; `replacing` is for several."""
     return path.with_name(path.name + TEMPORARY)
 
 

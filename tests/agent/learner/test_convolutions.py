@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -83,6 +84,22 @@ def test_a_damaged_file_is_written_anew(content: str, kept: Path) -> None:
     kept.write_text(content)
     chosen = convolutions.fastest_path(NETWORKS["one channel"], 2, "float32")
     assert list(json.loads(kept.read_text()).values()) == [chosen]
+
+
+def test_processes_may_keep_their_choices_at_once(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing, write = [], convolutions.files.write_all
+
+    def other_first(file: IO[bytes], data: bytes) -> None:
+        writing.append(data)
+        if len(writing) == 1:
+            convolutions._keep("other", "direct")
+            assert json.loads(kept.read_text()) == {"other": "direct"}
+        write(file, data)
+
+    monkeypatch.setattr(convolutions.files, "write_all", other_first)
+    convolutions._keep("own", "mixed")
+    assert json.loads(kept.read_text()) == {"own": "mixed"}
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
 
 
 def test_the_measurement_covers_every_path() -> None:

@@ -205,6 +205,5 @@ def _keep(key: str, path: Path) -> None:
     file = _file()
     if file is None:
         return
-    with contextlib.suppress(OSError):  # without it the next process measures again
-        files.stage(file, json.dumps({**_kept(), key: path}, indent=2).encode())
-        files.publish(file)
+    with contextlib.suppress(OSError), files.replacing(file) as written:  # without it the next process measures again
+        files.write_all(written, json.dumps({**_kept(), key: path}, indent=2).encode())
