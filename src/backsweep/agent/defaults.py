@@ -12,7 +12,7 @@ from backsweep.agent.methods import checked_method, method_for
 from backsweep.agent.settings import CHOICES, settings_fields
 from backsweep.checks import is_int
 from backsweep.tasks import find_task
-from backsweep.tasks.environments import is_gymnasium_id
+from backsweep.tasks.gymnasium_env import is_gymnasium_id
 from backsweep.tasks.registry import Task
 from backsweep.tasks.settings import NetworkSettings, TrainingSettings
 

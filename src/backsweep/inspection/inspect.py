@@ -13,7 +13,7 @@ from backsweep.encoding import Encoder
 from backsweep.inspection.advice import Verdict, advise
 from backsweep.inspection.measures import Measures, measure_all, play_randomly
 from backsweep.jit.random_streams import checked_seed
-from backsweep.tasks.environments import gymnasium_env, is_gymnasium_id
+from backsweep.tasks.gymnasium_env import BrokenEnvironmentError, gymnasium_env, is_gymnasium_id, name_of
 from backsweep.tasks.make import make_single
 from backsweep.tasks.observations import as_trained, without_text
 from backsweep.tasks.options import checked_int
@@ -129,8 +129,7 @@ def inspect_env(env: str | gym.Env[Any, Any], steps: int = 20_000, seed: int = 0
             made.close()
     if not isinstance(env, gym.Env):
         raise TypeError(f"env must be a name or a gymnasium.Env, not a vector of them, got {type(env).__name__}")
-    spec = getattr(env, "spec", None)
-    return _inspect(env, type(env.unwrapped).__name__ if spec is None else spec.id, steps, seed)
+    return _inspect(env, name_of(env), steps, seed)
 
 
 def make_env(name: str) -> gym.Env[Any, Any]:
@@ -140,6 +139,8 @@ def make_env(name: str) -> gym.Env[Any, Any]:
     except ValueError as unknown:
         try:
             return gymnasium_env(name, None, {})
+        except BrokenEnvironmentError:
+            raise
         except ValueError as error:
             near = str(unknown).partition("; ")[2]
             hint = f"{near} " if near.startswith("did you mean") and not is_gymnasium_id(name) else ""

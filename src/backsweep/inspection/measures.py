@@ -20,6 +20,7 @@ from backsweep.jit.random_streams import named_generator
 from backsweep.planning.noise_kernels import ENOUGH_REPEATED, ENOUGH_ROWS
 from backsweep.store.layout import Layout
 from backsweep.tasks.environments import LARGEST_RESET_SEED
+from backsweep.tasks.gymnasium_env import first_observation, take_step
 from backsweep.trees import leaves
 
 MOST_NUMBERS = 64
@@ -88,9 +89,9 @@ def play_randomly(env: gym.Env[Any, Any], steps: int, seed: int) -> Play:
     for _ in range(steps):
         if begin:
             starts.append(moments.count)
-            moments.add(env.reset(seed=int(seeds.integers(LARGEST_RESET_SEED)))[0])
+            moments.add(first_observation(env, int(seeds.integers(LARGEST_RESET_SEED))))
         chosen = actions.sample()
-        observation, paid, ended, cut, _ = env.step(chosen)
+        observation, paid, ended, cut, _ = take_step(env, chosen)
         moment.append(moments.count - 1)
         action.append(np.asarray(chosen).tobytes())
         if not math.isfinite(paid):

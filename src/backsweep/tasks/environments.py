@@ -10,7 +10,6 @@ the current episode are saved and replayed, which is exact if the environment is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from backsweep.checks import is_int
 from backsweep.jit.random_streams import generator_state, named_generator, restore_generator
 from backsweep.snapshot.contents import need, need_within
+from backsweep.tasks.gymnasium_env import DRAWING, first_observation, gymnasium_env, has_limit, take_step
 from backsweep.tasks.lane_envs import LaneVectorEnv
 from backsweep.tasks.lanes import Lanes
 from backsweep.tasks.make import make, make_single
@@ -137,7 +137,7 @@ class ForeignEnvironments:
     def _begin(self, index: int) -> NDArray[Any]:
         self._seeds[index] = int(self._generators[index].integers(LARGEST_RESET_SEED))
         self._actions[index] = []
-        return self._rounded(self._envs[index].reset(seed=self._seeds[index])[0])
+        return self._rounded(first_observation(self._envs[index], self._seeds[index]))
 
     def _rounded(self, observation: Any) -> NDArray[Any]:
         """Return an observation with its space's floats, which Gymnasium's vectors of environments round to as well."""
@@ -161,7 +161,7 @@ class ForeignEnvironments:
             if resting is not None and resting[index]:
                 continue
             self._actions[index].append(action)
-            result = self._envs[index].step(action + self._first_action)
+            result = take_step(self._envs[index], action + self._first_action)
             observation, rewards[index] = self._rounded(result[0]), float(result[1])
             terminated[index], truncated[index] = result[2], result[3]
             if terminated[index] or truncated[index]:
@@ -190,9 +190,9 @@ class ForeignEnvironments:
         for index, env in enumerate(self._envs):
             restore_generator(self._generators[index], generators[index])
             self._actions[index] = arrays[f"actions{index}"].tolist()
-            observation = env.reset(seed=self._seeds[index])[0]
+            observation = first_observation(env, self._seeds[index])
             for place, action in enumerate(self._actions[index]):
-                observation, _, terminated, truncated, _ = env.step(action + self._first_action)
+                observation, _, terminated, truncated, _ = take_step(env, action + self._first_action)
                 if terminated or truncated:
                     raise ValueError(
                         f"environment {index} ended after {place + 1} of {len(self._actions[index])} steps when it "
@@ -214,9 +214,6 @@ class ForeignEnvironments:
         """Close every environment."""
         for env in self._envs:
             env.close()
-
-
-DRAWING = "it must take render_mode='rgb_array' and return RGB images from render()"
 
 
 def make_environments(
@@ -248,39 +245,3 @@ def make_environments(
     vector = make(task, num_envs, seed=seed, **options)
     assert isinstance(vector, LaneVectorEnv)
     return TaskEnvironments(vector)
-
-
-def has_limit(env: gym.Env[Any, Any]) -> bool:
-    """Return whether an environment is registered with a time limit; one without may still have one of its own."""
-    return env.spec is not None and env.spec.max_episode_steps is not None
-
-
-def is_gymnasium_id(name: str) -> bool:
-    """Return whether a name has what only Gymnasium's ids have: a module in front, or a version at the end."""
-    return re.search(r":|-v\d+$", name) is not None
-
-
-def gymnasium_env(name: str, render_mode: str | None, options: dict[str, Any]) -> gym.Env[Any, Any]:
-    """Return the environment of a Gymnasium id; raise an error that says why it cannot be made."""
-    try:
-        # Not all environments take a mode: it is passed only where something is drawn.
-        mode: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
-        made: gym.Env[Any, Any] = gym.make(name, **mode, **options)
-        return made
-    except ModuleNotFoundError as error:
-        module = name.partition(":")[0]
-        if getattr(error.__cause__, "name", None) != module:  # Gymnasium raises it anew, without the name
-            raise
-        raise ValueError(
-            f"{name!r} names the module {module!r}, which cannot be found: install it, or run `python -m backsweep` in "
-            "its folder"
-        ) from error
-    except gym.error.Error as error:
-        text = f"Gymnasium cannot make {name!r}: {error}"
-        if ":" not in name and isinstance(error, (gym.error.NameNotFound, gym.error.NamespaceNotFound)):
-            text += f" If another package registers it, name the package too: PACKAGE:{name}"
-        raise ValueError(text) from error
-    except TypeError as error:  # options that it does not take
-        if render_mode is not None and "render_mode" in str(error):
-            raise ValueError(f"{name!r} cannot draw itself: {DRAWING}") from error
-        raise ValueError(f"Gymnasium cannot make {name!r}: {error}") from error

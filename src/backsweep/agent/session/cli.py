@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from backsweep import agent
-from backsweep.tasks.environments import is_gymnasium_id
+from backsweep.tasks.gymnasium_env import is_gymnasium_id
 
 if TYPE_CHECKING:
     from backsweep.agent import RunConfig, RunResult, SessionConfig
@@ -140,7 +140,7 @@ def parse_training(arguments: Sequence[str]) -> tuple[RunConfig, SessionConfig]:
     try:
         defaults = run_config(task, env=asked.env, **named)
     except ValueError as error:
-        if not str(error).startswith("unknown task"):
+        if not str(error).startswith("unknown task") or "Gymnasium id" in str(error):
             raise
         raise agent.RunError(f"{error} (or give a Gymnasium id, such as CartPole-v1)") from error
 

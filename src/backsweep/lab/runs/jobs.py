@@ -26,7 +26,7 @@ from backsweep.lab.claims.evidence import configuration_key
 from backsweep.lab.claims.question import Grid, PlannedRun, Study
 from backsweep.lab.records import archives_below, last_step, read_archive
 from backsweep.run_files import CONFIG, FINISHED, FLEET, RECORDS
-from backsweep.tasks.environments import is_gymnasium_id
+from backsweep.tasks.gymnasium_env import is_gymnasium_id
 
 MOST_RUNS = 128
 """The largest size of a fleet by default."""
