@@ -72,11 +72,26 @@ def test_step_limits_and_budgets() -> None:
         ("atari/Pong", "'atari/pong'"),
         ("lunar-lander", "'lunarlander'"),
         ("minatar/spaceinvaders", "'minatar/space-invaders'"),
+        ("sokoban", "'sokoban/5x5-1'"),
+        ("CartPole", "the Gymnasium id 'CartPole-v1'"),
+        ("frozenlake", "the Gymnasium id 'FrozenLake-v1'"),
+        ("Pendulun", "the Gymnasium id 'Pendulum-v1'"),
     ],
 )
 def test_an_unknown_id_suggests_the_nearest(wrong: str, hint: str) -> None:
     with pytest.raises(ValueError, match=f"unknown task '{wrong}'; did you mean {hint}"):
         make(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["Corridor", "MyEnv", "doom", "no-such-env"])
+def test_nothing_far_away_is_suggested(wrong: str) -> None:
+    with pytest.raises(ValueError, match=f"unknown task '{wrong}'; known tasks are nchain-20, "):
+        make(wrong)
+
+
+def test_a_gymnasium_id_is_no_task() -> None:
+    with pytest.raises(ValueError, match="unknown task 'CartPole-v1': it is a Gymnasium id"):
+        make("CartPole-v1")
 
 
 def test_ids_of_any_size() -> None:

@@ -217,6 +217,8 @@ _TASKS = (
 TASKS: Mapping[str, Task] = MappingProxyType({task.id: task for task in _TASKS})
 """The named tasks by id."""
 
+LIKE = 0.65
+"""How similar an id must be to be suggested, from 0 to 1."""
 _CHAIN_ID = re.compile(r"nchain-(\d{1,9})")
 _SOKOBAN_ID = re.compile(r"sokoban/(\d{1,4})x(\d{1,4})-(\d{1,3})")
 
@@ -242,15 +244,30 @@ def find_task(task: str | Task) -> Task:
     elif match := _SOKOBAN_ID.fullmatch(task):
         found = _sokoban(*map(int, match.groups()))
     else:
-        near = _nearest_id(task)
-        hint = f"did you mean {near!r}?" if near else f"known tasks are {', '.join(TASKS)}"
-        raise ValueError(f"unknown task {task!r}; {hint}")
+        raise ValueError(f"unknown task {task!r}{_hint(task)}")
     found.options()  # raises for impossible sizes
     return found
 
 
-def _nearest_id(wrong: str) -> str | None:
-    """Return the known id most similar to `wrong`, None if none is similar."""
-    likeness = {known: difflib.SequenceMatcher(None, wrong.lower(), known).ratio() for known in TASKS}
+def _hint(wrong: str) -> str:
+    """Return what an unknown id may stand for: a task, or an environment of Gymnasium."""
+    if wrong in gymnasium.registry:
+        return ": it is a Gymnasium id, which gymnasium.make takes"
+    newest = {_plain(known): known for known in gymnasium.registry if not known.startswith("backsweep/")}
+    others = sorted(newest.values(), key=lambda known: "/" in known)
+    likeness = {known: _likeness(wrong, known) for known in (*TASKS, *others)}
     best = max(likeness, key=lambda known: likeness[known])
-    return best if likeness[best] >= 0.4 else None
+    if likeness[best] < LIKE:
+        return f"; known tasks are {', '.join(TASKS)}"
+    return f"; did you mean {best!r}?" if best in TASKS else f"; did you mean the Gymnasium id {best!r}?"
+
+
+def _plain(known: str) -> str:
+    """Return an id without its version."""
+    return re.sub(r"-v\d+$", "", known)
+
+
+def _likeness(wrong: str, known: str) -> float:
+    """Return how similar an id is to `wrong`, from 0 to 1, with and without its version and what is before a slash."""
+    forms = {known, _plain(known), _plain(known).rpartition("/")[2]}
+    return max(difflib.SequenceMatcher(None, wrong.lower(), form.lower()).ratio() for form in forms)

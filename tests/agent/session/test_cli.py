@@ -121,7 +121,8 @@ def test_every_knob_is_an_option() -> None:
     [
         (["train"], "name a task first"),
         (["train", "nchain-10", "--method", "tre"], "did you mean 'ter'"),
-        (["train", "minigrid/dorkey"], "did you mean 'minigrid/doorkey'"),
+        (["train", "minigrid/dorkey"], "did you mean 'minigrid/doorkey'? (or give a Gymnasium id, such as"),
+        (["train", "CartPole"], "unknown task 'CartPole'; did you mean the Gymnasium id 'CartPole-v1'?\n"),
         (["train", "nchain-10", "--env", "CartPole-v1"], "not both"),
         (["train", "nchain-10", "--discount", "2"], "discount must be in 0..1"),
         (["train", "--env", "Nonsense-v9", "--folder", "x"], "cannot make 'Nonsense-v9'"),
@@ -136,6 +137,7 @@ def test_every_knob_is_an_option() -> None:
         (["train", "CartPole-v1", "--env", "CartPole-v1"], "not both"),
         (["inspect", "no_such_module:Keys-v0"], "run `python -m backsweep` in its folder"),
         (["inspect", "minigrid/dorkey"], "did you mean 'minigrid/doorkey'"),
+        (["inspect", "CartPol"], "env is not a task (did you mean the Gymnasium id 'CartPole-v1'? "),
         (["inspect", "CartPole-v9"], "Gymnasium cannot make 'CartPole-v9'"),
         (["experiment", "pack", "nowhere"], "there is no folder nowhere"),
         (["experiment", "pack", "."], "no runs in ."),
