@@ -173,6 +173,20 @@ def test_data_that_were_never_added_step_by_step(tmp_path: Path) -> None:
         ReplayBuffer.load_hdf5(str(tmp_path / "theirs"))
 
 
+def test_a_buffer_of_several_environments_says_where_data_can_go_instead() -> None:
+    other = walked(theirs.ReplayBuffer(100), 20)
+    buffer = VectorReplayBuffer(100, 2, sampler=Topological(), seed=0)
+    with pytest.raises(NotImplementedError, match=r"^update: .* copy them into a ReplayBuffer, or add them to this"):
+        buffer.update(other)
+    assert len(buffer) == len(buffer.picker) == 0
+    with pytest.raises(NotImplementedError, match=r"^from_data: .* copy them into a ReplayBuffer"):
+        VectorReplayBuffer.from_data(obs=np.zeros(3))
+    for row in other.sample_indices(0):
+        for lane in range(2):
+            buffer.add(other[np.array([row])], [lane])
+    assert len(buffer) == len(buffer.picker) == 40
+
+
 def test_options_that_would_be_ignored_are_refused() -> None:
     for make in (partial(ReplayBuffer, 30), partial(VectorReplayBuffer, 30, 2)):
         with pytest.raises(TypeError, match=r"options must be among sampler, .*, got 'smapler'"):

@@ -35,6 +35,10 @@ __all__ = ["DQN", "ReplayBuffer", "VectorReplayBuffer"]
 
 OPTIONS = ("stack_num", "ignore_obs_next", "save_only_last_obs", "sample_avail", "random_seed")
 """The options of Tianshou's buffers."""
+NO_ENVIRONMENT = (
+    "which of its environments the transitions belong to; copy them into a ReplayBuffer, or add them to this one "
+    "step by step with add(batch, buffer_ids)"
+)
 
 
 class PickedRows:
@@ -164,6 +168,15 @@ class VectorReplayBuffer(PickedRows, TianshouVectorBuffer):
         _check_names(options)
         TianshouVectorBuffer.__init__(self, total_size, buffer_num, **options)
         self.picker = RowPicker(self.maxsize, buffer_num, sampler, seed_from_numpy() if seed is None else seed)
+
+    def update(self, buffer: TianshouBuffer) -> NDArray[np.int64]:
+        """Refuse: as in Tianshou, nothing says which of its environments another buffer's transitions belong to."""
+        raise NotImplementedError(f"update: a VectorReplayBuffer does not know {NO_ENVIRONMENT}")
+
+    @classmethod
+    def from_data(cls, *columns: Any, **named: Any) -> Self:
+        """Refuse, for the same reason."""
+        raise NotImplementedError(f"from_data: a VectorReplayBuffer does not know {NO_ENVIRONMENT}")
 
 
 class DQN(tianshou_dqn.DQN[Any]):
