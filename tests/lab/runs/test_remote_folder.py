@@ -12,8 +12,11 @@ pytest.importorskip("fsspec", reason="needs fsspec")
 
 from backsweep.agent import train
 from backsweep.agent.session import checkpoint
-from backsweep.agent.session.folder import SINGLE
+from backsweep.agent.session.folder import SINGLE, RunError, locked
+from backsweep.lab.runs.jobs import Job
+from backsweep.lab.runs.ray_engine import Cluster, _clear_stale
 from backsweep.lab.runs.remote_folder import RemoteFolder, is_url, newest_state
+from backsweep.lab.runs.worker import _what_is_left
 from trainer_helpers import paper_config
 
 CHAIN: dict[str, Any] = {
@@ -112,6 +115,81 @@ def test_wherever_sending_stops_there_is_a_checkpoint(
             break
         cut += 1
     assert cut > 5
+
+
+def planned_anew(cluster: Cluster, name: str) -> Job:
+    """Return the job of a run that had no checkpoint when it was planned."""
+    order = {"kind": "train", "folder": str(cluster.root / name), "removed": [str(cluster.root / name)]}
+    return Job("it", order, 100)
+
+
+@pytest.mark.parametrize("since", ["nothing", "a checkpoint", "its end"])
+def test_what_another_command_has_sent_since_is_not_removed(since: str, stages: list[Path], tmp_path: Path) -> None:
+    bucket, theirs = tmp_path / "bucket", tmp_path / "theirs"
+    shutil.copytree(stages[0], theirs / "runs" / "it", ignore=shutil.ignore_patterns("checkpoints"))
+    other = RemoteFolder(f"file://{bucket}", theirs)
+    other.push("runs/it")
+    remote = RemoteFolder(f"file://{bucket}", tmp_path / "here")
+    remote.pull("", checkpoints=False)
+    cluster = Cluster(f"file://{bucket}", tmp_path / "here", remote=remote)
+    job = planned_anew(cluster, "runs/it")
+    if since == "a checkpoint":
+        become(theirs / "runs" / "it", stages[0])
+    elif since == "its end":
+        (theirs / "runs" / "it" / "finished.json").write_text("{}")
+    other.push("runs/it")
+    _clear_stale(job, cluster)
+    assert job.order["removed"] == []
+    assert (bucket / "runs" / "it" / "config.json").exists() == (since != "nothing")
+    assert (tmp_path / "here" / "runs" / "it").exists() == (since != "nothing")
+
+
+def test_a_run_that_leaves_its_fleet_behind_a_url_is_removed_alone(stages: list[Path], tmp_path: Path) -> None:
+    bucket, theirs = tmp_path / "bucket", tmp_path / "theirs" / "runs" / "fleet"
+    for name in ("it", "other"):
+        shutil.copytree(stages[0], theirs / name, ignore=shutil.ignore_patterns("checkpoints"))
+    shutil.copytree(stages[0] / "checkpoints", theirs / "checkpoints")  # of a single run, not of these
+    (theirs / "fleet.json").write_text("{}")
+    RemoteFolder(f"file://{bucket}", tmp_path / "theirs").push("runs/fleet")
+    remote = RemoteFolder(f"file://{bucket}", tmp_path / "here")
+    remote.pull("", checkpoints=False)
+    _clear_stale(planned_anew(cluster := Cluster("", tmp_path / "here", remote=remote), "runs/fleet/it"), cluster)
+    assert [path.name for path in sorted((bucket / "runs" / "fleet").iterdir())] == [
+        "checkpoints",
+        "fleet.json",
+        "other",
+    ]
+
+
+def test_in_a_shared_folder_a_job_removes_what_it_replaces_under_its_lock(stages: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(stages[0], tmp_path / "it", ignore=shutil.ignore_patterns("checkpoints"))
+    job = planned_anew(cluster := Cluster(str(tmp_path), tmp_path), "it")
+    with locked(tmp_path / "it"):  # another command trains it
+        _clear_stale(job, cluster)
+        assert (tmp_path / "it" / "config.json").exists()
+    assert job.order["removed"] == [str(tmp_path / "it")]
+
+
+def test_what_a_lost_process_left_is_removed_under_its_lock(
+    stages: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "it"
+    shutil.copytree(stages[0], folder, ignore=shutil.ignore_patterns("checkpoints"))
+    tried: list[str] = []
+
+    def remove(path: Path, **_: Any) -> None:
+        with pytest.raises(RunError, match="is being trained by another process"), locked(folder):
+            pass
+        tried.append(path.name)
+
+    monkeypatch.setattr("backsweep.lab.runs.worker.shutil.rmtree", remove)
+    config = {".": {}}
+    assert _what_is_left(folder, config) == ("train", config)
+    assert "it" in tried
+    monkeypatch.setattr("backsweep.lab.runs.worker.LOCK_PATIENCE", 0.0)
+    monkeypatch.setattr("backsweep.lab.runs.worker.time.sleep", lambda _: None)
+    with locked(folder), pytest.raises(RunError, match="is being trained by another process"):
+        _what_is_left(folder, config)
 
 
 def test_urls_are_told_from_folders() -> None:

@@ -245,7 +245,7 @@ def plan_training(
             fresh.append(member)
         elif (folder / FINISHED).exists():
             finished += 1
-        elif (place := _resume_folder(folder)) is not None:
+        elif (place := resume_folder(folder)) is not None:
             interrupted.setdefault(place, {})[folder] = member
         else:
             fresh.append(member)
@@ -309,7 +309,7 @@ def _resumed_job(place: Path, runs: dict[Path, Member], device: str) -> Job:
     return Job(title, order, steps, len(runs), True, [folder / RECORDS for folder in runs])
 
 
-def _resume_folder(folder: Path) -> Path | None:
+def resume_folder(folder: Path) -> Path | None:
     """Return the folder with the checkpoint of an unfinished run or of its fleet.
 
     None if the run has to restart: killed before the first checkpoint, or failed and left by its fleet since.

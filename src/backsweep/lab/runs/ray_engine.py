@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from backsweep.lab.runs.engine import Failure, terminated_like_interrupted, worker_process
-from backsweep.lab.runs.jobs import Job
+from backsweep.lab.runs.jobs import Job, resume_folder
 from backsweep.lab.runs.progress import JobProgress
 from backsweep.lab.runs.remote_folder import RemoteFolder, is_url, newest_state
-from backsweep.lab.runs.worker import remove_unfinished
+from backsweep.run_files import FINISHED, FLEET
 
 LOOK_EVERY = 1.0
 
@@ -253,13 +253,19 @@ def _was_killed(code: int) -> bool:
 
 
 def _clear_stale(job: Job, cluster: Cluster) -> None:
-    """Remove unfinished runs that a job restarts from the beginning."""
-    for place in job.order.pop("removed", []):
-        if cluster.remote is not None:
-            cluster.remote.remove(Path(place).relative_to(cluster.root).as_posix())
-        remove_unfinished(Path(place))
-    if job.order["kind"] == "train":
-        job.order["removed"] = []
+    """Remove unfinished runs behind a URL that a job restarts from the beginning.
+
+    A job in a shared folder removes them itself, under their lock. Behind a URL there are no locks, so what another
+    command has sent there since the job was planned is fetched first: it may be a checkpoint, or the end of the run.
+    """
+    if cluster.remote is None:
+        return
+    for place in map(Path, job.order.get("removed", [])):
+        session = place.parent if (place.parent / FLEET).exists() else place
+        cluster.remote.pull(session.relative_to(cluster.root).as_posix(), checkpoints=False)
+        if not (place / FINISHED).exists() and resume_folder(place) is None:
+            cluster.remote.remove(place.relative_to(cluster.root).as_posix())
+    job.order["removed"] = []
 
 
 def _cancel(running: dict[Any, tuple[Job, float]], cluster: Cluster) -> None:

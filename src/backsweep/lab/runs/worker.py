@@ -64,18 +64,23 @@ def _what_is_left(folder: Path, configs: dict[str, Any]) -> tuple[str, dict[str,
 
     A network file system may hold the lost process's lock for a while.
     """
-    from backsweep.agent.session import checkpoint
     from backsweep.agent.session.folder import RunError, locked
 
     deadline = time.monotonic() + LOCK_PATIENCE
     while folder.exists():
         try:
-            with locked(folder):
-                break
+            with locked(folder):  # until what is left of a run is removed: another process may be about to train it
+                return _left_in(folder, configs)
         except RunError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(1.0)
+    return "train", configs
+
+
+def _left_in(folder: Path, configs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    from backsweep.agent.session import checkpoint
+
     left = {name: config for name, config in configs.items() if not (folder / name / FINISHED).exists()}
     if not left:
         return "finished", left
