@@ -210,6 +210,28 @@ def test_training_and_checkpoints_hold_the_replay(name: str, tmp_path: Path, loc
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_state_numbers_need_a_connector(local_ray: None) -> None:
+    """As docs/frameworks/rllib.md says: RLlib has no network for them; its connector makes what the buffer takes."""
+    from ray.rllib.algorithms.dqn import DQNConfig
+    from ray.rllib.connectors.env_to_module import FlattenObservations
+
+    from backsweep.integrations.rllib import DQN
+
+    config = small(DQNConfig(algo_class=DQN), "FrozenLake-v1", sampler=Topological())
+    with pytest.raises(ValueError, match=r"No default encoder config for obs space=Discrete\(16\)"):
+        config.copy(copy_frozen=False).build_algo()
+    algorithm = config.env_runners(
+        env_to_module_connector=lambda env, spaces, device: FlattenObservations()
+    ).build_algo()
+    algorithm.train()
+    replay = algorithm.local_replay_buffer.replay
+    assert replay.observation_space.shape == (16,)
+    assert replay.stats()["vertices"] == replay.stats()["distinct_observations"] <= 16
+    assert len(replay.graph.terminal_vertices) > 0
+    algorithm.stop()
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_checkpoint_for_another_buffer_is_said(tmp_path: Path, local_ray: None) -> None:
     from ray.rllib.algorithms.dqn import DQNConfig
 
