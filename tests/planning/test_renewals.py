@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from hypothesis import strategies as st
 
 from backsweep import GraphValues, Quantized, Replay, Topological
 from backsweep.saving import KIND, VERSION
-from backsweep.snapshot import read_snapshot, write_snapshot
-from small_worlds import ACTIONS, STATES, add, make, streams
+from backsweep.snapshot import SnapshotError, read_snapshot, write_snapshot
+from small_worlds import ACTIONS, DISCOUNT, STATES, add, make, streams, values_of
 from small_worlds import BOUNDS as SMALL_BOUNDS
 from strategies import examples
 from test_threads import in_threads
-from twins.planning import PlainModel, Row
+from twins.planning import PlainModel, Row, shown
 from worlds import WORLDS
 
 BOUNDS = (-5.0, 5.0)
@@ -173,8 +174,8 @@ def test_a_save_of_an_earlier_release_has_values_for_the_rows_in_its_model(tmp_p
         replay.renew_values(lambda states: np.zeros((len(states) + 1, 1)))
     replay.save(tmp_path / "new")
     saved = read_snapshot(tmp_path / "new", kind=KIND, versions={VERSION})
-    assert saved.arrays["planner/counters"][-2:].tolist() == [0, 5]
-    earlier = saved.arrays | {"planner/counters": saved.arrays["planner/counters"][:-1]}
+    assert saved.arrays["planner/counters"][-3:].tolist() == [0, 5, 6]
+    earlier = saved.arrays | {"planner/counters": saved.arrays["planner/counters"][:-2]}
     write_snapshot(tmp_path / "old", earlier, saved.metadata, kind=KIND, version=VERSION)
     old, new = Replay.load(tmp_path / "old"), Replay.load(tmp_path / "new")
     np.testing.assert_array_equal(new.read(np.arange(6)).target, replay.read(np.arange(6)).target)
@@ -184,6 +185,71 @@ def test_a_save_of_an_earlier_release_has_values_for_the_rows_in_its_model(tmp_p
         Replay.load(tmp_path / "old").read(np.arange(6)).target, old.read(np.arange(6)).target
     )
     assert old.read([5]).target == old.read([0]).target != new.read([5]).target
+
+
+@pytest.mark.kernels
+@given(streams(), st.lists(st.sampled_from(["", "explores", "fails"]), min_size=5, max_size=5), st.integers(0, 10_000))
+@settings(max_examples=examples(30))
+def test_values_are_shown_where_the_last_renewal_knew_the_state(
+    rounds: list[list[tuple[Row, bool]]], between: list[str], seed: int
+) -> None:
+    """What exploring and failed renewals add to the model since has no value yet, ends neither."""
+    replay, network = make(), np.random.default_rng(seed).normal(size=(STATES, ACTIONS))
+    live: list[Row] = []
+    followed: list[Row] = []
+    then, solved = PlainModel([], ACTIONS), dict[int, float]()
+    for some, what in zip(rounds, between, strict=False):
+        for row, truncated in some:
+            add(replay, row, truncated)
+            live.append(row)
+        if what == "explores":
+            replay.explore(live[-1].successor, 0.5)
+        elif what == "fails":
+            with pytest.raises(ValueError, match="q_values must return shape"):
+                replay.renew_values(lambda states: np.zeros((len(states) + 1, 1)))
+        followed = list(live) if what else followed
+        now = PlainModel(followed, ACTIONS)
+        expected = shown(solved, then, now)
+        newer = PlainModel(live, ACTIONS)
+        expected |= dict.fromkeys((newer.states | newer.ends) - now.states - now.ends, math.nan)
+        assert values_of(replay) == pytest.approx(expected, abs=1e-5, nan_ok=True)
+        replay.renew_values(lambda states: network[states], bounds=SMALL_BOUNDS)
+        followed, then = list(live), newer
+        solved = then.solve(network, SMALL_BOUNDS, DISCOUNT)
+        assert values_of(replay) == pytest.approx(solved, abs=1e-5)
+
+
+def test_ends_that_are_newer_than_the_last_renewal_stay_unknown_through_a_save(tmp_path: Path) -> None:
+    replay = make()
+    add(replay, Row(0, 0, 1.0, 1, True))
+    assert np.isnan(replay.graph.values()).all()
+    replay.explore(0, 0.5)
+    assert np.isnan(replay.graph.values()).all()  # before the first renewal nothing is known
+    replay.renew_values(lambda states: np.zeros((len(states), ACTIONS)), bounds=SMALL_BOUNDS)
+    assert values_of(replay) == {0: 1.0, 1: 0.0}
+    add(replay, Row(0, 1, 0.5, 2, True))
+    replay.explore(0, 0.5)
+    replay.save(tmp_path / "new")
+    saved = read_snapshot(tmp_path / "new", kind=KIND, versions={VERSION})
+    earlier = saved.arrays | {"planner/counters": saved.arrays["planner/counters"][:-1]}
+    write_snapshot(tmp_path / "old", earlier, saved.metadata, kind=KIND, version=VERSION)
+    for name, end in (("new", np.nan), ("old", 0.0)):  # an earlier release did not note what the renewal knew
+        again = Replay.load(tmp_path / name)
+        assert values_of(again) == pytest.approx({0: 1.0, 1: 0.0, 2: end}, nan_ok=True)
+        again.renew_values(lambda states: np.zeros((len(states), ACTIONS)), bounds=SMALL_BOUNDS)
+        assert values_of(again) == {0: 1.0, 1: 0.0, 2: 0.0}
+    for wrong in (-5, 4):
+        broken = saved.arrays["planner/counters"].copy()
+        broken[-1] = wrong
+        write_snapshot(
+            tmp_path / str(wrong),
+            saved.arrays | {"planner/counters": broken},
+            saved.metadata,
+            kind=KIND,
+            version=VERSION,
+        )
+        with pytest.raises(SnapshotError, match="what the last renewal knew is out of range"):
+            Replay.load(tmp_path / str(wrong))
 
 
 @pytest.mark.parametrize("world", ["uint8", "dict", "tuple", "multi discrete", "4 frames", "discrete from -5"])

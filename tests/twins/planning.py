@@ -79,6 +79,15 @@ class PlainModel:
         return values | dict.fromkeys(self.ends, 0.0)
 
 
+def shown(solved: Mapping[int, float], then: PlainModel, now: PlainModel) -> dict[int, float]:
+    """Return what is shown as V of every state: what a renewal of `then` solved, when the model holds `now`.
+
+    NaN for what is newer, and for an end where something follows now. What lost its last row is an end.
+    """
+    values = {state: solved[state] if state in then.states else math.nan for state in now.states}
+    return values | {end: 0.0 if end in solved else math.nan for end in now.ends}
+
+
 def widened(q_value: float, value: float, gap: float, floor: float) -> float:
     """Return the target of an action that is worth `q_value` where the best is worth `value`, or `value` is clipped."""
     return value + max(gap * (q_value - value), -floor) if q_value < value else q_value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from backsweep.checks import is_number, need_choice, need_fields, need_flags
 
@@ -88,3 +89,14 @@ class GraphValues:
         need_fields(self, lambda v: is_number(v) and v > 0, "above 0", "tolerance")
         whole = "a whole number from 1, or None"
         need_fields(self, lambda v: v is None or (is_number(v) and v == int(v) and v >= 1), whole, "depth")
+
+
+def checked_bounds(bounds: Any) -> tuple[float, float]:
+    """Return bounds as two numbers, or say what is wrong with them."""
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise TypeError(f"bounds must be two numbers (lowest, highest), got {bounds!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(f"bounds must be finite, the lowest first, got {bounds!r}")
+    return low, high

@@ -119,7 +119,8 @@ ENOUGH_TRIED = 10  # a vertex with this many tried actions needs no value from t
 TURNS = 11  # the network evaluates each vertex again once in this many renewals
 NOISY = 12  # 1 if the last renewal found too much noise to plan
 PLANNED = 13  # as SYNCED, but for a renewal that is not complete: rows from here on have the value of their own outcome
-MODEL_COUNTERS = 14
+KNOWN = 14  # vertices ever made when the last complete renewal began
+MODEL_COUNTERS = 15
 
 MASKED_ACTIONS = 64
 AHEAD = 16

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.graph.graph import Graph
+from backsweep.graph.graph_kernels import VERTICES_EVER
 from backsweep.jit.array_table import address_table, addresses_of
 from backsweep.jit.memory import WRITTEN_ALL_OVER, reserve
 from backsweep.planning import (
@@ -31,6 +32,7 @@ from backsweep.planning.model_kernels import (
     FIRST_ACTION,
     FIRST_INTO,
     FIRST_PAIR,
+    KNOWN,
     LARGEST_REWARD,
     NOISY,
     PAIRS_HIGH,
@@ -63,17 +65,6 @@ FLOOR_SHARE = 0.15
 """The default floor, as a share of the distance between the bounds."""
 SMALLEST_RANGE = 1e-6
 """The smallest distance between the bounds that is used, so that a tolerance is never 0."""
-
-
-def checked_bounds(bounds: Any) -> tuple[float, float]:
-    """Return bounds as two numbers, or say what is wrong with them."""
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        raise TypeError(f"bounds must be two numbers (lowest, highest), got {bounds!r}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"bounds must be finite, the lowest first, got {bounds!r}")
-    return low, high
 
 
 class Renewal(NamedTuple):
@@ -151,7 +142,7 @@ class Planner(SavedComponent):
         """The largest distance of a target below the best action."""
         self._span = Span(self.bounds, self._limits_around(self.bounds))
         self._span_at = addresses_of(self._span)
-        self._found_noisy = False  # by a renewal that has begun; if the network fails, nothing has changed
+        self._found_noisy, self._known = False, 0  # by a renewal that has begun; if the network fails, nothing changes
 
     def _enough_tried(self) -> int:
         """Return the number of tried actions from which on a state needs no value from the network."""
@@ -175,6 +166,7 @@ class Planner(SavedComponent):
         planned = int(counters[PLANNED])
         follow_kernels.follow_at(store.oldest, store.total, self._experience_at, self._model_at)
         counters[PLANNED] = planned  # until the renewal is complete: if it fails, targets are as before
+        self._known = int(self._graph.counters[VERTICES_EVER])
         limit = self.config.noise_limit
         self._found_noisy = limit is not None and self.noise > limit
         if self._found_noisy:
@@ -218,6 +210,7 @@ class Planner(SavedComponent):
     def _note_renewal(self) -> None:
         """Count a renewal that is complete: the rows in the model now have its values."""
         self.model.counters[RENEWALS] += 1
+        self.model.counters[KNOWN] = self._known
         self.model.counters[PLANNED] = self.model.counters[SYNCED]
 
     @property
@@ -325,10 +318,12 @@ class Planner(SavedComponent):
         """Return V of live vertices, NaN for those that are newer than the last renewal and where it is too noisy."""
         if self.is_noisy:
             return np.full(len(vertices), np.nan)
-        known = self.model.stamps[vertices] == self._graph.stamps(vertices) + 1
-        values: NDArray[np.float64] = np.where(known, self.model.numbers[vertices, VALUE], np.nan)
+        stamps = self._graph.stamps(vertices)
+        in_model = self.model.stamps[vertices] == stamps + 1
+        values: NDArray[np.float64] = np.where(in_model, self.model.numbers[vertices, VALUE], np.nan)
         only_ends = (self.model.vertices[vertices][:, [FIRST_PAIR, FIRST_INTO]] == 0).all(axis=1)
-        values[known & only_ends] = 0.0  # episodes terminate there and nowhere else
+        # Episodes terminate there and nowhere else. Exploring and failed renewals add newer ones to the model, too.
+        values[in_model & only_ends & (stamps < self.model.counters[KNOWN])] = 0.0
         return values
 
     def action_values(self, vertex: Vertex) -> NDArray[np.float64]:
@@ -381,7 +376,7 @@ class Planner(SavedComponent):
 
     def destinations(self) -> dict[str, NDArray[Any]]:
         """Return the whole arrays that a save is read into."""
-        self.model.counters[PLANNED] = -1  # stays so if the save is of an earlier release, which did not count it
+        self.model.counters[PLANNED:] = -1  # stay so if the save is of an earlier release, which did not have them
         return super().destinations()
 
     def checks(self) -> tuple[CheckStep, ...]:
@@ -394,7 +389,8 @@ class Planner(SavedComponent):
 
     def finish_loading(self) -> None:
         """Compute from the loaded bounds what depends on them."""
-        if self.model.counters[PLANNED] < 0:
-            self.model.counters[PLANNED] = self.model.counters[SYNCED]
+        counters = self.model.counters
+        counters[PLANNED] = counters[SYNCED] if counters[PLANNED] < 0 else counters[PLANNED]
+        counters[KNOWN] = self._graph.counters[VERTICES_EVER] if counters[KNOWN] < 0 else counters[KNOWN]
         self.floor = self._floor_between(self.bounds)
         self._span.limits[:] = self._limits_around(self.bounds)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from backsweep.graph.graph_kernels import VERTICES_EVER
 from backsweep.planning.model_kernels import (
     ARCS_HIGH,
     ARCS_LIVE,
     CHANGED_COUNT,
     ENOUGH_TRIED,
     FIRST_ACTION,
+    KNOWN,
     NOISY,
     PAIRS_HIGH,
     PAIRS_LIVE,
@@ -51,10 +53,11 @@ class PlannerCheck:
     def _check_sizes(self, loaded: Mapping[str, NDArray[Any]]) -> None:
         _check_counters(self._planner, self._store)
         known, counters = self._planner.all_arrays(), self._planner.model.counters
-        if len(loaded.get("counters", counters)) == PLANNED:  # saved before renewals counted the rows they solve
-            known["counters"] = counters, PLANNED
-        else:
-            need(0 <= counters[PLANNED] <= counters[SYNCED], "the number of rows with values is out of range")
+        saved = len(loaded.get("counters", counters))
+        if saved in (PLANNED, KNOWN):  # by a release that did not have the later ones
+            known["counters"] = counters, saved
+        for place, most in ((PLANNED, counters[SYNCED]), (KNOWN, self._graph.counters[VERTICES_EVER])):
+            need(saved <= place or 0 <= counters[place] <= most, "what the last renewal knew is out of range")
         need_lengths(loaded, known)
 
     def _check_links(self, _: Mapping[str, NDArray[Any]]) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsweep.encoding import Encoder
-from backsweep.planning.planner import Progress, QValues, Renewal, checked_bounds
+from backsweep.planning.graph_values import checked_bounds
+from backsweep.planning.planner import Progress, QValues, Renewal
 from backsweep.replay.argument_checks import checked_path, positive_int
 from backsweep.replay.autoreset import (
     options_of_env,

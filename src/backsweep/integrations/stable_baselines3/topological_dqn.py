@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from backsweep.integrations.stable_baselines3.buffers import ReplayBuffer
 from backsweep.planning import GraphValues
-from backsweep.planning.planner import checked_bounds
+from backsweep.planning.graph_values import checked_bounds
 from backsweep.samplers import Mixture, Topological, Uniform
 
 SAMPLER = Mixture([(0.5, Topological(roots=8, predecessors=1)), (0.5, Uniform())])
