@@ -203,3 +203,23 @@ def test_last_observations_that_are_no_list_are_refused(wrong: Any, ends: bool) 
     with pytest.raises(TypeError, match="final_observation must be a list, a tuple or an array with one entry per"):
         replay.add([2, 12], [0, 0], [0.0, 0.0], [3, 0], [False, ends], NO, final_observation=wrong)
     assert_same_state(state_of(replay), before)
+
+
+@pytest.mark.parametrize("extended", [False, True], ids=["environments reset anew", "a trajectory in between"])
+def test_the_check_leaves_out_ends_before_a_save_and_looks_at_those_after_it(extended: bool, tmp_path: Any) -> None:
+    replay = Replay(STATES, ACTIONS, 100, num_envs=2, autoreset="next_step", check_autoreset="refuse", seed=0)
+
+    def add(states: list[int], following: list[int], ends: bool) -> list[int]:
+        rows = replay.add(np.array(states), [0, 0], [0.0, 0.0], np.array(following), [ends, ends], NO)
+        return rows.tolist()
+
+    add([1, 1], [2, 2], True)
+    if extended:
+        for lane in range(2):
+            replay.extend(np.array([7, 8, 9]), [0, 0], [0.0, 0.0], lane=lane)
+    replay.save(tmp_path / "saved")
+    replay = Replay.load(tmp_path / "saved")
+    assert add([2, 2] if extended else [20, 20], [20, 20], False) == [-1, -1]  # a reset, as before the save
+    assert min(add([20, 20], [21, 21], True)) >= 0
+    with pytest.raises(ValueError, match="autoreset='next_step' says that the call after an episode's end is no step"):
+        add([30, 30], [31, 31], False)

@@ -86,8 +86,13 @@ class Autoreset:
             self.some_ended = bool(self.ended.any())
 
     def resume_from(self, ended: NDArray[np.bool_]) -> None:
-        """Continue from a save in which these lanes had ended."""
+        """Continue from a save in which these lanes had ended.
+
+        The check begins anew, because another program may have loaded the save. It leaves out these ends: a trajectory
+        may have been added to the lane since, and the environments may not go on where they were.
+        """
         self.ended[:] = ended
+        self._moved_on[:] = ended
         self.some_ended = bool(ended.any()) and (self._watches or self.mode == "next_step")
 
     def note_trajectory(self, lane: int) -> None:
