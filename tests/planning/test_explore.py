@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from backsweep import GraphValues, Replay, Uniform
 from backsweep.planning import exploration_kernels
+from backsweep.planning.model_kernels import CERTAIN, DIFFERING
 from strategies import examples
 from twins.planning import PlainModel, Row, exploration_weights, explored_action
 
@@ -45,10 +47,12 @@ def walks(draw: Any) -> list[tuple[Row, bool]]:
 
 
 @pytest.mark.kernels
-@given(walks(), st.integers(2, 70), st.integers(0, 20), st.floats(0, 1, exclude_max=True))
+@given(
+    walks(), st.integers(2, 70), st.integers(0, 20), st.floats(0, 1, exclude_max=True), st.sampled_from([0.0, 0.1, 1.0])
+)
 @settings(max_examples=examples(80))
 def test_weights_and_actions_are_those_of_the_twin(
-    rows: list[tuple[Row, bool]], capacity: int, renewed_at: int, unit: float
+    rows: list[tuple[Row, bool]], capacity: int, renewed_at: int, unit: float, differing: float
 ) -> None:
     replay = make(capacity)
     live: list[Row] = []
@@ -59,6 +63,7 @@ def test_weights_and_actions_are_those_of_the_twin(
             replay.renew_values(zeros, bounds=(-10.0, 0.0))
         planner = replay.machinery.planner
         assert planner is not None
+        planner.model.counters[DIFFERING] = round(differing * CERTAIN)  # so few rows say nothing
         asked = replay.explore(row.successor, unit)  # every row counts at once
         model = PlainModel(live, ACTIONS)
         for state in range(STATES):
@@ -67,7 +72,7 @@ def test_weights_and_actions_are_those_of_the_twin(
                 assert replay.explore(state, unit) == int(unit * ACTIONS)
                 continue
             visits = {other: _visits(replay, other) for other in range(STATES)}
-            expected = exploration_weights(model, state, visits)
+            expected = exploration_weights(model, state, visits, differing)
             found = np.empty(ACTIONS)
             exploration_kernels.weigh_actions(vertex, planner.experience, planner.model, found)
             assert found == pytest.approx(expected)
@@ -136,6 +141,39 @@ def test_known_ends_and_standing_still_are_not_explored_again() -> None:
     actions = [replay.explore(0, unit) for unit in np.linspace(0, 1, 1_000, endpoint=False)]
     assert sorted(set(actions)) == [2, 3]
     assert actions.count(3) / actions.count(2) == pytest.approx(2.0, rel=0.02)
+
+
+def slippery(limit: float | None) -> Replay:
+    """Return a replay of 1,200 steps that lead anywhere, and state 0, where both tries changed nothing or ended."""
+    replay = Replay(
+        gym.spaces.Discrete(STATES), gym.spaces.Discrete(2), 2_000, gamma=0.9, values=GraphValues(noise_limit=limit)
+    )
+    random = np.random.default_rng(0)
+    for _ in range(1_200):
+        state, action, successor = (int(random.integers(*most)) for most in ((1, STATES), (0, 2), (1, STATES)))
+        replay.add(state, action, 0.0, successor, terminated=False, truncated=True)
+    for _ in range(100):
+        replay.add(0, 0, 0.0, 3, terminated=False, truncated=True)
+    replay.add(0, 1, 0.0, 0, terminated=False, truncated=True)
+    replay.renew_values(lambda states: np.zeros((len(states), 2)))
+    return replay
+
+
+@pytest.mark.parametrize(("limit", "again"), [(0.22, True), (None, False)])
+def test_where_outcomes_differ_what_changed_nothing_once_is_tried_again(limit: float | None, again: bool) -> None:
+    """One unlucky try says little there; an action that was tried a hundred times is known."""
+    replay = slippery(limit)
+    tried = [replay.explore(0, unit) for unit in np.linspace(0, 1, 1_000, endpoint=False)]
+    assert (tried.count(1) > 900) is again
+    assert again or tried.count(1) == 0
+
+
+def test_a_save_keeps_how_often_outcomes_differ(tmp_path: Path) -> None:
+    replay = slippery(0.22)
+    replay.save(tmp_path / "saved")
+    loaded, units = Replay.load(tmp_path / "saved"), np.linspace(0, 1, 200, endpoint=False)
+    for state in range(STATES):
+        assert [loaded.explore(state, unit) for unit in units] == [replay.explore(state, unit) for unit in units]
 
 
 def test_a_time_limit_is_not_an_end() -> None:

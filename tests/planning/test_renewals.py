@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsweep import GraphValues, Quantized, Replay, Topological
+from backsweep.planning.model_kernels import CERTAIN, DIFFERING, KNOWN, PLANNED
 from backsweep.saving import KIND, VERSION
 from backsweep.snapshot import SnapshotError, read_snapshot, write_snapshot
 from small_worlds import ACTIONS, DISCOUNT, STATES, add, make, streams, values_of
@@ -174,8 +175,8 @@ def test_a_save_of_an_earlier_release_has_values_for_the_rows_in_its_model(tmp_p
         replay.renew_values(lambda states: np.zeros((len(states) + 1, 1)))
     replay.save(tmp_path / "new")
     saved = read_snapshot(tmp_path / "new", kind=KIND, versions={VERSION})
-    assert saved.arrays["planner/counters"][-3:].tolist() == [0, 5, 6]
-    earlier = saved.arrays | {"planner/counters": saved.arrays["planner/counters"][:-2]}
+    assert saved.arrays["planner/counters"][PLANNED:].tolist() == [5, 6, 0]
+    earlier = saved.arrays | {"planner/counters": saved.arrays["planner/counters"][:PLANNED]}
     write_snapshot(tmp_path / "old", earlier, saved.metadata, kind=KIND, version=VERSION)
     old, new = Replay.load(tmp_path / "old"), Replay.load(tmp_path / "new")
     np.testing.assert_array_equal(new.read(np.arange(6)).target, replay.read(np.arange(6)).target)
@@ -231,16 +232,16 @@ def test_ends_that_are_newer_than_the_last_renewal_stay_unknown_through_a_save(t
     replay.explore(0, 0.5)
     replay.save(tmp_path / "new")
     saved = read_snapshot(tmp_path / "new", kind=KIND, versions={VERSION})
-    earlier = saved.arrays | {"planner/counters": saved.arrays["planner/counters"][:-1]}
+    earlier = saved.arrays | {"planner/counters": saved.arrays["planner/counters"][:KNOWN]}
     write_snapshot(tmp_path / "old", earlier, saved.metadata, kind=KIND, version=VERSION)
     for name, end in (("new", np.nan), ("old", 0.0)):  # an earlier release did not note what the renewal knew
         again = Replay.load(tmp_path / name)
         assert values_of(again) == pytest.approx({0: 1.0, 1: 0.0, 2: end}, nan_ok=True)
         again.renew_values(lambda states: np.zeros((len(states), ACTIONS)), bounds=SMALL_BOUNDS)
         assert values_of(again) == {0: 1.0, 1: 0.0, 2: 0.0}
-    for wrong in (-5, 4):
+    for place, wrong in ((KNOWN, -5), (KNOWN, 4), (DIFFERING, -5), (DIFFERING, CERTAIN + 1)):
         broken = saved.arrays["planner/counters"].copy()
-        broken[-1] = wrong
+        broken[place] = wrong
         write_snapshot(
             tmp_path / str(wrong),
             saved.arrays | {"planner/counters": broken},

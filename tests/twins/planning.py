@@ -128,13 +128,16 @@ def stretch_bounds(episodes: Iterable[list[float]], discount: float) -> tuple[fl
     return min(0.0, low), max(0.0, high)
 
 
-def exploration_weights(model: PlainModel, state: int, visits: dict[int, int]) -> list[float]:
-    """Return how much each action of a state is worth exploring; `visits` are those of every state."""
+def exploration_weights(model: PlainModel, state: int, visits: dict[int, int], differing: float = 0.0) -> list[float]:
+    """Return how much each action of a state is worth exploring.
+
+    `visits` are those of every state, and `differing` is the chance that an action leads elsewhere when tried again.
+    """
     weights = [1.0] * model.actions
     for action in model.tried(state):
         rows = model.outcomes[state, action]
         moved = [row.successor for row in rows if not row.terminated and row.successor != state]
-        weights[action] = sum(1.0 / (1.0 + visits[successor]) for successor in moved) / len(rows)
+        weights[action] = (sum(1.0 / (1.0 + visits[successor]) for successor in moved) + differing) / len(rows)
     return weights if sum(weights) > 0 else [1.0] * model.actions
 
 
@@ -148,8 +151,11 @@ def explored_action(unit: float, weights: list[float]) -> int:
     return max(action for action, weight in enumerate(weights) if weight > 0)
 
 
-def noise(rows: Iterable[Row], enough_repeated: float) -> float:
-    """Return how much of an average action's outcome is chance: by all pairs of rows with one state and action."""
+def noise(rows: Iterable[Row], enough_repeated: float) -> tuple[float, float]:
+    """Return how often an action led elsewhere when tried again, and how much of an average outcome is chance.
+
+    By all pairs of rows with one state and action.
+    """
     ends: dict[tuple[int, int], list[int | None]] = {}
     for row in rows:
         ends.setdefault((row.state, row.action), []).append(None if row.terminated else row.successor)
@@ -157,9 +163,9 @@ def noise(rows: Iterable[Row], enough_repeated: float) -> float:
     repeated = [found for found in ends.values() if len(found) > 1]
     times = sum(map(len, repeated))
     if not repeated or times < enough_repeated * count:
-        return 0.0
+        return 0.0, 0.0
     differ = sum(
         len(found) * sum(one != other for one, other in permutations(found, 2)) / len(list(permutations(found, 2)))
         for found in repeated
     )
-    return differ / times * len(ends) / count
+    return differ / times, differ / times * len(ends) / count

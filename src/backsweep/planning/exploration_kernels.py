@@ -12,7 +12,9 @@ from backsweep.jit.compilation import inlined, kernel
 from backsweep.planning.follow_kernels import follow
 from backsweep.planning.model_kernels import (
     ACTION,
+    CERTAIN,
     COUNT,
+    DIFFERING,
     FIRST_ARC,
     FIRST_PAIR,
     NEXT_OF_PAIR,
@@ -37,12 +39,14 @@ def weigh_actions(vertex: int, experience: Experience, model: Model, weights: ND
     """Write how much each action of a vertex is worth exploring.
 
     An untried action counts 1. For a tried one, each outcome counts 1 / (1 + visits of the successor) if it led to
-    another state, and nothing if it changed nothing or ended the episode: what comes after is known. If no action
-    counts, all count the same.
+    another state, and nothing if it changed nothing or ended the episode: what comes after is known. What another try
+    may lead to instead is not: it counts as much as it is likely, and less with every try. If no action counts, all
+    count the same.
     """
     pairs, arcs, graph_vertices = model.pairs, model.arcs, experience.vertices
     weights[:] = 1.0
     total = float(weights.shape[0])
+    differing = model.counters[DIFFERING] / float(CERTAIN)
     link = model.vertices[vertex, FIRST_PAIR]
     while link:
         weight = 0.0
@@ -52,7 +56,7 @@ def weigh_actions(vertex: int, experience: Experience, model: Model, weights: ND
             if successor != vertex:
                 weight += arcs[arc - 1, ROWS] / (1.0 + graph_vertices[successor, VISITS])
             arc = arcs[arc - 1, NEXT_OF_PAIR]
-        weight /= pairs[link - 1, COUNT]
+        weight = (weight + differing) / pairs[link - 1, COUNT]
         weights[pairs[link - 1, ACTION]] = weight
         total += weight - 1.0
         link = pairs[link - 1, NEXT_PAIR]

@@ -120,7 +120,9 @@ TURNS = 11  # the network evaluates each vertex again once in this many renewals
 NOISY = 12  # 1 if the last renewal found too much noise to plan
 PLANNED = 13  # as SYNCED, but for a renewal that is not complete: rows from here on have the value of their own outcome
 KNOWN = 14  # vertices ever made when the last complete renewal began
-MODEL_COUNTERS = 15
+DIFFERING = 15  # the chance that an action led elsewhere when it was tried again, in parts of `CERTAIN`
+MODEL_COUNTERS = 16
+CERTAIN = 1 << 30
 
 MASKED_ACTIONS = 64
 AHEAD = 16

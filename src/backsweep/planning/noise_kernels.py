@@ -15,11 +15,12 @@ MOST_PAIRS = 50_000
 
 
 @kernel
-def measure_noise(model: Model, enough_rows: int, most_pairs: int) -> float:
-    """Return the share of an average pair's outcome that is chance.
+def measure_noise(model: Model, enough_rows: int, most_pairs: int) -> tuple[float, float]:
+    """Return the chance that two rows of the same state and action differ in where they led, and the noise.
 
-    That is the chance that two rows of the same state and action differ in where they led, divided by the mean number
-    of rows of a pair: with more rows, chance averages out. 0 if there are too few rows, or too few that repeat a pair.
+    Noise is the share of an average pair's outcome that is chance: that chance divided by the mean number of rows of a
+    pair, because with more rows chance averages out. Both are 0 if there are too few rows, or too few that repeat a
+    pair.
     """
     pairs, arcs, high = model.pairs, model.arcs, model.counters[PAIRS_HIGH]
     found, rows, repeated, agreeing = 0, 0, 0, 0.0
@@ -41,5 +42,6 @@ def measure_noise(model: Model, enough_rows: int, most_pairs: int) -> float:
             link = arcs[link - 1, NEXT_OF_PAIR]
         agreeing += (same + ended * (ended - 1.0)) / (count - 1.0)
     if rows < enough_rows or repeated == 0 or repeated < ENOUGH_REPEATED * rows:
-        return 0.0
-    return (1.0 - agreeing / repeated) * found / rows
+        return 0.0, 0.0
+    differing = 1.0 - agreeing / repeated
+    return differing, differing * found / rows

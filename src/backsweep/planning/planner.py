@@ -27,7 +27,9 @@ from backsweep.planning.graph_values import GraphValues
 from backsweep.planning.model_kernels import (
     ARCS_HIGH,
     BEST,
+    CERTAIN,
     CHANGED_COUNT,
+    DIFFERING,
     ENOUGH_TRIED,
     FIRST_ACTION,
     FIRST_INTO,
@@ -142,7 +144,8 @@ class Planner(SavedComponent):
         """The largest distance of a target below the best action."""
         self._span = Span(self.bounds, self._limits_around(self.bounds))
         self._span_at = addresses_of(self._span)
-        self._found_noisy, self._known = False, 0  # by a renewal that has begun; if the network fails, nothing changes
+        # What a renewal found that has begun; if the network fails, nothing changes.
+        self._found_noisy, self._found_differing, self._known = False, 0, 0
 
     def _enough_tried(self) -> int:
         """Return the number of tried actions from which on a state needs no value from the network."""
@@ -168,7 +171,8 @@ class Planner(SavedComponent):
         counters[PLANNED] = planned  # until the renewal is complete: if it fails, targets are as before
         self._known = int(self._graph.counters[VERTICES_EVER])
         limit = self.config.noise_limit
-        self._found_noisy = limit is not None and self.noise > limit
+        differing, noise = (0.0, 0.0) if limit is None else self._measure_noise()
+        self._found_noisy, self._found_differing = limit is not None and noise > limit, round(differing * CERTAIN)
         if self._found_noisy:
             return self._asked[:0], self._asked_observations[:0]
         count = target_kernels.list_vertices_to_ask(
@@ -189,7 +193,7 @@ class Planner(SavedComponent):
         self.bounds[:] = self.learned_bounds() if bounds is None else bounds
         self.floor = self._floor_between(self.bounds)
         self._move_limits()
-        self.model.counters[NOISY] = self._found_noisy
+        self.model.counters[NOISY], self.model.counters[DIFFERING] = self._found_noisy, self._found_differing
         if self.is_noisy:
             self._note_renewal()
             return Renewal(0, 0, int(self.model.counters[CHANGED_COUNT]))
@@ -216,7 +220,11 @@ class Planner(SavedComponent):
     @property
     def noise(self) -> float:
         """The share of an average action's outcome that is chance, from 0 to 1."""
-        return float(noise_kernels.measure_noise(self.model, ENOUGH_ROWS, MOST_PAIRS))
+        return self._measure_noise()[1]
+
+    def _measure_noise(self) -> tuple[float, float]:
+        differing, noise = noise_kernels.measure_noise(self.model, ENOUGH_ROWS, MOST_PAIRS)
+        return float(differing), float(noise)
 
     @property
     def is_noisy(self) -> bool:
@@ -392,5 +400,6 @@ class Planner(SavedComponent):
         counters = self.model.counters
         counters[PLANNED] = counters[SYNCED] if counters[PLANNED] < 0 else counters[PLANNED]
         counters[KNOWN] = self._graph.counters[VERTICES_EVER] if counters[KNOWN] < 0 else counters[KNOWN]
+        counters[DIFFERING] = max(0, counters[DIFFERING])
         self.floor = self._floor_between(self.bounds)
         self._span.limits[:] = self._limits_around(self.bounds)

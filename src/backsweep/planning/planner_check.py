@@ -14,7 +14,9 @@ from backsweep.graph.graph_kernels import VERTICES_EVER
 from backsweep.planning.model_kernels import (
     ARCS_HIGH,
     ARCS_LIVE,
+    CERTAIN,
     CHANGED_COUNT,
+    DIFFERING,
     ENOUGH_TRIED,
     FIRST_ACTION,
     KNOWN,
@@ -54,9 +56,10 @@ class PlannerCheck:
         _check_counters(self._planner, self._store)
         known, counters = self._planner.all_arrays(), self._planner.model.counters
         saved = len(loaded.get("counters", counters))
-        if saved in (PLANNED, KNOWN):  # by a release that did not have the later ones
+        if saved in (PLANNED, KNOWN, DIFFERING):  # by a release that did not have the later ones
             known["counters"] = counters, saved
-        for place, most in ((PLANNED, counters[SYNCED]), (KNOWN, self._graph.counters[VERTICES_EVER])):
+        most_known = {PLANNED: counters[SYNCED], KNOWN: self._graph.counters[VERTICES_EVER], DIFFERING: CERTAIN}
+        for place, most in most_known.items():
             need(saved <= place or 0 <= counters[place] <= most, "what the last renewal knew is out of range")
         need_lengths(loaded, known)
 
