@@ -163,6 +163,9 @@ class RunConfig:
     """Probability of a random action at the end."""
     epsilon_steps: int = 1_000_000
     """Environment steps over which that probability decreases."""
+    explore_until_reward: bool = False
+    """Whether that probability stays what it is at the start until the first reward other than 0, and decreases from
+    there on: before, nothing tells actions apart. auto reward_scale waits, too."""
     dtype: Literal["float32", "float64"] = "float32"
     """Precision of the network."""
 

@@ -78,6 +78,8 @@ def run_config(
     if not is_int(steps):
         raise ValueError(f"steps must be an int, got {steps!r}")
     fields.update(settings_fields(settings, family, method, steps))
+    if settings == "ours" and env is not None:
+        fields["explore_until_reward"] = True  # nothing is known about how rare its rewards are
     config = RunConfig(method=method, settings=settings, **{**fields, **overrides})  # type: ignore[arg-type]
     method_for(config)  # refuses options that do not fit the method
     return config

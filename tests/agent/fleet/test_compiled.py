@@ -85,7 +85,7 @@ class Together:
         ]
         self.buffers = Batches(len(configs), configs[0].batch_size)
         self.kept = np.zeros((len(configs) * (most + 1), self.members[0].task.observations.nbytes), np.uint8)
-        self.together = CompiledRuns(self.members, self.runs[0].epsilon, configs[0].batch_size, self.buffers, 400)
+        self.together = CompiledRuns(self.members, self.runs[0].schedule, configs[0].batch_size, self.buffers, 400)
         self.drawn: list[list[dict[str, Any]]] = [[] for _ in configs]
         self.returns: list[list[float]] = [[] for _ in configs]
 
@@ -206,7 +206,7 @@ def test_free_lists_of_bands_are_not_read() -> None:
     store.arrays()["stacks"][: len(used)][~used] = 1 << 60
     together = Together([config])
     together.members[0] = dataclasses.replace(together.members[0], replay=alone.only.replay)
-    runs = CompiledRuns(together.members, alone.only.epsilon, config.batch_size, together.buffers, 400)  # type: ignore[arg-type]
+    runs = CompiledRuns(together.members, alone.only.schedule, config.batch_size, together.buffers, 400)  # type: ignore[arg-type]
     (_, _), *pieces = runs.all_observations(0)
     assert np.concatenate([places for places, _ in pieces]).tolist() == np.flatnonzero(used).tolist()
 

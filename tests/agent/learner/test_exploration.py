@@ -23,6 +23,11 @@ def test_without_a_random_warm_up_the_line_begins_at_once() -> None:
     assert [epsilon(step) for step in (0, 25, 50, 100)] == [1.0, 0.75, 0.5, 0.0]
 
 
+def test_the_line_may_begin_later_than_the_run() -> None:
+    epsilon = EpsilonSchedule(steps=100, random_steps=10, end=0.0)
+    assert [epsilon(step, begins=40) for step in (5, 40, 65, 90, 140, 200)] == [1.0, 1.0, 0.75, 0.5, 0.0, 0.0]
+
+
 def test_the_stream_depends_on_the_steps_alone() -> None:
     always, never = Explorer(3, 2), Explorer(3, 2)
     for _ in range(5):

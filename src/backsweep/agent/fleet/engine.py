@@ -59,7 +59,7 @@ class Group:
             _member(run, start, count)
             for run, start, count in zip(self._runs, starts[:-1], observations_per_run, strict=True)
         ]
-        self._epsilon = self._runs[0].epsilon
+        self._epsilon = self._runs[0].schedule
         self._together = CompiledRuns(members, self._epsilon, self._shared.batch_size, self._executor, MOST_STEPS)
         self._walks = self._make_walks()
         self._graph_targets = self._make_graph_targets()
@@ -220,7 +220,12 @@ class Group:
 
 def movable(runs: Sequence[Run]) -> bool:
     """Return whether the engine can step these runs; if not, they take plain turns."""
-    return all(isinstance(run.envs, TaskEnvironments) and supported(run.replay, run.envs.lanes) for run in runs)
+    return all(
+        isinstance(run.envs, TaskEnvironments)
+        and supported(run.replay, run.envs.lanes)
+        and not run.config.explore_until_reward
+        for run in runs
+    )
 
 
 def _member(run: Run, first_row: int, most_rows: int) -> Member:

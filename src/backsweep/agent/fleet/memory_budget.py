@@ -112,7 +112,7 @@ def uses_engine(fleet: Fleet, session: SessionConfig) -> bool:
     if session.engine == "compiled" and not can:
         raise ValueError(
             "engine 'compiled' steps runs of one environment on the project's own tasks (NChain, MiniGrid, Sokoban) "
-            "without frame stacks; take 'plain' or 'auto' for others"
+            "without frame stacks and without explore_until_reward; take 'plain' or 'auto' for others"
         )
     if session.engine == "auto":
         return can and (len(fleet.runs) > 1 or session.device != "cpu")

@@ -36,7 +36,11 @@ class Run:
         self.method: Method = method_for(config)
         self.envs: Environments = run_environments(config, "environment", config.num_envs)
         self.explorer = Explorer(config.seed, config.num_envs)
-        self.epsilon = epsilon_schedule(config)
+        self.schedule = epsilon_schedule(config)
+        self.waits_for_reward = config.explore_until_reward
+        """Whether every reward so far was 0, and the run explores until there is another."""
+        self.waited_steps = 0
+        """Steps for which it did; epsilon falls from there on."""
         self.replay = make_replay(config, self.method, self.envs) if replay is None else replay
         check_replay(self.replay, config, self.method, self.envs)
         self.backward = (
@@ -56,6 +60,10 @@ class Run:
         self.finished_returns: list[float] = []  # since the last training record
         self.finished_lengths: list[int] = []
 
+    def epsilon(self, step: int) -> float:
+        """Return the probability of a random action at a step."""
+        return self.schedule(step, self.waited_steps)
+
     def random_actions(self, step: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which environments act at random at a step, and their random actions."""
         random, units = self.explorer.draw(self.epsilon(step))
@@ -73,6 +81,9 @@ class Run:
         clock.lap("replay")
         self.observations = outcome.observations
         self.returns += outcome.rewards
+        if self.waits_for_reward:
+            self.waits_for_reward = not outcome.rewards.any()
+            self.waited_steps += self.config.num_envs if self.waits_for_reward else 0
         self.lengths += 1
         if outcome.finals is not None:
             for env in np.flatnonzero(outcome.terminated | outcome.truncated).tolist():
@@ -111,6 +122,8 @@ class Run:
 
     def estimate_reward_scale(self) -> float:
         """Set the reward scale from the stored rewards, unless it is already set; it then stays fixed."""
+        if self.reward_scale is None and self.waits_for_reward:
+            return 1.0
         if self.reward_scale is None:
             largest = max(map(abs, self.replay.return_range()))
             self.reward_scale = 1.0 / largest if largest > 0 else 1.0
@@ -135,6 +148,8 @@ class Run:
             "episodes": self.episodes,
             "reward_scale": self.reward_scale,
             "values_due": self.values_due,
+            "waits_for_reward": self.waits_for_reward,
+            "waited_steps": self.waited_steps,
             "finished_returns": list(self.finished_returns),
             "finished_lengths": list(self.finished_lengths),
         }
@@ -159,6 +174,8 @@ class Run:
         self.episodes = values["episodes"]
         self.reward_scale = values.get("reward_scale", self.reward_scale)
         self.values_due = values.get("values_due", self.values_due)
+        self.waits_for_reward = values.get("waits_for_reward", False)  # older runs do not wait
+        self.waited_steps = values.get("waited_steps", 0)
         self.finished_returns = list(values["finished_returns"])
         self.finished_lengths = list(values["finished_lengths"])
 
@@ -166,10 +183,13 @@ class Run:
 def check_counts(values: Mapping[str, Any]) -> None:
     """Need the counts in a saved state to be counts, and the other numbers to be numbers."""
     scale, due = values.get("reward_scale"), values.get("values_due", False)
+    waits, waited = values.get("waits_for_reward", False), values.get("waited_steps", 0)
     returns, lengths = values["finished_returns"], values["finished_lengths"]
     need(is_int(values["episodes"]) and values["episodes"] >= 0, "the number of episodes is out of range")
     need(scale is None or (is_number(scale) and scale > 0), "the scale of rewards is not a positive number")
     need(isinstance(due, bool), "values_due is not a bool")
+    need(isinstance(waits, bool), "waits_for_reward is not a bool")
+    need(is_int(waited) and waited >= 0, "the number of steps without a reward is out of range")
     need(isinstance(returns, list) and all(map(is_number, returns)), "returns of episodes are not numbers")
     need(isinstance(lengths, list) and all(map(is_int, lengths)), "lengths of episodes are not integers")
     need(len(returns) == len(lengths), "there are not as many returns of episodes as lengths")

@@ -14,25 +14,27 @@ from backsweep.jit.random_streams import named_generator
 class EpsilonSchedule:
     """The probability of a random action at a step: 1 during a random warm-up, then a line from `start` to `end`.
 
-    The line begins at step 0, as in the paper: the warm-up covers its first part.
+    The line begins at step 0, as in the paper: the warm-up covers its first part. For runs that wait for their first
+    reward it begins there.
     """
 
     start: float = 1.0
-    """Epsilon at step 0."""
+    """Epsilon where the line begins."""
     end: float = 0.01
-    """Epsilon from step `steps` on."""
+    """Epsilon where it ends."""
     steps: int = 1_000_000
     """Steps over which epsilon falls from `start` to `end`."""
     random_steps: int = 50_000
     """Steps of random warm-up."""
 
-    def __call__(self, step: int) -> float:
-        """Return the probability at environment step `step`, counted from 0."""
+    def __call__(self, step: int, begins: int = 0) -> float:
+        """Return the probability at environment step `step`, counted from 0, of a line that begins at step `begins`."""
         if step < self.random_steps:
             return 1.0
-        if step >= self.steps:
+        passed = step - begins
+        if passed >= self.steps:
             return self.end
-        return self.start + (self.end - self.start) * (step / self.steps)
+        return self.start + (self.end - self.start) * (passed / self.steps)
 
 
 class Explorer:

@@ -74,3 +74,14 @@ def noise_changed(files: RunFiles, step: int, statistics: dict[str, float]) -> s
     then = "outcomes are too random to plan: targets are one-step" if noisy else "outcomes can be planned with"
     limit = files.run.config.noise_limit
     return f"{files.shown}: from step {step:,} on {then} (noise {statistics['noise']:.2f}, limit {limit:g})"
+
+
+def reward_found(files: RunFiles) -> str | None:
+    """Return a remark when a run that waited for its first reward has found one, and at its end if it has not."""
+    run, waited = files.run, files.run.waited_steps
+    before, files.waits_for_reward = files.waits_for_reward, run.waits_for_reward
+    if run.waits_for_reward and waited >= run.config.steps:
+        return f"{files.shown}: all rewards of {waited:,} steps were 0, so all actions were random; it needs more steps"
+    if before and not run.waits_for_reward and waited > run.config.warmup_steps:
+        return f"{files.shown}: first reward after {waited:,} steps; from there on actions become less random"
+    return None

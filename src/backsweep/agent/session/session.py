@@ -27,7 +27,7 @@ from backsweep.agent.session.folder import RunError, note_session, write_json
 from backsweep.agent.session.live import Live
 from backsweep.agent.session.progress import Progress
 from backsweep.agent.session.records import EvaluationRecord, RecordWriter, ReplayRecord, TimingRecord, TrainingRecord
-from backsweep.agent.session.remarks import diverged, noise_changed, remarks
+from backsweep.agent.session.remarks import diverged, noise_changed, remarks, reward_found
 from backsweep.record_files import described
 from backsweep.run_files import FINISHED
 from backsweep.signals import HANGUP, endings, handling, leave_terminal
@@ -54,6 +54,8 @@ class RunFiles:
     """Whether the user has been warned that its values diverged."""
     noisy: bool = False
     """Whether the user has been told that outcomes are too noisy to plan."""
+    waits_for_reward: bool = False
+    """Whether the run was waiting for its first reward when that was last looked at."""
 
 
 @dataclass(frozen=True)
@@ -283,8 +285,9 @@ class Session:
                 self.progress.warn(warning)
             record = ReplayRecord(step=fleet.step, nbytes=run.replay.nbytes, statistics=run.replay.stats())
             files.writer.write(record)
-            if note := noise_changed(files, fleet.step, record.statistics):
-                self.progress.note(note)
+            for note in (noise_changed(files, fleet.step, record.statistics), reward_found(files)):
+                if note is not None:
+                    self.progress.note(note)
             files.writer.write(
                 TimingRecord(
                     step=fleet.step,

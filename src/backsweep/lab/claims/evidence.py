@@ -54,6 +54,7 @@ ADDED_LATER: dict[str, Any] = {
     "explore": "uniform",
     "noise_limit": None,
     "cautious": False,
+    "explore_until_reward": False,
 }
 """Options added after the first runs were recorded, with the value that means the old behaviour. A run without the
 option and one with this value have the same key: they are the same run."""
