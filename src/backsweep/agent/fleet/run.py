@@ -122,10 +122,10 @@ class Run:
 
     def estimate_reward_scale(self) -> float:
         """Set the reward scale from the stored rewards, unless it is already set; it then stays fixed."""
-        if self.reward_scale is None and self.waits_for_reward:
-            return 1.0
         if self.reward_scale is None:
             largest = max(map(abs, self.replay.return_range()))
+            if not largest and self.config.explore_until_reward:
+                return 1.0
             self.reward_scale = 1.0 / largest if largest > 0 else 1.0
         return self.reward_scale
 
