@@ -136,7 +136,7 @@ def exploration_weights(model: PlainModel, state: int, visits: dict[int, int], d
     weights = [1.0] * model.actions
     for action in model.tried(state):
         rows = model.outcomes[state, action]
-        moved = [row.successor for row in rows if not row.terminated and row.successor != state]
+        moved = [row.successor for row in rows if not row.terminated and (row.successor != state or differing)]
         weights[action] = (sum(1.0 / (1.0 + visits[successor]) for successor in moved) + differing) / len(rows)
     return weights if sum(weights) > 0 else [1.0] * model.actions
 

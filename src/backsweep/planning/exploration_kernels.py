@@ -39,9 +39,12 @@ def weigh_actions(vertex: int, experience: Experience, model: Model, weights: ND
     """Write how much each action of a vertex is worth exploring.
 
     An untried action counts 1. For a tried one, each outcome counts 1 / (1 + visits of the successor) if it led to
-    another state, and nothing if it changed nothing or ended the episode: what comes after is known. What another try
-    may lead to instead is not: it counts as much as it is likely, and less with every try. If no action counts, all
-    count the same.
+    another state, and nothing if it changed nothing or ended the episode: what comes after is known. If no action
+    counts, all count the same.
+
+    Where the same action leads to different states, less is known. What another try may lead to counts as much as it
+    is likely, and less with every try; and what seems to have changed nothing may have changed what cannot be seen, so
+    it counts as other outcomes do.
     """
     pairs, arcs, graph_vertices = model.pairs, model.arcs, experience.vertices
     weights[:] = 1.0
@@ -53,7 +56,7 @@ def weigh_actions(vertex: int, experience: Experience, model: Model, weights: ND
         arc = pairs[link - 1, FIRST_ARC]
         while arc:
             successor = arcs[arc - 1, SUCCESSOR]
-            if successor != vertex:
+            if successor != vertex or differing > 0.0:
                 weight += arcs[arc - 1, ROWS] / (1.0 + graph_vertices[successor, VISITS])
             arc = arcs[arc - 1, NEXT_OF_PAIR]
         weight = (weight + differing) / pairs[link - 1, COUNT]
