@@ -21,7 +21,7 @@ from tianshou.env import DummyVectorEnv
 from tianshou.utils.net.common import Net
 
 from backsweep import Mixture, Prioritized, Topological
-from backsweep.integrations.tianshou import DQN, ReplayBuffer, VectorReplayBuffer
+from backsweep.integrations.tianshou import DQN, ReplayBuffer, SampledCollectors, VectorReplayBuffer
 from backsweep.samplers import Sampler
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
@@ -195,3 +195,27 @@ def test_options_that_would_be_ignored_are_refused() -> None:
             make(stack_num=4, sample_avail=True)
     with pytest.raises(ValueError, match="batch_size must be at most the buffer's size, 10, got 64"):
         walked(ReplayBuffer(10), 10).sample(64)
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_collectors_of_high_level_experiments_have_buffers_with_a_sampler(num_envs: int) -> None:
+    envs = DummyVectorEnv([lambda: gym.make("CartPole-v1")] * num_envs)
+    given: Any = (
+        theirs.VectorReplayBuffer(600, num_envs, ignore_obs_next=True)
+        if num_envs > 1
+        else theirs.ReplayBuffer(600, ignore_obs_next=True)
+    )
+    factory = SampledCollectors(Prioritized(), seed=5)
+    learner = algorithm()
+    collector: Any = factory.create_collector(learner, envs, given, exploration_noise=True)
+    assert type(collector.buffer) is (VectorReplayBuffer if num_envs > 1 else ReplayBuffer)
+    assert (collector.buffer.maxsize, collector.buffer.options) == (given.maxsize, given.options)
+    collector.reset()
+    collector.collect(n_step=60 * num_envs, random=True)
+    batch, places = collector.buffer.sample(16)
+    assert batch.weight.shape == (16,)
+    collector.buffer.update_weight(places, np.ones(16))
+    for_tests: Any = factory.create_collector(learner, envs)
+    assert type(for_tests.buffer).__module__.startswith("tianshou.")
+    with pytest.raises(TypeError, match="sampler must be a sampler configuration"):
+        SampledCollectors(Prioritized)  # type: ignore[arg-type]

@@ -21,16 +21,18 @@ import torch
 from numpy.typing import NDArray
 from tianshou.algorithm.modelfree import dqn as tianshou_dqn
 from tianshou.algorithm.modelfree.reinforce import SimpleLossTrainingStats
-from tianshou.data import Batch, to_torch_as
+from tianshou.data import BaseCollector, Batch, to_torch_as
 from tianshou.data import ReplayBuffer as TianshouBuffer
 from tianshou.data import VectorReplayBuffer as TianshouVectorBuffer
+from tianshou.highlevel.params.collector import CollectorFactoryDefault
 from torch.nn import functional
 
 from backsweep.integrations import seed_from_numpy
 from backsweep.integrations.row_picker import RowPicker
+from backsweep.replay.argument_checks import checked_sampler
 from backsweep.samplers import Sampler
 
-__all__ = ["DQN", "ReplayBuffer", "VectorReplayBuffer"]
+__all__ = ["DQN", "ReplayBuffer", "SampledCollectors", "VectorReplayBuffer"]
 
 
 OPTIONS = ("stack_num", "ignore_obs_next", "save_only_last_obs", "sample_avail", "random_seed")
@@ -195,6 +197,33 @@ class DQN(tianshou_dqn.DQN[Any]):
         batch.weight = returns - values
         self.optim.step(loss)
         return SimpleLossTrainingStats(loss=loss.item())
+
+
+class SampledCollectors(CollectorFactoryDefault):
+    """Makes collectors for Tianshou's high-level experiments, whose buffers choose rows by a sampler.
+
+    An experiment's builder takes it: `builder.with_collector_factory(SampledCollectors(Prioritized()))`.
+
+    Parameters
+    ----------
+    sampler, seed
+        As for `ReplayBuffer`.
+    """
+
+    def __init__(self, sampler: Sampler | None = None, seed: int | None = None) -> None:
+        self._sampler, self._seed = checked_sampler(sampler), seed
+
+    def create_collector(
+        self, algorithm: Any, vector_env: Any, buffer: TianshouBuffer | None = None, exploration_noise: bool = False
+    ) -> BaseCollector[Any]:
+        """Return a collector; one that is given a buffer gets another of the same size, with the sampler."""
+        if buffer is not None:
+            options: dict[str, Any] = {"sampler": self._sampler, "seed": self._seed, **buffer.options}
+            if isinstance(buffer, TianshouVectorBuffer):
+                buffer = VectorReplayBuffer(buffer.maxsize, buffer.buffer_num, **options)
+            else:
+                buffer = ReplayBuffer(buffer.maxsize, **options)
+        return super().create_collector(algorithm, vector_env, buffer, exploration_noise)
 
 
 def _check_names(options: dict[str, Any]) -> None:
