@@ -132,7 +132,9 @@ def test_archived_numbers_that_are_none_are_left_out(step: str, tmp_path: Path) 
     assert "no numbers" in evidence.left_out[0]
 
 
-@pytest.mark.parametrize("name", ["../../../away", "/away", "a\\..\\away", "a\0b", "a\nb", "x" * 5000, "..", ""])
+@pytest.mark.parametrize(
+    "name", ["../../../away", "/away", "a\\..\\away", "a\0b", "a\nb", "module:Id-v0", "x" * 5000, "..", ""]
+)
 @pytest.mark.parametrize("field", ["task", "settings", "env"])
 def test_a_configuration_does_not_choose_the_folder_of_its_archive(
     field: str, name: str, run: Path, tmp_path: Path
@@ -140,6 +142,7 @@ def test_a_configuration_does_not_choose_the_folder_of_its_archive(
     config(**{"task": None, field: name})(run)
     path = archive_of(tmp_path / "results", json.loads((run / "config.json").read_text()))
     assert path.parent == tmp_path / "results" / "runs"
+    assert ":" not in path.name
     before = {found for found in tmp_path.rglob("*") if found.is_file()}
     result = pack([tmp_path / "given"], tmp_path / "results")
     assert result.files == [path]

@@ -171,8 +171,9 @@ class Planner(SavedComponent):
         counters[PLANNED] = planned  # until the renewal is complete: if it fails, targets are as before
         self._known = int(self._graph.counters[VERTICES_EVER])
         limit = self.config.noise_limit
-        differing, noise = (0.0, 0.0) if limit is None else self._measure_noise()
-        self._found_noisy, self._found_differing = limit is not None and noise > limit, round(differing * CERTAIN)
+        if limit is not None:
+            differing, noise = noise_kernels.measure_noise(self.model, ENOUGH_ROWS, MOST_PAIRS)
+            self._found_noisy, self._found_differing = noise > limit, round(differing * CERTAIN)
         if self._found_noisy:
             return self._asked[:0], self._asked_observations[:0]
         count = target_kernels.list_vertices_to_ask(
@@ -216,15 +217,6 @@ class Planner(SavedComponent):
         self.model.counters[RENEWALS] += 1
         self.model.counters[KNOWN] = self._known
         self.model.counters[PLANNED] = self.model.counters[SYNCED]
-
-    @property
-    def noise(self) -> float:
-        """The share of an average action's outcome that is chance, from 0 to 1."""
-        return self._measure_noise()[1]
-
-    def _measure_noise(self) -> tuple[float, float]:
-        differing, noise = noise_kernels.measure_noise(self.model, ENOUGH_ROWS, MOST_PAIRS)
-        return float(differing), float(noise)
 
     @property
     def is_noisy(self) -> bool:
@@ -350,7 +342,7 @@ class Planner(SavedComponent):
             "rows_since_renewal": self._store.total - int(counters[PLANNED]),
             "lowest_value": float(self.bounds[0]),
             "highest_value": float(self.bounds[1]),
-            "noise": self.noise,
+            "noise": float(noise_kernels.measure_noise(self.model, ENOUGH_ROWS, MOST_PAIRS)[1]),
             "too_noisy": int(self.is_noisy),
         }
 

@@ -41,8 +41,9 @@ from backsweep.snapshot import files
 from backsweep.snapshot.lock import writer_lock
 
 MOST_RECORDS = 40
-NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
-"""Characters that are replaced in names of archives: a configuration must not choose their folder."""
+NOT_IN_NAMES = re.compile(r"[/\\:\x00-\x1f\x7f]")
+"""Characters that are replaced in names of archives: a configuration must not choose their folder, and not every
+system takes the colon of "module:Id"."""
 LONGEST_NAME = 120
 
 
