@@ -21,6 +21,9 @@ EMPTY = 130
 """Steps before the first reward."""
 
 
+SHORT: dict[str, Any] = {"steps": 300, "warmup_steps": 40, "epsilon_steps": 100, "record_interval": 50}
+
+
 class Rare(gym.Env[int, int]):
     """One long episode that pays 7 at every step, but nothing at first."""
 
@@ -46,8 +49,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def rare(**options: Any) -> RunConfig:
-    given = {"steps": 300, "warmup_steps": 40, "epsilon_steps": 100, "record_interval": 50, "method": "uer"}
-    return run_config("Rare-v0", probe_size=16, evaluation_interval=300, evaluation_episodes=1, **{**given, **options})
+    given = {**SHORT, "method": "uer", "evaluation_interval": 300, "evaluation_episodes": 1, "probe_size": 16}
+    return run_config("Rare-v0", **{**given, **options})
 
 
 def epsilons(folder: Path) -> dict[int, float]:
@@ -110,6 +113,13 @@ def test_a_stopped_run_waits_on_as_before(
     check_same_records(tmp_path / "whole", tmp_path / "stopped")
     first = EMPTY * num_envs  # each environment has its own episode
     assert epsilons(tmp_path / "stopped")[400] == pytest.approx(line(400 - first))
+
+
+def test_where_every_step_pays_nothing_changes(tmp_path: Path) -> None:
+    for waits, name in ((True, "waits"), (False, "does not")):
+        config = run_config("CartPole-v1", method="graph", **{**SHORT, "explore_until_reward": waits})
+        train(config, tmp_path / name, quiet=True)
+    assert comparable_records(tmp_path / "waits") == comparable_records(tmp_path / "does not")
 
 
 def test_only_gymnasium_ids_with_our_settings_wait() -> None:
