@@ -82,9 +82,25 @@ def test_rewards_are_scaled_once_there_are_any(tmp_path: Path) -> None:
 def test_a_run_without_any_reward_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(rare(steps=100), tmp_path / "run")
     shown = capsys.readouterr().out
-    assert "all rewards of 100 steps were 0, so all actions were random" in shown
+    assert "all rewards of 100 steps were 0, so actions did not become less random" in shown
     assert "first reward" not in shown
     assert set(epsilons(tmp_path / "run").values()) == {1.0}
+
+
+def test_a_reward_is_told_of_wherever_the_next_record_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(rare(record_interval=150), tmp_path / "one record")
+    assert capsys.readouterr().out.count(f"first reward after {EMPTY} steps") == 1
+    train(rare(steps=100), tmp_path / "longer")
+    resume(tmp_path / "longer", steps=300)
+    assert capsys.readouterr().out.count(f"first reward after {EMPTY} steps") == 1
+    train(rare(steps=100, epsilon_start=0.2), tmp_path / "seldom random")
+    assert "all actions" not in capsys.readouterr().out
+
+
+def test_a_run_waits_also_where_epsilon_falls_at_once(tmp_path: Path) -> None:
+    train(rare(epsilon_steps=0, epsilon_start=0.8), tmp_path / "run", quiet=True)
+    found = epsilons(tmp_path / "run")
+    assert found == pytest.approx({50: 0.8, 100: 0.8, 150: 0.01, 200: 0.01, 250: 0.01, 300: 0.01})
 
 
 def test_a_reward_during_warm_up_is_not_worth_a_remark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -50,6 +51,19 @@ def test_every_run_is_shown(runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"run-{place} " in text.getvalue()
         assert f"{place / 100:.3f}" in text.getvalue()
     assert (f"steps/s in {runs} runs" in text.getvalue()) == (runs > 1)
+
+
+def test_many_runs_show_how_far_their_chances_of_random_actions_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backsweep.agent.session.progress, "LIVE_EVERY", 0.0)
+    config = chain(epsilon_steps=1_000, warmup_steps=100, explore_until_reward=True)
+    fleet = Fleet([dataclasses.replace(config, seed=seed) for seed in range(MOST_ROWS + 1)])
+    fleet.step = 500
+    fleet.runs[1].waits_for_reward, fleet.runs[1].waited_steps = False, 200
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, color_system=None, width=110, height=100)
+    with Progress(1_500, console=console) as progress:
+        progress.step(fleet, [(f"run-{place}", None) for place in range(len(fleet.runs))])
+    assert f"epsilon {fleet.runs[1].epsilon(500):.3f} to 1.000" in text.getvalue()
 
 
 def test_the_user_is_told_once_when_values_run_away(

@@ -62,7 +62,7 @@ class Run:
 
     def epsilon(self, step: int) -> float:
         """Return the probability of a random action at a step."""
-        return self.schedule(step, self.waited_steps)
+        return self.schedule(step, None if self.waits_for_reward else self.waited_steps)
 
     def random_actions(self, step: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which environments act at random at a step, and their random actions."""

@@ -27,10 +27,15 @@ class EpsilonSchedule:
     random_steps: int = 50_000
     """Steps of random warm-up."""
 
-    def __call__(self, step: int, begins: int = 0) -> float:
-        """Return the probability at environment step `step`, counted from 0, of a line that begins at step `begins`."""
+    def __call__(self, step: int, begins: int | None = 0) -> float:
+        """Return the probability at environment step `step`, counted from 0, of a line that begins at step `begins`.
+
+        None is a line that has not begun.
+        """
         if step < self.random_steps:
             return 1.0
+        if begins is None:
+            return self.start
         passed = step - begins
         if passed >= self.steps:
             return self.end

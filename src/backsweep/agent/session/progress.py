@@ -139,7 +139,9 @@ class Progress:
         if len(shown) <= MOST_ROWS:
             return self._table(title, fleet, shown)
         runs = [f"{name} {_score(record)}" for name, record in shown]
-        return Group(f"{title}   epsilon {fleet.runs[0].epsilon(fleet.step):.3f}", Columns(runs, equal=True))
+        chances = [run.epsilon(fleet.step) for run in fleet.runs]  # differ where some wait for their first reward
+        most = "" if min(chances) == max(chances) else f" to {max(chances):.3f}"
+        return Group(f"{title}   epsilon {min(chances):.3f}{most}", Columns(runs, equal=True))
 
     def _table(self, title: str, fleet: Fleet, shown: list[tuple[str, EvaluationRecord | None]]) -> Table:
         table = Table(title=title, title_justify="left")

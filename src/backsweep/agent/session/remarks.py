@@ -81,7 +81,8 @@ def reward_found(files: RunFiles) -> str | None:
     run, waited = files.run, files.run.waited_steps
     before, files.waits_for_reward = files.waits_for_reward, run.waits_for_reward
     if run.waits_for_reward and waited >= run.config.steps:
-        return f"{files.shown}: all rewards of {waited:,} steps were 0, so all actions were random; it needs more steps"
+        why = f"all rewards of {waited:,} steps were 0, so actions did not become less random"
+        return f"{files.shown}: {why}; it needs more steps"
     if before and not run.waits_for_reward and waited > run.config.warmup_steps:
         return f"{files.shown}: first reward after {waited:,} steps; from there on actions become less random"
     return None

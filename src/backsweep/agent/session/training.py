@@ -226,7 +226,8 @@ def _run_session(folder: Path, begun: Loaded, session: SessionConfig, live: Live
                     page.curves.write(record)
             shown = run_title(run.config) if name == SINGLE else name
             evaluated, recorded = _last_records(place) if position else (None, None)
-            files.append(RunFiles(name, shown, place, run, writer, evaluated, recorded))
+            waits = run.waits_for_reward
+            files.append(RunFiles(name, shown, place, run, writer, evaluated, recorded, waits_for_reward=waits))
         total = max(run.config.steps for run in fleet.runs)
         progress = Progress(total, quiet=session.quiet)
         return Session(folder, fleet, files, session, progress, live, limits).run()
