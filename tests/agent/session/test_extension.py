@@ -312,6 +312,18 @@ def test_a_fleet_that_a_run_has_left_is_refused(tmp_path: Path) -> None:
         assert (folder / name / "records.jsonl").read_bytes() == before[name]
 
 
+@pytest.mark.parametrize("second", [633, 700])
+def test_a_finished_fleet_is_not_resumed(second: int, tmp_path: Path) -> None:
+    """Its end would be evaluated and recorded again."""
+    folder, configs = tmp_path / "fleet", {"first": short(steps=633), "second": short(steps=second)}
+    train_fleet(configs, folder, quiet=True, engine="plain")
+    paths = [folder / name / file for name in configs for file in ("records.jsonl", "sessions.jsonl", "finished.json")]
+    before = [path.read_bytes() for path in paths]
+    with pytest.raises(RunError, match=r"runs of .* are already finished: .*second\. 'backsweep resume .* --steps"):
+        resume(folder, quiet=True)
+    assert [path.read_bytes() for path in paths] == before
+
+
 # -- refusals and remarks ---------------------------------------------------------------------------------------------
 
 

@@ -182,6 +182,11 @@ def resume(folder: str | os.PathLike[str], *, steps: int | None = None, **sessio
             raise
         except (SnapshotError, ValueError) as error:
             raise RunError(f"the checkpoint in {place} cannot be used by this release: {error}") from error
+        if not asked and all(is_finished(place / name) for name in loaded.names):
+            raise RunError(
+                f"the runs of {place} are already finished: {', '.join(loaded.names)}. 'backsweep resume {place} "
+                "--steps N' trains them for longer, to N steps in all"
+            )
         with live_page(loaded.fleet, chosen) as live:
             if asked:
                 for line in extension.extend(place, loaded):
