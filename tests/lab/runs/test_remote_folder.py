@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("fsspec", reason="needs fsspec")
 
-from backsweep.agent import train
+from backsweep.agent import is_finished, train, train_fleet
 from backsweep.agent.session import checkpoint
 from backsweep.agent.session.folder import SINGLE, RunError, locked
 from backsweep.lab.runs.jobs import Job
 from backsweep.lab.runs.ray_engine import Cluster, _clear_stale
 from backsweep.lab.runs.remote_folder import RemoteFolder, is_url, newest_state
-from backsweep.lab.runs.worker import _what_is_left
+from backsweep.lab.runs.worker import _train, _what_is_left
 from trainer_helpers import paper_config
 
 CHAIN: dict[str, Any] = {
@@ -190,6 +190,19 @@ def test_what_a_lost_process_left_is_removed_under_its_lock(
     monkeypatch.setattr("backsweep.lab.runs.worker.time.sleep", lambda _: None)
     with locked(folder), pytest.raises(RunError, match="is being trained by another process"):
         _what_is_left(folder, config)
+
+
+def test_a_failed_run_begins_again_where_a_lost_process_had_finished_the_others(tmp_path: Path) -> None:
+    options = {**CHAIN, "method": "uer", "evaluation_interval": 50}
+    configs = {name: paper_config("nchain-6", steps=steps, **options) for name, steps in (("a", 100), ("b", 150))}
+    train_fleet(configs, tmp_path, quiet=True, engine="plain")  # the checkpoint holds b alone
+    (tmp_path / "a" / "finished.json").unlink()
+    finished = (tmp_path / "b" / "records.jsonl").read_bytes()
+    given = {name: config.to_json() for name, config in configs.items()}
+    order = {"kind": "train", "folder": str(tmp_path), "device": "cpu", "configs": given, "again": True}
+    assert _train({**order, "session": {"engine": "plain"}}) == 0
+    assert all(is_finished(tmp_path / name) for name in configs)
+    assert (tmp_path / "b" / "records.jsonl").read_bytes() == finished
 
 
 def test_urls_are_told_from_folders() -> None:

@@ -84,7 +84,8 @@ def _left_in(folder: Path, configs: dict[str, Any]) -> tuple[str, dict[str, Any]
     left = {name: config for name, config in configs.items() if not (folder / name / FINISHED).exists()}
     if not left:
         return "finished", left
-    if checkpoint.exists(folder):
+    # The process may have died when the runs in the checkpoint were finished, and those that are left had failed.
+    if checkpoint.exists(folder) and any(checkpoint.holds(folder, name) for name in left):
         return "resume", left
     checkpoint.remove(folder)
     for name in left:
