@@ -16,7 +16,7 @@ import tianshou.data as theirs
 import torch
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
-from tianshou.data import Batch, Collector
+from tianshou.data import Batch, Collector, PrioritizedReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.utils.net.common import Net
 
@@ -219,3 +219,7 @@ def test_collectors_of_high_level_experiments_have_buffers_with_a_sampler(num_en
     assert type(for_tests.buffer).__module__.startswith("tianshou.")
     with pytest.raises(TypeError, match="sampler must be a sampler configuration"):
         SampledCollectors(Prioritized)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="seed must be 0 or more, got -1"):
+        SampledCollectors(Prioritized(), seed=-1)
+    with pytest.raises(TypeError, match=r"buffer must be a ReplayBuffer or .*, got PrioritizedReplayBuffer"):
+        factory.create_collector(learner, envs, PrioritizedReplayBuffer(10, alpha=0.6, beta=0.4))

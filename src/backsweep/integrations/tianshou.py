@@ -29,6 +29,7 @@ from torch.nn import functional
 
 from backsweep.integrations import seed_from_numpy
 from backsweep.integrations.row_picker import RowPicker
+from backsweep.jit.random_streams import checked_seed
 from backsweep.replay.argument_checks import checked_sampler
 from backsweep.samplers import Sampler
 
@@ -211,13 +212,18 @@ class SampledCollectors(CollectorFactoryDefault):
     """
 
     def __init__(self, sampler: Sampler | None = None, seed: int | None = None) -> None:
-        self._sampler, self._seed = checked_sampler(sampler), seed
+        self._sampler, self._seed = checked_sampler(sampler), None if seed is None else checked_seed(seed)
 
     def create_collector(
         self, algorithm: Any, vector_env: Any, buffer: TianshouBuffer | None = None, exploration_noise: bool = False
     ) -> BaseCollector[Any]:
         """Return a collector; one that is given a buffer gets another of the same size, with the sampler."""
         if buffer is not None:
+            if type(buffer) not in (TianshouBuffer, TianshouVectorBuffer):
+                raise TypeError(
+                    "buffer must be a ReplayBuffer or VectorReplayBuffer of Tianshou's, to make one of its size with "
+                    f"the sampler, got {type(buffer).__name__}"
+                )
             options: dict[str, Any] = {"sampler": self._sampler, "seed": self._seed, **buffer.options}
             if isinstance(buffer, TianshouVectorBuffer):
                 buffer = VectorReplayBuffer(buffer.maxsize, buffer.buffer_num, **options)
