@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backsweep.agent import RunConfig, run_config
+from backsweep.agent.session.session import Session
 
 
 def paper_config(task: str | None = None, **options: Any) -> RunConfig:
@@ -55,6 +58,21 @@ def grid(**options: Any) -> RunConfig:
         "capacity": 400,
     }
     return paper_config("minigrid/simplecrossing-easy", **{**fields, **options})
+
+
+@contextmanager
+def interrupted_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let Ctrl-C come when a run that is trained within the block has taken so many steps."""
+    original = Session._after_turn
+
+    def look_around(self: Session) -> None:
+        original(self)
+        if self.fleet.step >= step:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_after_turn", look_around)
+        yield
 
 
 def comparable_records(folder: Path) -> list[dict[str, Any]]:

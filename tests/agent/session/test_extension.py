@@ -23,7 +23,7 @@ from backsweep.agent.session.folder import read_config
 from backsweep.agent.session.records import RecordWriter
 from backsweep.agent.session.session import Session
 from backsweep.cli import main
-from trainer_helpers import chain, check_same_records, comparable_records, grid, paper_config
+from trainer_helpers import chain, check_same_records, comparable_records, grid, interrupted_at, paper_config
 
 
 def short(**options: Any) -> RunConfig:
@@ -105,24 +105,12 @@ def test_only_the_share_of_the_run_over_which_pers_exponent_rises_changes(name: 
         assert extended(longer, steps) == longer
 
 
-def stopped_at(step: int, monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any]) -> None:
-    """Train until Ctrl-C comes at a step."""
-    original = Session._after_turn
-
-    def look_around(self: Session) -> None:
-        original(self)
-        if self.fleet.step >= step:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Session, "_after_turn", look_around)
-        make()
-
-
 def test_an_interrupted_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config, folder = short(method="per"), tmp_path / "run"
-    stopped_at(417, monkeypatch, lambda: train(config, folder, quiet=True, checkpoint_interval=150))
-    stopped_at(651, monkeypatch, lambda: resume(folder, steps=1_100, quiet=True, checkpoint_interval=0))
+    with interrupted_at(417, monkeypatch):
+        train(config, folder, quiet=True, checkpoint_interval=150)
+    with interrupted_at(651, monkeypatch):
+        resume(folder, steps=1_100, quiet=True, checkpoint_interval=0)
     assert read_config(folder) == extended(config, 1_100)
     (result,) = resume(folder, quiet=True)  # the folder says how long it is
     assert (result.finished, result.step) == (True, 1_100)
@@ -136,7 +124,8 @@ def test_checkpoints_from_before_are_those_of_the_longer_run(
     """The newest checkpoint is damaged, and the one before it is older than the extension."""
     config, folder = short(method="per"), tmp_path / "run"
     train(config, folder, quiet=True)
-    stopped_at(801, monkeypatch, lambda: resume(folder, steps=1_000, quiet=True, checkpoint_interval=0))
+    with interrupted_at(801, monkeypatch):
+        resume(folder, steps=1_000, quiet=True, checkpoint_interval=0)
     (newest, slot, _), (older, _, _) = checkpoints._slots(folder)
     assert (newest, older) == (801, 700)
     segment = next((slot / "state" / "segments").iterdir())
@@ -290,7 +279,8 @@ def test_runs_of_different_length_get_the_same(tmp_path: Path, monkeypatch: pyte
     configs = {"first": short(method="per", steps=500), "second": short(method="per", steps=600)}
     configs["second"] = dataclasses.replace(configs["second"], per_beta_fraction=0.5)
     folder = tmp_path / "fleet"
-    stopped_at(417, monkeypatch, lambda: train_fleet(configs, folder, quiet=True, engine="plain"))
+    with interrupted_at(417, monkeypatch):
+        train_fleet(configs, folder, quiet=True, engine="plain")
     with pytest.raises(RunError, match=r"steps must be 600 or more, as many as .*fleet has already, got 550"):
         resume(folder, steps=550, quiet=True)
     assert [result.step for result in resume(folder, steps=600, quiet=True)] == [600, 600]

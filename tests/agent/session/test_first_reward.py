@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ import pytest
 from backsweep.agent import RunConfig, resume, run_config, train, train_fleet
 from backsweep.agent.session.checkpoint import load_agent
 from backsweep.agent.session.evaluation import evaluate as evaluation
-from backsweep.agent.session.session import Session
-from trainer_helpers import check_same_records, comparable_records
+from trainer_helpers import check_same_records, comparable_records, interrupted_at
 
 EMPTY = 130
 """Steps before the first reward."""
@@ -115,15 +113,7 @@ def test_a_stopped_run_waits_on_as_before(
 ) -> None:
     config = rare(num_envs=num_envs, dtype="float64", steps=400)
     train(config, tmp_path / "whole", quiet=True)
-    original = Session._after_turn
-
-    def look_around(self: Session) -> None:
-        original(self)
-        if self.fleet.step >= stop:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Session, "_after_turn", look_around)
+    with interrupted_at(stop, monkeypatch):
         assert not train(config, tmp_path / "stopped", quiet=True, checkpoint_interval=0).finished
     resume(tmp_path / "stopped", quiet=True)
     check_same_records(tmp_path / "whole", tmp_path / "stopped")

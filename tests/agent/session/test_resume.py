@@ -20,20 +20,12 @@ from backsweep.agent.session import checkpoint as checkpoints
 from backsweep.agent.session.records import RecordWriter
 from backsweep.agent.session.session import Session
 from backsweep.snapshot import SnapshotError, files
-from trainer_helpers import chain, check_same_records, comparable_records, grid, paper_config
+from trainer_helpers import chain, check_same_records, comparable_records, grid, interrupted_at, paper_config
 
 
 def _train_and_stop_at(config: RunConfig, folder: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Train until Ctrl-C comes at a given step."""
-    original = Session._after_turn
-
-    def look_around(self: Session) -> None:
-        original(self)
-        if self.fleet.step >= step:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Session, "_after_turn", look_around)
+    with interrupted_at(step, monkeypatch):
         result = train(config, folder, quiet=True, checkpoint_interval=0)
     assert not result.finished
     assert result.stopped_by == signal.SIGINT
